@@ -1,0 +1,252 @@
+"""What every learner returns, and how a fit is timed, watched and stopped.
+
+`Fit` is the one result object. `Run` is one fit under way: it holds the clock, the deadline, the
+progress callback and the history, and turns Ctrl-C into a status. No solver keeps time itself.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeVar
+
+ModelT = TypeVar("ModelT")
+
+
+class Status(enum.StrEnum):
+    """Why a fit ended. Compares equal to its text: ``fit.status == "optimal"``."""
+
+    CONVERGED = "converged"
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time_limit"
+    MAX_ITERATIONS = "max_iterations"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+
+    @property
+    def advice(self) -> str:
+        """What the status means and what to do next."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.CONVERGED: "The stopping criterion was met.",
+    Status.OPTIMAL: "Proved optimal: the bound meets the objective.",
+    Status.TIME_LIMIT: "The time limit ended the fit; the model is the best so far. Raise time_limit to go on.",
+    Status.MAX_ITERATIONS: "The iteration limit ended the fit; the model is the best so far. Raise the limit.",
+    Status.INTERRUPTED: "Interrupted by the user; the model is the best so far.",
+    Status.STALLED: "No further progress at this precision; the model is usable. Loosen the tolerance.",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One entry of `Fit.history`: the objective, the model size and the seconds since the start."""
+
+    objective: float
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback receives."""
+
+    task: str
+    done: int
+    total: int | None
+    objective: float | None
+    seconds: float
+
+
+ProgressOption = bool | Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Fit(Generic[ModelT]):
+    """The result of every learner.
+
+    Attributes:
+        model: the fitted model, an immutable pytree.
+        objective: the value that was optimised, in the direction of the paper (see `sense`).
+        sense: "min" or "max".
+        status: why the fit ended; `status.advice` says what to do next.
+        bound: a proved bound on the other side of the optimum, or None without a certificate.
+        history: one `Step` per recorded step.
+        seconds: wall time of the fit.
+        details: figures that only this learner has, by name; its docstring lists them.
+    """
+
+    model: ModelT
+    objective: float
+    sense: Literal["min", "max"]
+    status: Status
+    bound: float | None = None
+    history: tuple[Step, ...] = ()
+    seconds: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float | None:
+        """|bound - objective| / max(|objective|, 1e-12), or None without a certificate."""
+        if self.bound is None:
+            return None
+        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-12)
+
+    def __repr__(self) -> str:
+        certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
+        return (
+            f"Fit(status={self.status.value}, objective={self.objective:.6g} ({self.sense}){certificate}, "
+            f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.status.advice}"
+        )
+
+
+class Deadline:
+    """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
+
+    Args:
+        seconds: the limit, or None for none. Zero is allowed: the first incumbent is returned.
+        clock: a function without arguments that returns seconds; tests inject their own.
+
+    Raises:
+        ValueError: if `seconds` is negative or NaN.
+    """
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        if seconds is not None:
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+                raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
+            if math.isnan(seconds) or seconds < 0:
+                raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
+        self.seconds = seconds
+        self.clock = clock
+        self.started = clock()
+
+    @classmethod
+    def of(cls, time_limit: float | Deadline | None) -> Deadline:
+        """The deadline that a `time_limit` argument means."""
+        return time_limit if isinstance(time_limit, Deadline) else cls(time_limit)
+
+    def elapsed(self) -> float:
+        """Seconds since the deadline was made."""
+        return self.clock() - self.started
+
+    def remaining(self) -> float:
+        """Seconds left; infinite without a limit, never negative."""
+        return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
+
+    def expired(self) -> bool:
+        """Whether the limit has been reached."""
+        return self.seconds is not None and self.elapsed() >= self.seconds
+
+
+class Run:
+    """One fit under way. A context manager that swallows Ctrl-C and remembers it::
+
+        run = Run("lire", time_limit, progress, total=max_iterations)
+        with run:
+            while not converged and not run.stopped():
+                state = improve(state)          # `state` is a complete incumbent after every step
+                run.step(objective, size)
+        return run.finish(model, objective, "min", Status.CONVERGED)
+    """
+
+    def __init__(
+        self,
+        task: str,
+        time_limit: float | Deadline | None = None,
+        progress: ProgressOption = False,
+        total: int | None = None,
+    ) -> None:
+        if not (isinstance(progress, bool) or callable(progress)):
+            raise TypeError("progress must be False, True (a bar) or a function of one jaxrules.Progress")
+        self.task = task
+        self.total = total
+        self.deadline = Deadline.of(time_limit)
+        self._start = self.deadline.clock()
+        self._report = _bar if progress is True else (progress or None)
+        self._history: list[Step] = []
+        self._limit: Status | None = None
+
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return self.deadline.clock() - self._start
+
+    def step(self, objective: float, size: int, done: int | None = None) -> None:
+        """Record a step in the history and report progress; `done` defaults to the steps so far."""
+        self._history.append(Step(float(objective), int(size), self.seconds()))
+        self.report(len(self._history) if done is None else done, objective)
+
+    def report(self, done: int, objective: float | None = None) -> None:
+        """Report progress without recording a step."""
+        if self._report is not None:
+            self._report(Progress(self.task, done, self.total, objective, self.seconds()))
+
+    def stopped(self) -> bool:
+        """Whether the deadline is over or the user interrupted; asked between steps."""
+        if self._limit is None and self.deadline.expired():
+            self._limit = Status.TIME_LIMIT
+        return self._limit is not None
+
+    @property
+    def limit(self) -> Status | None:
+        """TIME_LIMIT or INTERRUPTED when one of them ended the run, else None."""
+        return self._limit
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._limit = Status.INTERRUPTED
+            return True
+        return False
+
+    def finish(
+        self,
+        model: ModelT,
+        objective: float,
+        sense: Literal["min", "max"],
+        status: Status,
+        bound: float | None = None,
+        **details: Any,
+    ) -> Fit[ModelT]:
+        """The result: `status` unless the deadline or Ctrl-C ended the run (OPTIMAL is kept: it is proved)."""
+        if self._limit is not None and status is not Status.OPTIMAL:
+            status = self._limit
+        if self._report is _bar:
+            _close_bar()
+        return Fit(
+            model, float(objective), sense, status, None if bound is None else float(bound),
+            tuple(self._history), self.seconds(), details,
+        )  # fmt: skip
+
+
+_open_bar: Any = None
+
+
+def _bar(progress: Progress) -> None:
+    """Draw `progress=True` with tqdm (a terminal bar, or a widget in a notebook)."""
+    global _open_bar
+    from tqdm.auto import tqdm
+
+    if _open_bar is None or _open_bar.desc != f"{progress.task}: ":
+        _close_bar()
+        _open_bar = tqdm(desc=progress.task, total=progress.total, leave=False)
+    _open_bar.n = progress.done
+    if progress.objective is not None:
+        _open_bar.set_postfix_str(f"objective {progress.objective:.6g}", refresh=False)
+    _open_bar.refresh()
+
+
+def _close_bar() -> None:
+    global _open_bar
+    if _open_bar is not None:
+        _open_bar.close()
+        _open_bar = None
