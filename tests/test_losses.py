@@ -1,0 +1,123 @@
+"""Losses: derivatives against jax.grad and differences, stability, custom functions, refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxrules import losses
+
+NAMES = ["squared", "logistic", "exponential", "poisson"]
+
+
+def a_target(loss: losses.Loss, number: float) -> float:
+    return {"real": number, "sign": 1.0 if number > 0 else -1.0, "count": abs(number)}[loss.target]
+
+
+FORMULAS = {
+    "squared": lambda y, f: (y - f) ** 2,
+    "logistic": lambda y, f: jnp.log(1 + jnp.exp(-y * f)),
+    "exponential": lambda y, f: jnp.exp(-y * f),
+    "poisson": lambda y, f: jnp.exp(f) - y * f,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=30)
+@given(number=st.floats(-5, 5), score=st.floats(-8, 8))
+def test_derivatives_are_those_of_the_formula(name: str, number: float, score: float) -> None:
+    loss, oracle = losses.loss_by_name(name), losses.custom(FORMULAS[name])
+    y, f = np.array([a_target(loss, number)]), np.array([score])
+    for part in ("value", "gradient", "curvature"):
+        mine = getattr(loss, part)(y, f)
+        assert mine.dtype == np.float64
+        assert mine.shape == (1,)
+        np.testing.assert_allclose(mine, getattr(oracle, part)(y, f), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_jax_arrays_stay_jax_arrays_and_trace(name: str) -> None:
+    loss = losses.loss_by_name(name)
+    y, f = jnp.array([1.0, 1.0]), jnp.array([0.3, -0.2])
+    for function in (loss.value, loss.gradient, loss.curvature):
+        traced = jax.jit(function)(y, f)
+        assert isinstance(traced, jax.Array)
+        np.testing.assert_allclose(traced, function(np.asarray(y), np.asarray(f)), rtol=1e-5)
+
+
+def test_extreme_scores_do_not_overflow() -> None:
+    y, f = np.array([1.0, -1.0, 1.0, -1.0]), np.array([800.0, 800.0, -800.0, -800.0])
+    np.testing.assert_array_equal(losses.logistic.value(y, f), [0.0, 800.0, 800.0, 0.0])
+    np.testing.assert_array_equal(losses.logistic.gradient(y, f), [0.0, 1.0, -1.0, 0.0])
+    assert np.all(losses.logistic.curvature(y, f) >= 0)
+    assert losses.logistic.gradient(np.array([1.0]), np.array([40.0]))[0] == -np.exp(-40.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_curvature_bound_holds(name: str) -> None:
+    loss = losses.loss_by_name(name)
+    if loss.curvature_bound is not None:
+        scores = np.linspace(-30, 30, 1001)
+        assert np.max(loss.curvature(np.ones_like(scores), scores)) <= loss.curvature_bound
+
+
+def test_custom_loss_is_float64_cached_and_traces_once() -> None:
+    traces = 0
+
+    def log_cosh(y: losses.Array, score: losses.Array) -> losses.Array:
+        nonlocal traces
+        traces += 1
+        return jnp.logaddexp(y - score, score - y) - jnp.log(2.0)
+
+    loss = losses.loss_by_name(log_cosh)
+    assert loss is losses.loss_by_name(log_cosh)
+    assert loss.name == "log_cosh"
+    y, f = np.zeros(6), np.linspace(-1, 1, 6) + 1e-9
+    gradient, curvature = losses.derivatives(loss, y, f)
+    np.testing.assert_allclose(gradient, np.tanh(f), rtol=1e-12)
+    np.testing.assert_allclose(curvature, 1 - np.tanh(f) ** 2, rtol=1e-12)
+    before = traces
+    losses.derivatives(loss, y + 1.0, f)
+    assert traces == before
+    assert isinstance(loss.gradient(jnp.zeros(5), jnp.zeros(5)), jax.Array)
+
+
+@pytest.mark.parametrize(("name", "best"), [("squared", 2.75), ("poisson", np.log(2.75))])
+def test_best_constant_of_reals_and_counts(name: str, best: float) -> None:
+    y, weight = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0])
+    assert losses.best_constant(losses.loss_by_name(name), y, weight) == pytest.approx(best, rel=1e-12)
+
+
+def test_best_constant_of_classes() -> None:
+    y = np.array([1.0, 1.0, 1.0, -1.0])
+    assert losses.best_constant(losses.logistic, y) == pytest.approx(np.log(3), rel=1e-10)
+    assert losses.best_constant(losses.exponential, y) == pytest.approx(np.log(3) / 2, rel=1e-10)
+    with pytest.raises(ValueError, match="no finite best constant"):
+        losses.best_constant(losses.logistic, np.ones(4))
+    with pytest.raises(ValueError, match="no finite best constant"):
+        losses.best_constant(losses.poisson, np.zeros(4))
+
+
+def test_bad_losses_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="loss must be one of 'squared'"):
+        losses.loss_by_name("hinge")
+    with pytest.raises(TypeError, match="loss must be a name"):
+        losses.loss_by_name(3)  # type: ignore[arg-type]
+    concave = losses.loss_by_name(lambda y, score: -((y - score) ** 2))
+    with pytest.raises(ValueError, match="not convex"):
+        losses.derivatives(concave, np.zeros(3), np.ones(3))
+    broken = losses.loss_by_name(lambda y, score: jnp.log(score))
+    with pytest.raises(ValueError, match="non-finite derivative"):
+        losses.derivatives(broken, np.zeros(3), np.zeros(3))
+
+
+def test_bad_targets_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"-1 or \+1 for the logistic loss"):
+        losses.check_target(losses.logistic, np.array([0.0, 1.0]))
+    with pytest.raises(ValueError, match="non-negative for the poisson loss"):
+        losses.check_target(losses.poisson, np.array([-1.0, 1.0]))
+    with pytest.raises(ValueError, match="missing or infinite"):
+        losses.check_target(losses.squared, np.array([np.nan, 1.0]))
+    losses.check_target(losses.squared, np.array([-1.5, 2.0]))
