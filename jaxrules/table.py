@@ -1,0 +1,478 @@
+"""The user's data: columns by name, numeric or categorical, with a stated rule for missing values.
+
+`as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the `Schema`
+of a model: dataframe columns are matched by name, arrays by position. Numbers are float64. Categories
+are strings and become integer codes in the order of `Feature.categories`.
+
+Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is a
+category of its own, every threshold says whether a missing value satisfies it, and nothing is imputed.
+Infinite numbers are always refused. A category that was not seen in fit equals none of the known
+ones: it satisfies ``!=`` and fails ``==``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MissingRule = Literal["refuse", "own_category"]
+Label = str | int | float | bool
+
+MISSING = -1
+"""Code of a missing category."""
+UNSEEN = -2
+"""Code of a category that the schema does not know."""
+
+_LARGEST_EXACT_INTEGER = 2**53
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column: its name, and its categories (None for a numeric column)."""
+
+    name: str
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.categories is None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a model knows about its data. Hashable: the static part of every model.
+
+    Attributes:
+        features: the columns in order.
+        missing: the rule for missing values that fit was given.
+        classes: the class labels in sorted order, None for regression and counts.
+        target: name of the target, for display.
+    """
+
+    features: tuple[Feature, ...]
+    missing: MissingRule = "refuse"
+    classes: tuple[Label, ...] | None = None
+    target: str = "target"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    def with_classes(self, classes: tuple[Label, ...] | None) -> Schema:
+        """The same schema for a target with these classes."""
+        return dataclasses.replace(self, classes=classes)
+
+
+class EncodedColumn(NamedTuple):
+    """A column of `Table.one_hot`: the feature, and the category code of an indicator (None: the number itself)."""
+
+    feature: int
+    category: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of named columns. Make one with `as_table`; ``table[rows]`` selects rows.
+
+    Attributes:
+        schema: names, categories and the rule for missing values.
+        columns: one array per feature, shape (rows,): float64 with NaN for missing, or int32 category
+            codes with `MISSING` and `UNSEEN`.
+    """
+
+    schema: Schema
+    columns: tuple[NDArray[Any], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.schema.names
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.columns[0])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, len(self.columns)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, rows: slice | NDArray[Any] | Sequence[int]) -> Table:
+        """The selected rows: a slice, a boolean mask or an integer array."""
+        if isinstance(rows, (int, np.integer)):
+            raise TypeError(f"select rows of a Table with a slice or an array, e.g. table[{rows}:{rows + 1}]")
+        return Table(self.schema, tuple(column[rows] for column in self.columns))
+
+    def __repr__(self) -> str:
+        categorical = sum(not feature.is_numeric for feature in self.schema.features)
+        return f"Table({self.n_rows} rows, {len(self.columns)} columns, {categorical} of them categorical)"
+
+    def missing_mask(self, feature: int) -> NDArray[np.bool_]:
+        """Which rows miss this feature, shape (rows,)."""
+        column = self.columns[feature]
+        return np.isnan(column) if self.schema.features[feature].is_numeric else column == MISSING
+
+    def columns_with_missing(self) -> tuple[str, ...]:
+        """Names of the columns that have missing values."""
+        return tuple(name for i, name in enumerate(self.names) if self.missing_mask(i).any())
+
+    def numeric_matrix(self) -> NDArray[np.float64]:
+        """All columns as one float64 matrix, shape (rows, features).
+
+        Raises:
+            ValueError: if a column is categorical or has missing values.
+        """
+        categorical = [feature.name for feature in self.schema.features if not feature.is_numeric]
+        if categorical:
+            raise ValueError(f"X has categorical columns {_listed(categorical)}; encode them as numbers first")
+        if self.columns_with_missing():
+            raise ValueError(f"X has missing values in {_listed(self.columns_with_missing())}; fill or drop them")
+        return np.stack(self.columns, axis=1)
+
+    def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
+        """Numbers as they are (NaN for missing), one 0/1 column per category, one more where it is missing."""
+        matrix: list[NDArray[np.float64]] = []
+        encoded: list[EncodedColumn] = []
+        for index, (feature, column) in enumerate(zip(self.schema.features, self.columns, strict=True)):
+            if feature.categories is None:
+                matrix.append(column)
+                encoded.append(EncodedColumn(index, None))
+                continue
+            codes = list(range(len(feature.categories))) + [MISSING] * bool((column == MISSING).any())
+            matrix.extend((column == code).astype(np.float64) for code in codes)
+            encoded.extend(EncodedColumn(index, code) for code in codes)
+        return np.stack(matrix, axis=1), tuple(encoded)
+
+
+def as_table(
+    X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
+) -> Table:
+    """The table that `X` means.
+
+    Args:
+        X: a 2-D numeric array, any dataframe that narwhals reads (pandas, polars, ...), or a Table.
+            Boolean columns are the numbers 0 and 1; text and categorical columns are categorical.
+        missing: "refuse", or "own_category" to let "is missing" be a category of its own.
+        feature_names: names for the columns of an array (default x0, x1, ...).
+
+    Raises:
+        TypeError: if `X`, or one of its columns, is of a kind that has no place in a table.
+        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused missing values.
+    """
+    if missing not in ("refuse", "own_category"):
+        raise ValueError(f'missing must be "refuse" or "own_category", got {missing!r}')
+    if isinstance(X, Table):
+        if feature_names is not None:
+            raise ValueError("feature_names is for arrays; a Table has its names")
+        table = dataclasses.replace(X, schema=dataclasses.replace(X.schema, missing=missing, classes=None))
+        for feature, column in zip(table.schema.features, table.columns, strict=True):
+            if not feature.is_numeric and (column == UNSEEN).any():
+                raise ValueError(f"X has categories in column {feature.name!r} that its schema does not know")
+    else:
+        names, raw, _ = _read(X, feature_names)
+        columns, features = [], []
+        for name, values in zip(names, raw, strict=True):
+            column, categories = _factorise(name, values)
+            columns.append(column)
+            features.append(Feature(name, categories))
+        table = Table(Schema(tuple(features), missing), tuple(columns))
+    _check_values(table)
+    return table
+
+
+def conform(X: Any, schema: Schema) -> Table:
+    """New data in the form of a model's schema.
+
+    Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
+    position. Categories that fit did not see become `UNSEEN`.
+
+    Raises:
+        ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
+            missing values where fit refused them.
+    """
+    if isinstance(X, Table) and X.schema.features == schema.features:
+        table = Table(schema, X.columns)
+        _check_values(table)
+        return table
+    names, raw, named = _read(X, None)
+    if named:
+        absent = [name for name in schema.names if name not in names]
+        extra = [name for name in names if name not in schema.names]
+        if absent:
+            raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
+        if extra:
+            raise ValueError(f"X has columns {_listed(extra)} that the model does not know; drop them first")
+        raw = [raw[names.index(name)] for name in schema.names]
+    elif len(raw) != len(schema.features):
+        raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
+    columns = []
+    for feature, values in zip(schema.features, raw, strict=True):
+        is_numeric = isinstance(values, np.ndarray)
+        if is_numeric != feature.is_numeric:
+            was, now = ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
+            raise ValueError(f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first")
+        if feature.categories is None:
+            columns.append(values)
+        else:
+            codes = {category: code for code, category in enumerate(feature.categories)}
+            columns.append(np.fromiter((_code(value, codes) for value in values), np.int32, len(values)))
+    table = Table(schema, tuple(columns))
+    _check_values(table)
+    return table
+
+
+# Reading: every input becomes a list of columns, each a float64 array or a list of strings and None.
+
+_Column = NDArray[np.float64] | list[str | None]
+
+
+def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
+    """Names, columns, and whether the names came with the data."""
+    if isinstance(X, Table):
+        raw = [_decoded(f, c) for f, c in zip(X.schema.features, X.columns, strict=True)]
+        names, named = list(X.names), True
+    else:
+        names, raw, named = _read_dataframe(X) or _read_array(X)
+    if feature_names is not None:
+        if len(feature_names) != len(names):
+            raise ValueError(f"feature_names has {len(feature_names)} names for {len(names)} columns of X")
+        if named:
+            raise ValueError("feature_names is for arrays; rename the columns of the dataframe instead")
+        names = [str(name) for name in feature_names]
+    if not names:
+        raise ValueError("X has no columns")
+    if not len(raw[0]):
+        raise ValueError("X has no rows")
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if repeated:
+        raise ValueError(f"X has several columns named {_listed(repeated)}; give every column its own name")
+    return names, raw, named
+
+
+def _decoded(feature: Feature, column: NDArray[Any]) -> _Column:
+    """The raw values of a table's column."""
+    if feature.categories is None:
+        return column
+    texts: list[str | None] = [*feature.categories, "(a category not seen in fit)", None]
+    return [texts[code] for code in column]
+
+
+def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
+    """The columns of a dataframe, or None if `X` is not one."""
+    import narwhals as nw
+
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError("X is a lazy frame; collect it first")
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    if not frame.columns:
+        raise ValueError("X has no columns")
+    numeric = {name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == nw.Boolean}
+    raw: list[_Column] = []
+    for name in frame.columns:
+        column = frame.get_column(name)
+        if name in numeric:
+            raw.append(_exact_float64(column.cast(nw.Float64).to_numpy(), str(name), column))
+        elif column.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
+            raw.append(_texts(column.to_list(), str(name), any_type=column.dtype != nw.Object))
+        else:
+            raise TypeError(
+                f"column {str(name)!r} of X has type {column.dtype}; a table holds numbers, booleans and text. "
+                "Convert it to a number (e.g. days since a date) or to text"
+            )
+    return [str(name) for name in frame.columns], raw, True
+
+
+def _exact_float64(values: NDArray[Any], name: str, original: Any) -> NDArray[np.float64]:
+    values = np.asarray(values, np.float64)
+    if original.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
+        raise ValueError(
+            f"column {name!r} of X has integers beyond 2**53, which float64 cannot tell apart; "
+            "convert identifiers to text, or drop them"
+        )
+    return values
+
+
+def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]:
+    """Category values as text; None where missing. Python objects other than text are refused."""
+    texts: list[str | None] = []
+    for value in values:
+        if value is None or value != value:  # NaN, NaT
+            texts.append(None)
+        elif any_type or isinstance(value, str):
+            texts.append(str(value))
+        else:
+            raise TypeError(
+                f"column {name!r} of X holds Python objects ({type(value).__name__} among them); convert it with "
+                f"astype(float) for numbers or astype(str) for categories"
+            )
+    return texts
+
+
+def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
+    if hasattr(X, "toarray"):
+        raise TypeError("X is a sparse matrix; pass X.toarray()")
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError("X is a masked array; pass X.filled(numpy.nan)")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"X must be 2-D (rows, columns), got shape {array.shape}; one row is X.reshape(1, -1), "
+            "one column X.reshape(-1, 1)"
+        )
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"X is an array of type {array.dtype}; an array must be numeric. Convert it with astype(float), or pass "
+            "a dataframe, whose text columns are read as categories"
+        )
+    if array.dtype.kind in "iu" and array.size and np.abs(array).max() >= _LARGEST_EXACT_INTEGER:
+        raise ValueError("X has integers beyond 2**53, which float64 cannot tell apart")
+    array = array.astype(np.float64)
+    return [f"x{i}" for i in range(array.shape[1])], list(np.ascontiguousarray(array.T)), False
+
+
+def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    if isinstance(values, np.ndarray):
+        return values, None
+    categories = tuple(sorted({value for value in values if value is not None}))
+    if not categories:
+        raise ValueError(f"column {name!r} of X has no value at all; drop it")
+    codes = {category: code for code, category in enumerate(categories)}
+    return np.fromiter((_code(value, codes) for value in values), np.int32, len(values)), categories
+
+
+def _code(value: str | None, codes: dict[str, int]) -> int:
+    return MISSING if value is None else codes.get(value, UNSEEN)
+
+
+def _check_values(table: Table) -> None:
+    """Refuse infinite values always, missing ones where the schema says so."""
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        if feature.is_numeric and np.isinf(column).any():
+            raise ValueError(f"column {feature.name!r} of X has infinite values; replace them by finite numbers")
+    if table.schema.missing == "refuse" and (names := table.columns_with_missing()):
+        raise ValueError(
+            f"X has missing values in {_listed(names)}; fill them, drop the rows, or fit with "
+            'missing="own_category", which makes "is missing" a condition of its own'
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+# Targets and weights
+
+
+def _target_array(y: Any) -> NDArray[Any]:
+    """`y` as a one-dimensional array without missing values."""
+    if not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):  # a pandas or polars series
+        y = y.to_numpy()
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        raise ValueError("y must be one-dimensional, got one column; pass y.ravel()")
+    if array.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {array.shape}")
+    if not len(array):
+        raise ValueError("y is empty")
+    if array.dtype.kind == "O":
+        kinds = {type(value) for value in array}
+        if any(value is None or value != value for value in array):
+            raise ValueError("y has missing values; drop those rows")
+        if all(issubclass(kind, (str, np.str_)) for kind in kinds):
+            array = array.astype(str)
+        elif all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+            array = array.astype(bool)
+        elif all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds):
+            array = array.astype(np.float64)
+        else:
+            raise TypeError("y mixes types; convert it to text labels or to numbers")
+    if array.dtype.kind not in "biufUT":
+        raise TypeError(f"y has type {array.dtype}; it must be numbers, booleans or text labels")
+    if array.dtype.kind == "T":
+        array = array.astype(str)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("y has NaN or infinite values; drop those rows")
+    return array
+
+
+def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.float64]:
+    """A numeric target as float64, shape (rows,).
+
+    Raises:
+        ValueError: for a wrong shape or length, NaN or infinite values.
+        TypeError: for text labels.
+    """
+    array = _target_array(y)
+    if array.dtype.kind == "U":
+        raise TypeError("y holds text labels, but this loss needs numbers; use a classification loss")
+    _check_length("y", array, n_rows)
+    return array.astype(np.float64)
+
+
+def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.int64], tuple[Label, ...]]:
+    """Class codes, shape (rows,), and the labels in sorted order.
+
+    Raises:
+        ValueError: for a wrong shape or length, missing values or a single class.
+    """
+    array = _target_array(y)
+    _check_length("y", array, n_rows)
+    labels, codes = np.unique(array, return_inverse=True)
+    if len(labels) < 2:
+        raise ValueError(f"y has one class only ({labels[0]!s}); classification needs at least two")
+    if array.dtype.kind == "f" and len(labels) > 20 and len(labels) > len(array) // 10:
+        raise ValueError(
+            f"y has {len(labels)} distinct numbers, which look like a regression target; "
+            "use a regression loss, or convert class labels to integers or text"
+        )
+    return codes.astype(np.int64), tuple(label.item() for label in labels)
+
+
+def binary_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.float64], tuple[Label, ...]]:
+    """1.0 for the positive class (the second label in sorted order), 0.0 for the other; and both labels.
+
+    Raises:
+        ValueError: as `class_target`, and for more than two classes.
+    """
+    codes, classes = class_target(y, n_rows)
+    if len(classes) > 2:
+        raise ValueError(
+            f"y has {len(classes)} classes {_listed([str(c) for c in classes])}; this learner is binary: "
+            "fit one class against the rest, e.g. y == label"
+        )
+    return codes.astype(np.float64), classes
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """The weights as float64, shape (rows,); ones when None.
+
+    Raises:
+        ValueError: for a wrong length, NaN, infinite or negative weights, or if all are zero.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.ndim != 1:
+        raise ValueError(f"sample_weight must be one-dimensional, got shape {weights.shape}")
+    _check_length("sample_weight", weights, n_rows)
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight has NaN or infinite values")
+    if (weights < 0).any():
+        raise ValueError("sample_weight has negative values; weights must be at least 0")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one row needs a positive weight")
+    return weights
+
+
+def _check_length(name: str, array: NDArray[Any], n_rows: int | None) -> None:
+    if n_rows is not None and len(array) != n_rows:
+        raise ValueError(f"{name} has {len(array)} values, but X has {n_rows} rows")
