@@ -1,0 +1,54 @@
+"""Interpretable rule models on JAX: rule ensembles, optimal rule boosting, rule lists, coordinate paths.
+
+Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.model`` is an immutable
+pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
+"""
+
+from jaxrules import losses
+from jaxrules.conjunctions import Condition, Conjunctions
+from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
+from jaxrules.models import (
+    Explanation,
+    LinearTerms,
+    RuleEnsemble,
+    RuleList,
+    decision_function,
+    explain,
+    predict,
+    predict_proba,
+    with_weights,
+)
+from jaxrules.results import Deadline, Fit, Progress, Status, Step
+from jaxrules.table import Feature, Schema, Table, as_table
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Condition",
+    "Conjunctions",
+    "Deadline",
+    "Explanation",
+    "Feature",
+    "Fit",
+    "LinearTerms",
+    "Progress",
+    "RuleEnsemble",
+    "RuleList",
+    "Schema",
+    "Status",
+    "Step",
+    "Table",
+    "accuracy",
+    "as_table",
+    "complexity",
+    "decision_function",
+    "explain",
+    "local_support",
+    "local_supports",
+    "losses",
+    "predict",
+    "predict_proba",
+    "risk",
+    "support",
+    "with_weights",
+]

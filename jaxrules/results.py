@@ -119,9 +119,13 @@ class Deadline:
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds is not None:
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-                raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
+                raise TypeError(
+                    f"time_limit must be a number of seconds or None, got {type(seconds).__name__}"
+                )
             if math.isnan(seconds) or seconds < 0:
-                raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
+                raise ValueError(
+                    f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit"
+                )
         self.seconds = seconds
         self.clock = clock
         self.started = clock()
@@ -147,12 +151,12 @@ class Deadline:
 class Run:
     """One fit under way. A context manager that swallows Ctrl-C and remembers it::
 
-        run = Run("lire", time_limit, progress, total=max_iterations)
-        with run:
-            while not converged and not run.stopped():
-                state = improve(state)          # `state` is a complete incumbent after every step
-                run.step(objective, size)
-        return run.finish(model, objective, "min", Status.CONVERGED)
+    run = Run("lire", time_limit, progress, total=max_iterations)
+    with run:
+        while not converged and not run.stopped():
+            state = improve(state)          # `state` is a complete incumbent after every step
+            run.step(objective, size)
+    return run.finish(model, objective, "min", Status.CONVERGED)
     """
 
     def __init__(

@@ -1,0 +1,380 @@
+"""Conjunctions of conditions: the "if" part of every rule.
+
+A `Condition` restricts one feature: a number to an interval, a category to a set; conditions on the
+same feature merge into one. `Conjunctions` holds many rules as a struct of arrays, a pytree.
+
+Rules are checked exactly and fast without a matrix of rows x conditions. The cut points of a feature
+divide its axis into cells: the points themselves and the open intervals between them. A value is
+mapped to its cell by a float64 binary search; for every cell a bit vector says which rules it does
+not violate; a row satisfies the rules that survive the bitwise AND over the features. The cost of a
+row is (features x rules / 64) word operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.table import MISSING, Schema, Table
+
+_ROWS_PER_BATCH = 1 << 15
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One feature restricted: ``lower < x <= upper`` (ends open or closed), or ``x in categories``.
+
+    Attributes:
+        feature: index of the column.
+        lower, upper: ends of the interval; infinite where there is none.
+        lower_closed, upper_closed: whether the ends belong to the interval.
+        missing: whether a missing value satisfies the condition.
+        categories: the category codes that satisfy it; None for a numeric feature.
+        unseen: whether a category that fit did not see satisfies it (``!=`` conditions).
+    """
+
+    feature: int
+    lower: float = -math.inf
+    upper: float = math.inf
+    lower_closed: bool = False
+    upper_closed: bool = True
+    missing: bool = False
+    categories: frozenset[int] | None = None
+    unseen: bool = False
+
+    @classmethod
+    def at_most(cls, feature: int, value: float, missing: bool = False) -> Condition:
+        """x <= value."""
+        return cls(feature, upper=value, missing=missing)
+
+    @classmethod
+    def above(cls, feature: int, value: float, missing: bool = False) -> Condition:
+        """x > value."""
+        return cls(feature, lower=value, missing=missing)
+
+    @classmethod
+    def at_least(cls, feature: int, value: float, missing: bool = False) -> Condition:
+        """x >= value."""
+        return cls(feature, lower=value, lower_closed=True, missing=missing)
+
+    @classmethod
+    def below(cls, feature: int, value: float, missing: bool = False) -> Condition:
+        """x < value."""
+        return cls(feature, upper=value, upper_closed=False, missing=missing)
+
+    @classmethod
+    def one_of(cls, feature: int, codes: Sequence[int], missing: bool = False) -> Condition:
+        """x in codes; the code `MISSING` stands for a missing value."""
+        return cls(
+            feature,
+            categories=frozenset(codes) - {MISSING},
+            missing=missing or MISSING in codes,
+        )
+
+    @classmethod
+    def none_of(cls, feature: int, codes: Sequence[int], n_categories: int) -> Condition:
+        """x not in codes; satisfied by unseen categories, and by missing values unless `MISSING` is a code."""
+        return cls(
+            feature,
+            categories=frozenset(range(n_categories)) - frozenset(codes),
+            missing=MISSING not in codes,
+            unseen=True,
+        )
+
+    @classmethod
+    def is_missing(cls, feature: int, numeric: bool) -> Condition:
+        """x is missing."""
+        if numeric:
+            return cls(feature, lower=math.inf, upper=-math.inf, missing=True)
+        return cls(feature, categories=frozenset(), missing=True)
+
+    @classmethod
+    def is_present(cls, feature: int, n_categories: int | None) -> Condition:
+        """x is not missing; `n_categories` is None for a numeric feature."""
+        if n_categories is None:
+            return cls(feature)
+        return cls(feature, categories=frozenset(range(n_categories)), unseen=True)
+
+    def __and__(self, other: Condition) -> Condition:
+        """Both conditions on the same feature, as one."""
+        if self.feature != other.feature:
+            raise ValueError(f"conditions on features {self.feature} and {other.feature} do not merge")
+        missing, unseen = self.missing and other.missing, self.unseen and other.unseen
+        if self.categories is not None and other.categories is not None:
+            both = self.categories & other.categories
+            return Condition(self.feature, missing=missing, categories=both, unseen=unseen)
+        # An open end is tighter than a closed one at the same value.
+        lower, lower_open = max((self.lower, not self.lower_closed), (other.lower, not other.lower_closed))
+        upper, upper_closed = min((self.upper, self.upper_closed), (other.upper, other.upper_closed))
+        return Condition(self.feature, lower, upper, not lower_open, upper_closed, missing)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Conjunctions:
+    """Rules as a struct of arrays. Rule r has the conditions ``offsets[r]:offsets[r + 1]``.
+
+    Attributes:
+        offsets: int32, shape (rules + 1,).
+        feature: int32, shape (conditions,).
+        lower, upper: float64, shape (conditions,); infinite where the interval has no end.
+        lower_closed, upper_closed, missing, unseen: bool, shape (conditions,); see `Condition`.
+        allowed: bool, shape (conditions, most categories of a feature); all False for numeric features.
+        schema: the columns that the rules speak of (static).
+    """
+
+    offsets: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    lower_closed: NDArray[np.bool_]
+    upper_closed: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
+    schema: Schema = field(metadata={"static": True})
+
+    @classmethod
+    def build(cls, schema: Schema, rules: Sequence[Sequence[Condition]]) -> Conjunctions:
+        """The conjunctions of these conditions; conditions of a rule on the same feature are merged.
+
+        Raises:
+            ValueError: if a condition does not fit the schema (feature, kind, category).
+        """
+        merged = [_merge(rule) for rule in rules]
+        flat = [condition for rule in merged for condition in rule]
+        width = max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
+        allowed = np.zeros((len(flat), width), bool)
+        for i, condition in enumerate(flat):
+            if condition.categories:
+                allowed[i, sorted(condition.categories)] = True
+        conjunctions = cls(
+            offsets=np.cumsum([0] + [len(rule) for rule in merged]).astype(np.int32),
+            feature=np.array([c.feature for c in flat], np.int32),
+            lower=np.array([c.lower for c in flat], np.float64),
+            upper=np.array([c.upper for c in flat], np.float64),
+            lower_closed=np.array([c.lower_closed for c in flat], bool),
+            upper_closed=np.array([c.upper_closed for c in flat], bool),
+            missing=np.array([c.missing for c in flat], bool),
+            unseen=np.array([c.unseen for c in flat], bool),
+            allowed=allowed,
+            schema=schema,
+        )
+        conjunctions.validate()
+        return conjunctions
+
+    def validate(self) -> None:
+        """Check shapes, ranges and kinds.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        n = len(self.feature)
+        features = self.schema.features
+        width = max((len(f.categories) for f in features if f.categories is not None), default=0)
+        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != n:
+            raise ValueError("offsets must rise from 0 to the number of conditions")
+        if (np.diff(self.offsets) < 0).any():
+            raise ValueError("offsets must not fall")
+        for name in ("feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen"):
+            if getattr(self, name).shape != (n,):
+                raise ValueError(f"{name} must have shape ({n},), got {getattr(self, name).shape}")
+        if self.allowed.shape != (n, width):
+            raise ValueError(f"allowed must have shape ({n}, {width}), got {self.allowed.shape}")
+        if n and not (0 <= self.feature.min() and self.feature.max() < len(features)):
+            raise ValueError(f"feature must lie in 0..{len(features) - 1}")
+        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
+            raise ValueError("the ends of an interval must not be NaN")
+        owner = np.repeat(np.arange(len(self)), self.lengths)
+        if len(np.unique(owner * len(features) + self.feature)) < n:
+            raise ValueError("a rule has two conditions on one feature; merge them")
+        sizes = np.array([len(f.categories) if f.categories is not None else 0 for f in features])
+        beyond = np.arange(width) >= sizes[self.feature][:, None]
+        if (self.allowed & beyond).any():
+            raise ValueError("allowed names a category that its feature does not have")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """Number of conditions of every rule, shape (rules,)."""
+        return np.diff(self.offsets)
+
+    def rule(self, index: int) -> tuple[Condition, ...]:
+        """The conditions of one rule."""
+        return tuple(self._condition(i) for i in range(self.offsets[index], self.offsets[index + 1]))
+
+    def __iter__(self) -> Iterator[tuple[Condition, ...]]:
+        return (self.rule(index) for index in range(len(self)))
+
+    def _condition(self, i: int) -> Condition:
+        numeric = self.schema.features[self.feature[i]].is_numeric
+        return Condition(
+            int(self.feature[i]), float(self.lower[i]), float(self.upper[i]), bool(self.lower_closed[i]),
+            bool(self.upper_closed[i]), bool(self.missing[i]),
+            None if numeric else frozenset(np.flatnonzero(self.allowed[i]).tolist()), bool(self.unseen[i]),
+        )  # fmt: skip
+
+    def take(self, rules: NDArray[Any] | Sequence[int]) -> Conjunctions:
+        """The rules with these indices (or of this boolean mask), in this order."""
+        chosen = np.arange(len(self))[np.asarray(rules, dtype=None if len(rules) else np.int64)]
+        lengths = self.lengths[chosen]
+        starts = np.repeat(self.offsets[chosen] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        conditions = (starts + np.arange(lengths.sum())).astype(np.int64)
+        return Conjunctions(
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+            **{
+                name: getattr(self, name)[conditions]
+                for name in _CONDITION_ARRAYS
+            },
+            schema=self.schema,
+        )  # fmt: skip
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Conjunctions]) -> Conjunctions:
+        """All rules of the parts, which must share one schema, in order."""
+        if any(part.schema.features != parts[0].schema.features for part in parts):
+            raise ValueError("the conjunctions speak of different columns; extract them from the same data")
+        return cls(
+            offsets=np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)])).astype(np.int32),
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS},
+            schema=parts[0].schema,
+        )
+
+    def with_schema(self, schema: Schema) -> Conjunctions:
+        """The same rules under a schema with the same columns (other classes, say)."""
+        if schema.features != self.schema.features:
+            raise ValueError(
+                "rules were extracted from other columns than those of X; extract them from the same data"
+            )
+        arrays = {name: getattr(self, name) for name in _CONDITION_ARRAYS}
+        return Conjunctions(offsets=self.offsets, **arrays, schema=schema)
+
+    def describe(self, index: int) -> str:
+        """One rule in words, e.g. ``Age > 31 & Sex == Male``."""
+        from jaxrules.display import rule_text
+
+        return rule_text(self.rule(index), self.schema)
+
+    def __repr__(self) -> str:
+        return f"Conjunctions({len(self)} rules, {len(self.feature)} conditions)"
+
+    # Checking rules
+
+    def satisfied(self, table: Table) -> NDArray[np.bool_]:
+        """Which rules every row satisfies, shape (rows, rules)."""
+        result = np.empty((table.n_rows, len(self)), bool)
+        for rows, batch in self.batches(table):
+            result[rows] = batch
+        return result
+
+    def batches(self, table: Table) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """`satisfied` by blocks of rows, so that large tables need little memory."""
+        checker = _Checker(self)
+        blocks = [slice(i, i + _ROWS_PER_BATCH) for i in range(0, table.n_rows, _ROWS_PER_BATCH)]
+        if len(blocks) == 1:
+            yield blocks[0], checker(table)
+            return
+        with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
+            for i in range(0, len(blocks), 2):
+                pair = blocks[i : i + 2]
+                yield from zip(pair, pool.map(lambda rows: checker(table[rows]), pair), strict=True)
+
+    def satisfied_traced(self, X: jax.Array) -> jax.Array:
+        """`satisfied` for use under jit, vmap and grad: comparisons happen in the dtype of `X`.
+
+        Args:
+            X: shape (rows, features); NaN is missing; a categorical column holds codes, `MISSING` and
+                `UNSEEN` among them.
+        """
+        x = X[:, self.feature]
+        above = jnp.where(self.lower_closed, x >= self.lower, x > self.lower)
+        below = jnp.where(self.upper_closed, x <= self.upper, x < self.upper)
+        holds = jnp.where(jnp.isnan(x), self.missing, above & below)
+        numeric = np.array([feature.is_numeric for feature in self.schema.features])[self.feature]
+        if not numeric.all():
+            # Columns of the look-up: the categories, then unseen (code -2), then missing (code -1).
+            lookup = np.concatenate([self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1)
+            codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32) % lookup.shape[1]
+            holds = jnp.where(numeric, holds, jnp.asarray(lookup)[jnp.arange(len(numeric)), codes])
+        rule = np.repeat(np.arange(len(self)), self.lengths)
+        violations = jax.ops.segment_sum((~holds).T.astype(jnp.int32), rule, num_segments=len(self))
+        return violations.T == 0
+
+
+_CONDITION_ARRAYS = (
+    "feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen", "allowed",
+)  # fmt: skip
+
+
+def _merge(rule: Sequence[Condition]) -> list[Condition]:
+    """One condition per feature, in the order of first mention."""
+    by_feature: dict[int, Condition] = {}
+    for condition in rule:
+        earlier = by_feature.get(condition.feature)
+        by_feature[condition.feature] = condition if earlier is None else earlier & condition
+    return list(by_feature.values())
+
+
+class _Checker:
+    """The bit vectors of the cells of every feature that the rules use."""
+
+    def __init__(self, rules: Conjunctions) -> None:
+        self.n_rules = len(rules)
+        self.words = max(1, -(-self.n_rules // 64))
+        self.cuts: dict[int, NDArray[np.float64] | None] = {}
+        self.bits: dict[int, NDArray[np.uint64]] = {}
+        rule_of = np.repeat(np.arange(self.n_rules), rules.lengths)
+        for f in np.unique(rules.feature).tolist():
+            on_f = np.flatnonzero(rules.feature == f)
+            numeric = rules.schema.features[f].is_numeric
+            self.cuts[f], holds = _interval_cells(rules, on_f) if numeric else _category_cells(rules, on_f)
+            ok = np.ones((holds.shape[1], self.words * 64), bool)
+            ok[:, rule_of[on_f]] = holds.T  # conditions are merged: one per rule and feature
+            self.bits[f] = np.packbits(ok, axis=1).view(np.uint64)
+
+    def __call__(self, table: Table) -> NDArray[np.bool_]:
+        alive = np.full((table.n_rows, self.words), np.iinfo(np.uint64).max, np.uint64)
+        for f, cuts in self.cuts.items():
+            column = table.columns[f]
+            if cuts is None:
+                cells = column % len(self.bits[f])  # the codes -2 and -1 are the last two cells
+            else:
+                cells = np.searchsorted(cuts, column, "left")
+                cells += np.searchsorted(cuts, column, "right")
+                cells[np.isnan(column)] = 2 * len(cuts) + 1
+            alive &= self.bits[f][cells]
+        return np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules).view(bool)
+
+
+def _interval_cells(rules: Conjunctions, on: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Cut points, and which cells satisfy every condition, shape (conditions, 2 cuts + 2).
+
+    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; the last cell is "missing".
+    """
+    lower, upper = rules.lower[on], rules.upper[on]
+    cuts = np.unique(np.concatenate([lower, upper]))
+    cuts = cuts[np.isfinite(cuts)]
+    first = np.searchsorted(cuts, lower) * 2 + np.where(rules.lower_closed[on], 1, 2)
+    first = np.where(lower == -np.inf, 0, first)
+    last = np.searchsorted(cuts, upper) * 2 + np.where(rules.upper_closed[on], 1, 0)
+    last = np.where(upper == np.inf, 2 * len(cuts), last)
+    last = np.where(upper == -np.inf, -1, last)
+    first = np.where(lower == np.inf, 2 * len(cuts) + 1, first)
+    cells = np.arange(2 * len(cuts) + 1)
+    holds = (cells >= first[:, None]) & (cells <= last[:, None])
+    return cuts, np.concatenate([holds, rules.missing[on, None]], axis=1)
+
+
+def _category_cells(rules: Conjunctions, on: NDArray[Any]) -> tuple[None, NDArray[np.bool_]]:
+    """Which codes satisfy every condition: the categories, then unseen, then missing."""
+    return None, np.concatenate([rules.allowed[on], rules.unseen[on, None], rules.missing[on, None]], axis=1)

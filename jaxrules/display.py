@@ -1,0 +1,178 @@
+"""Models in words: the text that print shows and the HTML that notebooks show."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxrules.conjunctions import Condition
+from jaxrules.table import Feature, Label, Schema
+
+if TYPE_CHECKING:
+    from jaxrules.models import Explanation, RuleEnsemble, RuleList
+
+
+def number(value: float, digits: int = 5) -> str:
+    """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0."""
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) < 1e15 and abs(value - round(value)) <= 1e-7 * abs(value):
+        return str(round(value))
+    if 1e-4 <= abs(value) < 1e15:
+        whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+        text = f"{value:.{max(digits - whole, 0)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.{digits}g}"
+
+
+def condition_text(condition: Condition, feature: Feature) -> str:
+    """One condition, e.g. ``31 < Age <= 45``, ``Sex == Male``, ``Job not in {Sales, Tech}``."""
+    if feature.categories is not None:
+        return _category_text(condition, feature.name, feature.categories)
+    name, lower, upper = feature.name, condition.lower, condition.upper
+    if lower > upper:
+        return f"{name} is missing" if condition.missing else f"{name} never"
+    digits = 5
+    while lower < upper and number(lower, digits) == number(upper, digits):
+        digits += 1
+    below, above = "<=" if condition.upper_closed else "<", ">=" if condition.lower_closed else ">"
+    if lower == upper:
+        text = f"{name} == {number(lower)}"
+    elif math.isinf(lower) and math.isinf(upper):
+        return "any " + name if condition.missing else f"{name} is not missing"
+    elif math.isinf(lower):
+        text = f"{name} {below} {number(upper, digits)}"
+    elif math.isinf(upper):
+        text = f"{name} {above} {number(lower, digits)}"
+    else:
+        turned = "<=" if condition.lower_closed else "<"
+        text = f"{number(lower, digits)} {turned} {name} {below} {number(upper, digits)}"
+    return f"({text} or missing)" if condition.missing else text
+
+
+def _category_text(condition: Condition, name: str, categories: tuple[str, ...]) -> str:
+    allowed = condition.categories or frozenset()
+    chosen = allowed if not condition.unseen else frozenset(range(len(categories))) - allowed
+    words = [categories[code] for code in sorted(chosen)]
+    listed = words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"
+    if condition.unseen:  # a negated condition: a missing value satisfies it unless it is listed
+        if not words:
+            return "any " + name if condition.missing else f"{name} is not missing"
+        text = f"{name} != {listed}" if len(words) == 1 else f"{name} not in {listed}"
+        return text if condition.missing else f"{text} and not missing"
+    if not words:
+        return f"{name} is missing" if condition.missing else f"{name} never"
+    text = f"{name} == {listed}" if len(words) == 1 else f"{name} in {listed}"
+    return f"({text} or missing)" if condition.missing else text
+
+
+def rule_text(rule: Sequence[Condition], schema: Schema) -> str:
+    """A conjunction, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
+    return " & ".join(condition_text(c, schema.features[c.feature]) for c in rule) or "always"
+
+
+def weight_text(weights: Any) -> str:
+    """One weight, or one per output."""
+    return "  ".join(f"{float(weight):+.4f}" for weight in np.ravel(weights))
+
+
+def _label(label: Label) -> str:
+    return str(label)
+
+
+def ensemble_rows(model: RuleEnsemble) -> list[tuple[str, str]]:
+    """(weight, rule) of every rule and linear term, largest weight first."""
+    weights = np.asarray(model.weights)
+    order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
+    rows = [(weight_text(weights[r]), model.conjunctions.describe(r)) for r in order]
+    if model.linear is not None:
+        for t, coefficients in enumerate(np.asarray(model.linear.coefficients)):
+            rows.append((weight_text(coefficients), model.linear.describe(t, model.schema)))
+    return rows
+
+
+def _ensemble_heading(model: RuleEnsemble) -> str:
+    what = {
+        "identity": f"{model.schema.target} =",
+        "log": f"log expected {model.schema.target} =",
+        "logistic": "log-odds of",
+        "exponential": "half the log-odds of",
+    }[model.link]
+    classes = model.schema.classes
+    if classes is not None:
+        named = classes[1:] if len(classes) == 2 else classes
+        what = f"{what} {model.schema.target} == {', '.join(_label(c) for c in named)}:"
+    return f"{what} {weight_text(model.intercept)} + the weights of the rules that hold"
+
+
+def ensemble_text(model: RuleEnsemble) -> str:
+    """A rule ensemble as a table of text."""
+    rows = ensemble_rows(model)
+    width = max((len(weight) for weight, _ in rows), default=0)
+    lines = [f"  {weight:>{width}}  {rule}" for weight, rule in rows]
+    return "\n".join([f"Rule ensemble of {len(model.conjunctions)} rules", _ensemble_heading(model), *lines])
+
+
+def list_text(model: RuleList) -> str:
+    """A rule list as if / else if / else."""
+    lines = []
+    for r in range(len(model.conjunctions)):
+        start = "if" if r == 0 else "else if"
+        lines.append(f"{start} {model.conjunctions.describe(r)}: {_says(model, r)}")
+    lines.append(f"{'else' if lines else 'always'}: {_says(model, len(model.conjunctions))}")
+    return "\n".join(lines)
+
+
+def _says(model: RuleList, position: int) -> str:
+    label = model.schema.classes[int(model.labels[position])] if model.schema.classes else "?"
+    return f"{model.schema.target} = {_label(label)} ({model.probabilities[position].max():.0%})"
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """One prediction, its satisfied rules, and their sum."""
+    lines = [f"prediction: {explanation.prediction}"]
+    if explanation.probabilities is not None:
+        shown = ", ".join(f"{label}: {p:.3f}" for label, p in explanation.probabilities.items())
+        lines[0] += f"   ({shown})"
+    rows = [(weight_text(part.weight), part.text) for part in explanation.parts]
+    width = max((len(weight) for weight, _ in rows), default=0)
+    lines += [f"  {weight:>{width}}  {text}" for weight, text in rows]
+    if explanation.score is not None:
+        lines.append(f"  {weight_text(explanation.score):>{width}}  sum")
+    return "\n".join(lines)
+
+
+def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain HTML table; every text is escaped."""
+    head = "".join(f"<th style='text-align:left'>{html.escape(cell)}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<div><p>{html.escape(title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def ensemble_html(model: RuleEnsemble) -> str:
+    """A rule ensemble as an HTML table."""
+    return html_table(_ensemble_heading(model), ("weight", "rule"), ensemble_rows(model))
+
+
+def list_html(model: RuleList) -> str:
+    """A rule list as an HTML table."""
+    n = len(model.conjunctions)
+    rules = [model.conjunctions.describe(r) for r in range(n)] + ["else"]
+    return html_table(
+        f"Rule list of {n} rules", ("if", "then"), [(r, _says(model, i)) for i, r in enumerate(rules)]
+    )
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """An explanation as an HTML table."""
+    rows = [(weight_text(part.weight), part.text) for part in explanation.parts]
+    if explanation.score is not None:
+        rows.append((weight_text(explanation.score), "sum"))
+    return html_table(f"prediction: {explanation.prediction}", ("weight", "because"), rows)
