@@ -189,7 +189,7 @@ class Conjunctions:
                 raise ValueError(f"{name} must have shape ({n},), got {getattr(self, name).shape}")
         if self.allowed.shape != (n, width):
             raise ValueError(f"allowed must have shape ({n}, {width}), got {self.allowed.shape}")
-        if n and not (0 <= self.feature.min() and self.feature.max() < len(features)):
+        if n and not (self.feature.min() >= 0 and self.feature.max() < len(features)):
             raise ValueError(f"feature must lie in 0..{len(features) - 1}")
         if np.isnan(self.lower).any() or np.isnan(self.upper).any():
             raise ValueError("the ends of an interval must not be NaN")
@@ -253,9 +253,7 @@ class Conjunctions:
     def with_schema(self, schema: Schema) -> Conjunctions:
         """The same rules under a schema with the same columns (other classes, say)."""
         if schema.features != self.schema.features:
-            raise ValueError(
-                "rules were extracted from other columns than those of X; extract them from the same data"
-            )
+            raise ValueError("rules were extracted from other columns than those of X; extract them from the same data")
         arrays = {name: getattr(self, name) for name in _CONDITION_ARRAYS}
         return Conjunctions(offsets=self.offsets, **arrays, schema=schema)
 

@@ -165,9 +165,7 @@ def list_html(model: RuleList) -> str:
     """A rule list as an HTML table."""
     n = len(model.conjunctions)
     rules = [model.conjunctions.describe(r) for r in range(n)] + ["else"]
-    return html_table(
-        f"Rule list of {n} rules", ("if", "then"), [(r, _says(model, i)) for i, r in enumerate(rules)]
-    )
+    return html_table(f"Rule list of {n} rules", ("if", "then"), [(r, _says(model, i)) for i, r in enumerate(rules)])
 
 
 def explanation_html(explanation: Explanation) -> str:

@@ -71,7 +71,7 @@ def _used(model: RuleEnsemble | RuleList) -> NDArray[np.bool_]:
     if isinstance(model, RuleList):
         return np.ones(len(model.conjunctions), bool)
     if isinstance(model, RuleEnsemble):
-        return np.asarray(model.weights).any(axis=1)
+        return np.asarray((np.asarray(model.weights) != 0).any(axis=1))
     raise TypeError(f"model must be a RuleEnsemble or a RuleList, got {type(model).__name__}")
 
 

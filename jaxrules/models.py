@@ -320,9 +320,7 @@ def _scores(model: RuleEnsemble, X: Any) -> Array:
     """Scores, shape (rows, outputs)."""
     if isinstance(X, jax.core.Tracer):
         satisfied = model.conjunctions.satisfied_traced(X)
-        scores = jnp.matmul(satisfied.astype(X.dtype), jnp.asarray(model.weights)) + jnp.asarray(
-            model.intercept
-        )
+        scores = jnp.matmul(satisfied.astype(X.dtype), jnp.asarray(model.weights)) + jnp.asarray(model.intercept)
         if model.linear is not None:
             raw = X[:, model.linear.feature]
             clipped = jnp.clip(raw, jnp.asarray(model.linear.lower), jnp.asarray(model.linear.upper))
@@ -332,9 +330,7 @@ def _scores(model: RuleEnsemble, X: Any) -> Array:
     table = conform(X, model.schema)
     if isinstance(model.weights, jax.Array) or isinstance(model.intercept, jax.Array):
         satisfied = model.conjunctions.satisfied(table)
-        scores = jnp.matmul(satisfied.astype(model.weights.dtype), model.weights) + jnp.asarray(
-            model.intercept
-        )
+        scores = jnp.matmul(satisfied.astype(model.weights.dtype), model.weights) + jnp.asarray(model.intercept)
         if model.linear is not None:
             scores = scores + jnp.matmul(model.linear.values(table), jnp.asarray(model.linear.coefficients))
         return scores
@@ -355,12 +351,10 @@ def _scores(model: RuleEnsemble, X: Any) -> Array:
 
 @predict.register
 def _(model: RuleEnsemble, X: Any) -> Array:
-    scores = _scores(model, X)
+    scores: Any = _scores(model, X)
     if model.schema.classes is None:
         value = scores if scores.shape[1] > 1 else scores[:, 0]
-        return (
-            value if model.link == "identity" else (np if isinstance(value, np.ndarray) else jnp).exp(value)
-        )
+        return value if model.link == "identity" else (np if isinstance(value, np.ndarray) else jnp).exp(value)
     codes = scores[:, 0] > 0 if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so the class codes come back
         return codes.astype(jnp.int32)
@@ -371,7 +365,7 @@ def _(model: RuleEnsemble, X: Any) -> Array:
 def _(model: RuleEnsemble, X: Any) -> Array:
     if model.schema.classes is None:
         raise ValueError("model has no classes: it predicts numbers; use predict")
-    scores = _scores(model, X)
+    scores: Any = _scores(model, X)
     margins = 2 * scores if model.link == "exponential" else scores
     if isinstance(scores, np.ndarray):
         if model.n_outputs == 1:  # both tails by expit, so that neither rounds to 1 - 1
@@ -440,12 +434,8 @@ def _(model: RuleList, X: Any) -> list[Explanation]:
     for position in model.position(table).tolist():
         default = position == len(model.conjunctions)
         text = (
-            "no rule holds: the default"
-            if default
-            else f"rule {position + 1}: {model.conjunctions.describe(position)}"
+            "no rule holds: the default" if default else f"rule {position + 1}: {model.conjunctions.describe(position)}"
         )
         shares = dict(zip(classes, model.probabilities[position].tolist(), strict=True))
-        explanations.append(
-            Explanation(classes[model.labels[position]], (Part(text, np.zeros(0)),), None, shares)
-        )
+        explanations.append(Explanation(classes[model.labels[position]], (Part(text, np.zeros(0)),), None, shares))
     return explanations

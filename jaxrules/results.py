@@ -119,13 +119,9 @@ class Deadline:
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds is not None:
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-                raise TypeError(
-                    f"time_limit must be a number of seconds or None, got {type(seconds).__name__}"
-                )
+                raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
             if math.isnan(seconds) or seconds < 0:
-                raise ValueError(
-                    f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit"
-                )
+                raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
         self.seconds = seconds
         self.clock = clock
         self.started = clock()

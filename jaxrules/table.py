@@ -130,13 +130,9 @@ class Table:
         """
         categorical = [feature.name for feature in self.schema.features if not feature.is_numeric]
         if categorical:
-            raise ValueError(
-                f"X has categorical columns {_listed(categorical)}; encode them as numbers first"
-            )
+            raise ValueError(f"X has categorical columns {_listed(categorical)}; encode them as numbers first")
         if self.columns_with_missing():
-            raise ValueError(
-                f"X has missing values in {_listed(self.columns_with_missing())}; fill or drop them"
-            )
+            raise ValueError(f"X has missing values in {_listed(self.columns_with_missing())}; fill or drop them")
         return np.stack(self.columns, axis=1)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
@@ -213,14 +209,14 @@ def conform(X: Any, schema: Schema) -> Table:
         raw = [raw[names.index(name)] for name in schema.names]
     elif len(raw) != len(schema.features):
         raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
-    columns = []
+    columns: list[NDArray[Any]] = []
     for feature, values in zip(schema.features, raw, strict=True):
         is_numeric = isinstance(values, np.ndarray)
         if is_numeric != feature.is_numeric:
             was, now = ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
             raise ValueError(f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first")
         if feature.categories is None:
-            columns.append(values)
+            columns.append(np.asarray(values))
         else:
             codes = {category: code for code, category in enumerate(feature.categories)}
             columns.append(np.fromiter((_code(value, codes) for value in values), np.int32, len(values)))
@@ -251,9 +247,7 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
         raise ValueError("X has no columns")
     if not len(raw[0]):
         raise ValueError("X has no rows")
-    repeated = (
-        sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    )
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         raise ValueError(f"X has several columns named {_listed(repeated)}; give every column its own name")
     return names, raw, named
@@ -360,9 +354,7 @@ def _check_values(table: Table) -> None:
     """Refuse infinite values always, missing ones where the schema says so."""
     for feature, column in zip(table.schema.features, table.columns, strict=True):
         if feature.is_numeric and np.isinf(column).any():
-            raise ValueError(
-                f"column {feature.name!r} of X has infinite values; replace them by finite numbers"
-            )
+            raise ValueError(f"column {feature.name!r} of X has infinite values; replace them by finite numbers")
     if table.schema.missing == "refuse" and (names := table.columns_with_missing()):
         raise ValueError(
             f"X has missing values in {_listed(names)}; fill them, drop the rows, or fit with "
