@@ -55,6 +55,12 @@ class LinearTerms:
         raw = np.stack([table.columns[f] for f in self.feature.tolist()], axis=1)
         return np.where(np.isnan(raw), 0.0, np.clip(raw, self.lower, self.upper))
 
+    def values_traced(self, X: jax.Array) -> jax.Array:
+        """`values` for use under jit, vmap and grad, in the dtype of `X`."""
+        raw = X[:, self.feature]
+        clipped = jnp.clip(raw, jnp.asarray(self.lower), jnp.asarray(self.upper))
+        return jnp.where(jnp.isnan(raw), 0.0, clipped)
+
     def describe(self, term: int, schema: Schema) -> str:
         """One term in words."""
         name = schema.features[self.feature[term]].name
@@ -317,23 +323,25 @@ def _(model: RuleEnsemble, X: Any) -> Array:
 
 
 def _scores(model: RuleEnsemble, X: Any) -> Array:
-    """Scores, shape (rows, outputs)."""
+    """Scores, shape (rows, outputs): float64 on the host, traced if `X` or the weights are jax arrays."""
+    satisfied: Array
     if isinstance(X, jax.core.Tracer):
         satisfied = model.conjunctions.satisfied_traced(X)
-        scores = jnp.matmul(satisfied.astype(X.dtype), jnp.asarray(model.weights)) + jnp.asarray(model.intercept)
-        if model.linear is not None:
-            raw = X[:, model.linear.feature]
-            clipped = jnp.clip(raw, jnp.asarray(model.linear.lower), jnp.asarray(model.linear.upper))
-            values = jnp.where(jnp.isnan(raw), 0.0, clipped)
-            scores = scores + jnp.matmul(values, jnp.asarray(model.linear.coefficients))
-        return scores
-    table = conform(X, model.schema)
-    if isinstance(model.weights, jax.Array) or isinstance(model.intercept, jax.Array):
+        terms = None if model.linear is None else model.linear.values_traced(X)
+    else:
+        table = conform(X, model.schema)
+        if not isinstance(model.weights, jax.Array) and not isinstance(model.intercept, jax.Array):
+            return _host_scores(model, table)
         satisfied = model.conjunctions.satisfied(table)
-        scores = jnp.matmul(satisfied.astype(model.weights.dtype), model.weights) + jnp.asarray(model.intercept)
-        if model.linear is not None:
-            scores = scores + jnp.matmul(model.linear.values(table), jnp.asarray(model.linear.coefficients))
-        return scores
+        terms = None if model.linear is None else jnp.asarray(model.linear.values(table))
+    weights = jnp.asarray(model.weights)
+    scores = jnp.matmul(satisfied.astype(weights.dtype), weights) + jnp.asarray(model.intercept)
+    if model.linear is not None and terms is not None:
+        scores = scores + jnp.matmul(terms, jnp.asarray(model.linear.coefficients))
+    return scores
+
+
+def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, satisfied in model.conjunctions.batches(table):
         columns = np.ascontiguousarray(satisfied.T)
