@@ -13,6 +13,7 @@ ones: it satisfies ``!=`` and fails ``==``.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -62,6 +63,28 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.features)
+
+    def validate(self) -> None:
+        """Check names, categories and classes.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        if not self.features:
+            raise ValueError("a schema needs at least one feature")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("feature names must differ from each other")
+        for feature in self.features:
+            categories = feature.categories
+            if categories is not None and (not categories or len(set(categories)) < len(categories)):
+                raise ValueError(f"the categories of {feature.name!r} must be at least one, and differ from each other")
+        if self.missing not in ("refuse", "own_category"):
+            raise ValueError(f'missing must be "refuse" or "own_category", got {self.missing!r}')
+        if self.classes is not None:
+            if len(set(self.classes)) < max(2, len(self.classes)):
+                raise ValueError("classes must be at least two, and differ from each other")
+            if len({type(label) for label in self.classes}) > 1:
+                raise ValueError("classes must be of one type")
 
     def with_classes(self, classes: tuple[Label, ...] | None) -> Schema:
         """The same schema for a target with these classes."""
@@ -200,19 +223,21 @@ def conform(X: Any, schema: Schema) -> Table:
         return table
     names, raw, named = _read(X, None)
     if named:
-        absent = [name for name in schema.names if name not in names]
-        extra = [name for name in names if name not in schema.names]
+        columns_by_name = dict(zip(names, raw, strict=True))
+        absent = [name for name in schema.names if name not in columns_by_name]
+        extra = sorted(columns_by_name.keys() - set(schema.names))
         if absent:
             raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
         if extra:
             raise ValueError(f"X has columns {_listed(extra)} that the model does not know; drop them first")
-        raw = [raw[names.index(name)] for name in schema.names]
+        raw = [columns_by_name[name] for name in schema.names]
     elif len(raw) != len(schema.features):
         raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
     columns: list[NDArray[Any]] = []
     for feature, values in zip(schema.features, raw, strict=True):
-        is_numeric = isinstance(values, np.ndarray)
-        if is_numeric != feature.is_numeric:
+        if _all_missing(values):  # such a column has no kind of its own: a frame of one row, say
+            values = np.full(len(values), np.nan) if feature.is_numeric else [None] * len(values)
+        if isinstance(values, np.ndarray) != feature.is_numeric:
             was, now = ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
             raise ValueError(f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first")
         if feature.categories is None:
@@ -247,10 +272,13 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
         raise ValueError("X has no columns")
     if not len(raw[0]):
         raise ValueError("X has no rows")
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if repeated:
+    if repeated := _repeated(names):
         raise ValueError(f"X has several columns named {_listed(repeated)}; give every column its own name")
     return names, raw, named
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _decoded(feature: Feature, column: NDArray[Any]) -> _Column:
@@ -265,7 +293,10 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
     """The columns of a dataframe, or None if `X` is not one."""
     import narwhals as nw
 
-    frame = nw.from_native(X, pass_through=True)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"X has columns of the same name; give every column its own name. {error}") from error
     if isinstance(frame, nw.LazyFrame):
         raise TypeError("X is a lazy frame; collect it first")
     if not isinstance(frame, nw.DataFrame):
@@ -280,6 +311,8 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
             raw.append(_exact_float64(column.cast(nw.Float64).to_numpy(), str(name), column))
         elif column.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
             raw.append(_texts(column.to_list(), str(name), any_type=column.dtype != nw.Object))
+        elif column.is_null().all():  # polars' Null type
+            raw.append([None] * len(column))
         else:
             raise TypeError(
                 f"column {str(name)!r} of X has type {column.dtype}; a table holds numbers, booleans and text. "
@@ -302,7 +335,7 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
     """Category values as text; None where missing. Python objects other than text are refused."""
     texts: list[str | None] = []
     for value in values:
-        if value is None or value != value:  # NaN, NaT
+        if _is_missing(value):
             texts.append(None)
         elif any_type or isinstance(value, str):
             texts.append(str(value))
@@ -314,12 +347,29 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
     return texts
 
 
+def _is_missing(value: Any) -> bool:
+    """None, NaN and NaT differ from themselves; pandas' NA answers NA."""
+    if value is None:
+        return True
+    differs = value != value
+    return bool(differs) if isinstance(differs, (bool, np.bool_)) else differs is value
+
+
+def _all_missing(values: _Column) -> bool:
+    if isinstance(values, np.ndarray):
+        return bool(np.isnan(values).all())
+    return all(value is None for value in values)
+
+
 def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; pass X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
         raise TypeError("X is a masked array; pass X.filled(numpy.nan)")
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError("X has rows of different lengths; a table is rectangular") from error
     if array.ndim != 2:
         raise ValueError(
             f"X must be 2-D (rows, columns), got shape {array.shape}; one row is X.reshape(1, -1), "
@@ -330,18 +380,21 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
             f"X is an array of type {array.dtype}; an array must be numeric. Convert it with astype(float), or pass "
             "a dataframe, whose text columns are read as categories"
         )
-    if array.dtype.kind in "iu" and array.size and np.abs(array).max() >= _LARGEST_EXACT_INTEGER:
-        raise ValueError("X has integers beyond 2**53, which float64 cannot tell apart")
+    if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER:
+        raise ValueError(
+            "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as text in a dataframe, "
+            "or drop them"
+        )
     array = array.astype(np.float64)
     return [f"x{i}" for i in range(array.shape[1])], list(np.ascontiguousarray(array.T)), False
 
 
 def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    if _all_missing(values):
+        raise ValueError(f"column {name!r} of X has no value at all; drop it")
     if isinstance(values, np.ndarray):
         return values, None
     categories = tuple(sorted({value for value in values if value is not None}))
-    if not categories:
-        raise ValueError(f"column {name!r} of X has no value at all; drop it")
     codes = {category: code for code, category in enumerate(categories)}
     return np.fromiter((_code(value, codes) for value in values), np.int32, len(values)), categories
 
@@ -370,36 +423,53 @@ def _listed(names: Sequence[str]) -> str:
 # Targets and weights
 
 
-def _target_array(y: Any) -> NDArray[Any]:
-    """`y` as a one-dimensional array without missing values."""
+def target_array(y: Any, n_rows: int | None = None) -> NDArray[Any]:
+    """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape (rows,).
+
+    Raises:
+        ValueError: for a wrong shape or length, or missing or infinite values.
+        TypeError: for labels of other types, or of several.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        raise TypeError("y is a masked array; drop the masked rows")
     if not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):  # a pandas or polars series
         y = y.to_numpy()
-    array = np.asarray(y)
+    # A list becomes an array of objects first: NumPy would quietly turn [1, "a"] into text.
+    array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         raise ValueError("y must be one-dimensional, got one column; pass y.ravel()")
     if array.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {array.shape}")
     if not len(array):
         raise ValueError("y is empty")
-    if array.dtype.kind == "O":
-        kinds = {type(value) for value in array}
-        if any(value is None or value != value for value in array):
-            raise ValueError("y has missing values; drop those rows")
-        if all(issubclass(kind, (str, np.str_)) for kind in kinds):
-            array = array.astype(str)
-        elif all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
-            array = array.astype(bool)
-        elif all(issubclass(kind, (int, float, np.number)) and kind is not bool for kind in kinds):
-            array = array.astype(np.float64)
-        else:
-            raise TypeError("y mixes types; convert it to text labels or to numbers")
-    if array.dtype.kind not in "biufUT":
+    if array.dtype.kind in "OT":
+        array = _plain(array)
+    if array.dtype.kind not in "biufU":
         raise TypeError(f"y has type {array.dtype}; it must be numbers, booleans or text labels")
-    if array.dtype.kind == "T":
-        array = array.astype(str)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("y has NaN or infinite values; drop those rows")
+    if n_rows is not None and len(array) != n_rows:
+        raise ValueError(f"y has {len(array)} values, but X has {n_rows} rows")
     return array
+
+
+def _plain(objects: NDArray[Any]) -> NDArray[Any]:
+    """An array of Python objects as text, booleans, integers or floats."""
+    if any(_is_missing(value) for value in objects):
+        raise ValueError("y has missing values; drop those rows")
+    kinds = {type(value) for value in objects}
+    booleans = {kind for kind in kinds if issubclass(kind, (bool, np.bool_))}
+    if all(issubclass(kind, str) for kind in kinds):
+        return np.array(objects.tolist(), np.str_)
+    if booleans == kinds:
+        return objects.astype(bool)
+    if booleans or not all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"y has values of type {names}; it must be all text, all booleans or all numbers")
+    try:
+        return objects.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
+    except OverflowError:
+        raise ValueError("y has integers that 64 bits cannot hold; convert labels to text") from None
 
 
 def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.float64]:
@@ -409,10 +479,9 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
         ValueError: for a wrong shape or length, NaN or infinite values.
         TypeError: for text labels.
     """
-    array = _target_array(y)
+    array = target_array(y, n_rows)
     if array.dtype.kind == "U":
         raise TypeError("y holds text labels, but this loss needs numbers; use a classification loss")
-    _check_length("y", array, n_rows)
     return array.astype(np.float64)
 
 
@@ -422,8 +491,7 @@ def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.in
     Raises:
         ValueError: for a wrong shape or length, missing values or a single class.
     """
-    array = _target_array(y)
-    _check_length("y", array, n_rows)
+    array = target_array(y, n_rows)
     labels, codes = np.unique(array, return_inverse=True)
     if len(labels) < 2:
         raise ValueError(f"y has one class only ({labels[0]!s}); classification needs at least two")
@@ -455,13 +523,18 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
 
     Raises:
         ValueError: for a wrong length, NaN, infinite or negative weights, or if all are zero.
+        TypeError: if they are not numbers.
     """
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = np.asarray(sample_weight, np.float64)
+    given = np.array(sample_weight)
+    if given.dtype.kind not in "biufO":
+        raise TypeError(f"sample_weight has type {given.dtype}; it must be numbers")
+    weights = given.astype(np.float64)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight must be one-dimensional, got shape {weights.shape}")
-    _check_length("sample_weight", weights, n_rows)
+    if len(weights) != n_rows:
+        raise ValueError(f"sample_weight has {len(weights)} values, but X has {n_rows} rows")
     if not np.isfinite(weights).all():
         raise ValueError("sample_weight has NaN or infinite values")
     if (weights < 0).any():
@@ -469,8 +542,3 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one row needs a positive weight")
     return weights
-
-
-def _check_length(name: str, array: NDArray[Any], n_rows: int | None) -> None:
-    if n_rows is not None and len(array) != n_rows:
-        raise ValueError(f"{name} has {len(array)} values, but X has {n_rows} rows")
