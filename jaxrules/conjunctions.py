@@ -13,8 +13,9 @@ row is (features x rules / 64) word operations.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,11 @@ from numpy.typing import NDArray
 
 from jaxrules.table import MISSING, Schema, Table
 
-_ROWS_PER_BATCH = 1 << 15
+_MOST_ROWS_PER_BATCH = 1 << 15
+_CELLS_PER_BATCH = 1 << 24
+"""Rows x rules of one batch: 16 MiB of booleans."""
+_WORDS_PER_BLOCK = 16
+"""The bit vectors of a feature are built for 64 times so many rules at once."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,8 @@ class Condition:
         """Both conditions on the same feature, as one."""
         if self.feature != other.feature:
             raise ValueError(f"conditions on features {self.feature} and {other.feature} do not merge")
+        if (self.categories is None) != (other.categories is None):
+            raise ValueError(f"feature {self.feature} has both an interval and a set of categories as conditions")
         missing, unseen = self.missing and other.missing, self.unseen and other.unseen
         if self.categories is not None and other.categories is not None:
             both = self.categories & other.categories
@@ -115,6 +122,12 @@ class Condition:
         lower, lower_open = max((self.lower, not self.lower_closed), (other.lower, not other.lower_closed))
         upper, upper_closed = min((self.upper, self.upper_closed), (other.upper, other.upper_closed))
         return Condition(self.feature, lower, upper, not lower_open, upper_closed, missing)
+
+    @property
+    def admits_no_number(self) -> bool:
+        """Whether the interval is empty: only a missing value can satisfy the condition, if any."""
+        both_closed = self.lower_closed and self.upper_closed
+        return self.lower > self.upper or (self.lower == self.upper and not both_closed)
 
 
 @jax.tree_util.register_dataclass
@@ -150,6 +163,9 @@ class Conjunctions:
             ValueError: if a condition does not fit the schema (feature, kind, category).
         """
         merged = [_merge(rule) for rule in rules]
+        for rule in merged:
+            for condition in rule:
+                _check_condition(condition, schema)
         flat = [condition for rule in merged for condition in rule]
         width = max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
         allowed = np.zeros((len(flat), width), bool)
@@ -177,6 +193,9 @@ class Conjunctions:
         Raises:
             ValueError: naming what is wrong.
         """
+        self.schema.validate()
+        if self.feature.ndim != 1:
+            raise ValueError(f"feature must have shape (conditions,), got {self.feature.shape}")
         n = len(self.feature)
         features = self.schema.features
         width = max((len(f.categories) for f in features if f.categories is not None), default=0)
@@ -200,6 +219,9 @@ class Conjunctions:
         beyond = np.arange(width) >= sizes[self.feature][:, None]
         if (self.allowed & beyond).any():
             raise ValueError("allowed names a category that its feature does not have")
+        categorical = sizes[self.feature] > 0
+        if (self.unseen & ~categorical).any() or not np.isinf([self.lower[categorical], self.upper[categorical]]).all():
+            raise ValueError("an interval is for numeric features, unseen for categorical ones")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -241,7 +263,9 @@ class Conjunctions:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Conjunctions]) -> Conjunctions:
-        """All rules of the parts, which must share one schema, in order."""
+        """All rules of the parts (at least one), which must speak of the same columns, in order."""
+        if not parts:
+            raise ValueError("there is nothing to concatenate")
         if any(part.schema.features != parts[0].schema.features for part in parts):
             raise ValueError("the conjunctions speak of different columns; extract them from the same data")
         return cls(
@@ -276,16 +300,30 @@ class Conjunctions:
         return result
 
     def batches(self, table: Table) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """`satisfied` by blocks of rows, so that large tables need little memory."""
+        """`satisfied` by blocks of rows, so that large tables need little memory.
+
+        Raises:
+            ValueError: if the table has other columns than the rules speak of.
+        """
+        if table.schema.features != self.schema.features:
+            raise ValueError(
+                "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them"
+            )
         checker = _Checker(self)
-        blocks = [slice(i, i + _ROWS_PER_BATCH) for i in range(0, table.n_rows, _ROWS_PER_BATCH)]
+        size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
+        blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
         if len(blocks) == 1:
             yield blocks[0], checker(table)
             return
+        pending: deque[tuple[slice, Future[NDArray[np.bool_]]]] = deque()
         with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
-            for i in range(0, len(blocks), 2):
-                pair = blocks[i : i + 2]
-                yield from zip(pair, pool.map(lambda rows: checker(table[rows]), pair), strict=True)
+            for rows in blocks:
+                pending.append((rows, pool.submit(lambda rows: checker(table[rows]), rows)))
+                if len(pending) > 2:
+                    done, batch = pending.popleft()
+                    yield done, batch.result()
+            for done, batch in pending:
+                yield done, batch.result()
 
     def satisfied_traced(self, X: jax.Array) -> jax.Array:
         """`satisfied` for use under jit, vmap and grad: comparisons happen in the dtype of `X`.
@@ -294,24 +332,50 @@ class Conjunctions:
             X: shape (rows, features); NaN is missing; a categorical column holds codes, `MISSING` and
                 `UNSEEN` among them.
         """
+        if X.ndim != 2 or X.shape[1] != len(self.schema.features):
+            raise ValueError(
+                f"X must have shape (rows, {len(self.schema.features)}) under jit or vmap, got {X.shape}; "
+                "one row is X[None, :]"
+            )
+        n_rules, n_conditions = len(self), self.feature.shape[0]
         x = X[:, self.feature]
-        above = jnp.where(self.lower_closed, x >= self.lower, x > self.lower)
-        below = jnp.where(self.upper_closed, x <= self.upper, x < self.upper)
-        holds = jnp.where(jnp.isnan(x), self.missing, above & below)
-        numeric = np.array([feature.is_numeric for feature in self.schema.features])[self.feature]
-        if not numeric.all():
+        lower, upper = _like(self.lower, X)[None], _like(self.upper, X)[None]
+        above = (x > lower) | (self.lower_closed[None] & (x == lower))
+        below = (x < upper) | (self.upper_closed[None] & (x == upper))
+        holds = jnp.where(jnp.isnan(x), self.missing[None], above & below)
+        if self.allowed.shape[1]:
             # Columns of the look-up: the categories, then unseen (code -2), then missing (code -1).
-            lookup = np.concatenate([self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1)
+            lookup = jnp.concatenate([self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1)
             codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32) % lookup.shape[1]
-            holds = jnp.where(numeric, holds, jnp.asarray(lookup)[jnp.arange(len(numeric)), codes])
-        rule = np.repeat(np.arange(len(self)), self.lengths)
-        violations = jax.ops.segment_sum((~holds).T.astype(jnp.int32), rule, num_segments=len(self))
+            in_set = lookup[jnp.arange(n_conditions)[None], codes]
+            numeric = jnp.array([feature.is_numeric for feature in self.schema.features])[self.feature]
+            holds = jnp.where(numeric[None], holds, in_set)
+        rule = jnp.searchsorted(self.offsets[1:], jnp.arange(n_conditions), side="right")
+        violations = jax.ops.segment_sum((~holds).T.astype(jnp.int32), rule, num_segments=n_rules)
         return violations.T == 0
+
+
+def _like(ends: Any, X: jax.Array) -> jax.Array:
+    """Ends of intervals in the dtype of `X`: beyond its range they are infinite."""
+    dtype = X.dtype if jnp.issubdtype(X.dtype, jnp.floating) else jnp.result_type(float)
+    with np.errstate(over="ignore"):
+        return jnp.asarray(ends, dtype)
 
 
 _CONDITION_ARRAYS = (
     "feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen", "allowed",
 )  # fmt: skip
+
+
+def _check_condition(condition: Condition, schema: Schema) -> None:
+    if not 0 <= condition.feature < len(schema.features):
+        raise ValueError(f"a condition names feature {condition.feature}; there are {len(schema.features)}")
+    feature = schema.features[condition.feature]
+    if feature.is_numeric != (condition.categories is None):
+        kind = "numeric: give it an interval" if feature.is_numeric else "categorical: give it a set of categories"
+        raise ValueError(f"feature {feature.name!r} is {kind}")
+    if condition.categories and not condition.categories <= set(range(len(feature.categories or ()))):
+        raise ValueError(f"a condition on {feature.name!r} names a category code beyond its {feature.categories}")
 
 
 def _merge(rule: Sequence[Condition]) -> list[Condition]:
@@ -334,11 +398,17 @@ class _Checker:
         rule_of = np.repeat(np.arange(self.n_rules), rules.lengths)
         for f in np.unique(rules.feature).tolist():
             on_f = np.flatnonzero(rules.feature == f)
-            numeric = rules.schema.features[f].is_numeric
-            self.cuts[f], holds = _interval_cells(rules, on_f) if numeric else _category_cells(rules, on_f)
-            ok = np.ones((holds.shape[1], self.words * 64), bool)
-            ok[:, rule_of[on_f]] = holds.T  # conditions are merged: one per rule and feature
-            self.bits[f] = np.packbits(ok, axis=1).view(np.uint64)
+            cuts = _cut_points(rules, on_f) if rules.schema.features[f].is_numeric else None
+            n_cells = rules.allowed.shape[1] + 2 if cuts is None else 2 * len(cuts) + 2
+            bits = np.empty((n_cells, self.words), np.uint64)
+            for word in range(0, self.words, _WORDS_PER_BLOCK):
+                words = min(_WORDS_PER_BLOCK, self.words - word)
+                block = on_f[(rule_of[on_f] >= 64 * word) & (rule_of[on_f] < 64 * (word + words))]
+                holds = _category_cells(rules, block) if cuts is None else _interval_cells(rules, block, cuts)
+                ok = np.ones((n_cells, 64 * words), bool)
+                ok[:, rule_of[block] - 64 * word] = holds.T  # conditions are merged: one per rule and feature
+                bits[:, word : word + words] = np.packbits(ok, axis=1).view(np.uint64)
+            self.cuts[f], self.bits[f] = cuts, bits
 
     def __call__(self, table: Table) -> NDArray[np.bool_]:
         alive = np.full((table.n_rows, self.words), np.iinfo(np.uint64).max, np.uint64)
@@ -354,25 +424,29 @@ class _Checker:
         return np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules).view(bool)
 
 
-def _interval_cells(rules: Conjunctions, on: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Cut points, and which cells satisfy every condition, shape (conditions, 2 cuts + 2).
+def _cut_points(rules: Conjunctions, on: NDArray[Any]) -> NDArray[np.float64]:
+    """The finite ends of the intervals of these conditions, sorted."""
+    ends = np.unique(np.concatenate([rules.lower[on], rules.upper[on]]))
+    return ends[np.isfinite(ends)]
+
+
+def _interval_cells(rules: Conjunctions, on: NDArray[Any], cuts: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which cells satisfy these conditions, shape (conditions, 2 cuts + 2).
 
     Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; the last cell is "missing".
     """
     lower, upper = rules.lower[on], rules.upper[on]
-    cuts = np.unique(np.concatenate([lower, upper]))
-    cuts = cuts[np.isfinite(cuts)]
     first = np.searchsorted(cuts, lower) * 2 + np.where(rules.lower_closed[on], 1, 2)
     first = np.where(lower == -np.inf, 0, first)
+    first = np.where(lower == np.inf, 2 * len(cuts) + 1, first)
     last = np.searchsorted(cuts, upper) * 2 + np.where(rules.upper_closed[on], 1, 0)
     last = np.where(upper == np.inf, 2 * len(cuts), last)
     last = np.where(upper == -np.inf, -1, last)
-    first = np.where(lower == np.inf, 2 * len(cuts) + 1, first)
     cells = np.arange(2 * len(cuts) + 1)
     holds = (cells >= first[:, None]) & (cells <= last[:, None])
-    return cuts, np.concatenate([holds, rules.missing[on, None]], axis=1)
+    return np.concatenate([holds, rules.missing[on, None]], axis=1)
 
 
-def _category_cells(rules: Conjunctions, on: NDArray[Any]) -> tuple[None, NDArray[np.bool_]]:
-    """Which codes satisfy every condition: the categories, then unseen, then missing."""
-    return None, np.concatenate([rules.allowed[on], rules.unseen[on, None], rules.missing[on, None]], axis=1)
+def _category_cells(rules: Conjunctions, on: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which codes satisfy these conditions: the categories, then unseen, then missing."""
+    return np.concatenate([rules.allowed[on], rules.unseen[on, None], rules.missing[on, None]], axis=1)
