@@ -5,8 +5,10 @@
 models of their own with ``predict.register``.
 
 On the host, scores are float64 sums in rule order over exactly checked rules. Inside a user's own
-jit, grad or vmap (a traced `X` or traced weights) the same functions trace: comparisons then happen
-in the dtype of `X`, and sums in that of the weights.
+jit, grad or vmap (a traced `X`, or a model with traced leaves) the same functions trace: comparisons
+then happen in the dtype of `X`, and sums in that of the weights. If only the weights are traced, the
+rules are still checked exactly on the host. No value can be refused in a trace: a missing one then
+fails every condition that does not allow for it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, log_expit, softmax
 
 from jaxrules import display
 from jaxrules.conjunctions import Conjunctions
@@ -50,16 +52,41 @@ class LinearTerms:
 
     def values(self, table: Table) -> NDArray[np.float64]:
         """The winsorised columns, 0 where missing, shape (rows, terms)."""
-        if not len(self.feature):
-            return np.zeros((table.n_rows, 0))
-        raw = np.stack([table.columns[f] for f in self.feature.tolist()], axis=1)
-        return np.where(np.isnan(raw), 0.0, np.clip(raw, self.lower, self.upper))
+        columns = [self.column(term, table) for term in range(len(self.feature))]
+        return np.stack(columns, axis=1) if columns else np.zeros((table.n_rows, 0))
+
+    def column(self, term: int, table: Table) -> NDArray[np.float64]:
+        """One column of `values`, shape (rows,)."""
+        raw = table.columns[self.feature[term]]
+        return np.where(np.isnan(raw), 0.0, np.clip(raw, self.lower[term], self.upper[term]))
 
     def values_traced(self, X: jax.Array) -> jax.Array:
         """`values` for use under jit, vmap and grad, in the dtype of `X`."""
         raw = X[:, self.feature]
-        clipped = jnp.clip(raw, jnp.asarray(self.lower), jnp.asarray(self.upper))
-        return jnp.where(jnp.isnan(raw), 0.0, clipped)
+        lower, upper = jnp.asarray(self.lower, raw.dtype)[None], jnp.asarray(self.upper, raw.dtype)[None]
+        return jnp.where(jnp.isnan(raw), 0.0, jnp.clip(raw, lower, upper))
+
+    def validate(self, schema: Schema, n_outputs: int) -> None:
+        """Check shapes and ranges.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        if self.feature.ndim != 1:
+            raise ValueError(f"feature of the linear terms must have shape (terms,), got {self.feature.shape}")
+        n = len(self.feature)
+        shapes = (self.coefficients.shape, self.lower.shape, self.upper.shape)
+        if shapes != ((n, n_outputs), (n,), (n,)):
+            raise ValueError(f"coefficients, lower and upper of {n} linear terms have the shapes {shapes}")
+        for f in self.feature.tolist():
+            if not 0 <= f < len(schema.features):
+                raise ValueError(f"a linear term names feature {f}; there are {len(schema.features)}")
+            if not schema.features[f].is_numeric:
+                raise ValueError(f"a linear term names the categorical feature {schema.features[f].name!r}")
+        if not np.isfinite(self.coefficients).all():
+            raise ValueError("linear coefficients must be finite")
+        if not (self.lower <= self.upper).all():
+            raise ValueError("the lower end of a linear term must not exceed its upper end")
 
     def describe(self, term: int, schema: Schema) -> str:
         """One term in words."""
@@ -77,7 +104,7 @@ class RuleEnsemble:
 
     Attributes:
         conjunctions: the rules.
-        weights: shape (rules, outputs); one output, or one per class (one-vs-rest).
+        weights: shape (rules, outputs); one output, or one per class for more than two (one-vs-rest).
         intercept: shape (outputs,).
         linear: RuleFit's linear terms, or None.
         link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 + e^-f);
@@ -107,6 +134,8 @@ class RuleEnsemble:
             ValueError: naming what is wrong.
         """
         self.conjunctions.validate()
+        if self.intercept.ndim != 1:
+            raise ValueError(f"intercept must have shape (outputs,), got {self.intercept.shape}")
         if self.weights.shape != (len(self.conjunctions), self.n_outputs):
             raise ValueError(f"weights must have shape (rules, outputs), got {self.weights.shape}")
         if not (np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()):
@@ -114,21 +143,15 @@ class RuleEnsemble:
         if self.link not in ("identity", "logistic", "exponential", "log"):
             raise ValueError(f"unknown link {self.link!r}")
         classes = self.schema.classes
-        if classes is not None and self.n_outputs != (1 if len(classes) == 2 else len(classes)):
-            raise ValueError(f"{self.n_outputs} outputs do not fit {len(classes)} classes")
+        if self.n_outputs != (1 if classes is None or len(classes) == 2 else len(classes)):
+            raise ValueError(f"{self.n_outputs} outputs do not fit the classes {classes}")
         if (classes is None) != (self.link in ("identity", "log")):
             raise ValueError(f"the link {self.link!r} does not fit classes {classes}")
         if self.linear is not None:
-            n = len(self.linear.feature)
-            shapes = (self.linear.coefficients.shape, self.linear.lower.shape, self.linear.upper.shape)
-            if shapes != ((n, self.n_outputs), (n,), (n,)):
-                raise ValueError(f"linear terms have shapes {shapes}")
-            if not all(0 <= f < len(self.schema.features) for f in self.linear.feature.tolist()):
-                raise ValueError("a linear term names a feature that does not exist")
-            if not all(self.schema.features[f].is_numeric for f in self.linear.feature.tolist()):
-                raise ValueError("a linear term names a categorical feature")
-            if not np.isfinite(self.linear.coefficients).all():
-                raise ValueError("linear coefficients must be finite")
+            self.linear.validate(self.schema, self.n_outputs)
+
+    def __repr__(self) -> str:
+        return f"RuleEnsemble({len(self.conjunctions)} rules, link={self.link!r})"
 
     def __str__(self) -> str:
         return display.ensemble_text(self)
@@ -176,6 +199,9 @@ class RuleList:
         if not ((self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)):
             raise ValueError("probabilities must be at least 0 and sum to 1")
 
+    def __repr__(self) -> str:
+        return f"RuleList({len(self.conjunctions)} rules)"
+
     def position(self, table: Table) -> NDArray[np.int64]:
         """Index of the first satisfied rule of every row; the number of rules where none holds."""
         positions = np.empty(table.n_rows, np.int64)
@@ -183,6 +209,11 @@ class RuleList:
             always = np.ones((len(satisfied), 1), bool)
             positions[rows] = np.argmax(np.concatenate([satisfied, always], axis=1), axis=1)
         return positions
+
+    def position_traced(self, X: jax.Array) -> jax.Array:
+        """`position` for use under jit and vmap: comparisons happen in the dtype of `X`."""
+        satisfied = self.conjunctions.satisfied_traced(X)
+        return jnp.argmax(jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1)
 
     def __str__(self) -> str:
         return display.list_text(self)
@@ -215,6 +246,8 @@ def decision_function(model: Any, X: Any) -> Array:
 @functools.singledispatch
 def predict(model: Any, X: Any) -> Array:
     """The prediction for every row, shape (rows,): a class label, a value, or an expected count.
+
+    Under jit, grad and vmap a class is its index in ``model.schema.classes``: labels may be text.
 
     Args:
         model: any jaxrules model.
@@ -322,38 +355,54 @@ def _(model: RuleEnsemble, X: Any) -> Array:
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
+def _is_traced(X: Any) -> bool:
+    return isinstance(X, jax.core.Tracer)
+
+
+def _has_traced_leaves(model: Any) -> bool:
+    return any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
+
+
 def _scores(model: RuleEnsemble, X: Any) -> Array:
-    """Scores, shape (rows, outputs): float64 on the host, traced if `X` or the weights are jax arrays."""
-    satisfied: Array
-    if isinstance(X, jax.core.Tracer):
-        satisfied = model.conjunctions.satisfied_traced(X)
-        terms = None if model.linear is None else model.linear.values_traced(X)
+    """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
+    table = None if _is_traced(X) else conform(X, model.schema)
+    if table is not None and not _has_traced_leaves(model):
+        return _host_scores(model, table)
+    weights, terms = jnp.asarray(model.weights), None
+    if table is not None and not _has_traced_leaves(model.conjunctions):  # traced weights alone: the rules stay exact
+        satisfied = jnp.asarray(model.conjunctions.satisfied(table))
+        if model.linear is not None:
+            terms = jnp.asarray(model.linear.values(table))
     else:
-        table = conform(X, model.schema)
-        if not isinstance(model.weights, jax.Array) and not isinstance(model.intercept, jax.Array):
-            return _host_scores(model, table)
-        satisfied = model.conjunctions.satisfied(table)
-        terms = None if model.linear is None else jnp.asarray(model.linear.values(table))
-    weights = jnp.asarray(model.weights)
-    scores = jnp.matmul(satisfied.astype(weights.dtype), weights) + jnp.asarray(model.intercept)
+        x = X if table is None else jnp.asarray(np.stack(table.columns, axis=1))
+        satisfied = model.conjunctions.satisfied_traced(x)
+        if model.linear is not None:
+            terms = model.linear.values_traced(x)
+    scores = _product(satisfied.astype(weights.dtype), weights) + jnp.asarray(model.intercept)[None]
     if model.linear is not None and terms is not None:
-        scores = scores + jnp.matmul(terms, jnp.asarray(model.linear.coefficients))
+        scores = scores + _product(terms, jnp.asarray(model.linear.coefficients))
     return scores
 
 
+def _product(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.matmul(a, b, precision="highest")  # GPUs would round to fewer bits
+
+
 def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
+    weights, intercept = np.asarray(model.weights, np.float64), np.asarray(model.intercept, np.float64)
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, satisfied in model.conjunctions.batches(table):
         columns = np.ascontiguousarray(satisfied.T)
         for k in range(model.n_outputs):
-            total = np.full(columns.shape[1], float(model.intercept[k]))
-            for holds, weight in zip(columns, model.weights[:, k], strict=True):  # rule order: a defined sum
+            total = np.full(columns.shape[1], intercept[k])
+            for holds, weight in zip(columns, weights[:, k], strict=True):  # rule order: a defined sum
                 if weight:
                     total += holds * weight
             scores[rows, k] = total
     if model.linear is not None:
-        for t, values in enumerate(model.linear.values(table).T):
-            scores += values[:, None] * model.linear.coefficients[t]
+        coefficients = np.asarray(model.linear.coefficients, np.float64)
+        for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+            scores += model.linear.column(t, table)[:, None] * coefficients[t]
     return scores
 
 
@@ -361,7 +410,7 @@ def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
 def _(model: RuleEnsemble, X: Any) -> Array:
     scores: Any = _scores(model, X)
     if model.schema.classes is None:
-        value = scores if scores.shape[1] > 1 else scores[:, 0]
+        value = scores[:, 0]
         return value if model.link == "identity" else (np if isinstance(value, np.ndarray) else jnp).exp(value)
     codes = scores[:, 0] > 0 if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so the class codes come back
@@ -375,15 +424,15 @@ def _(model: RuleEnsemble, X: Any) -> Array:
         raise ValueError("model has no classes: it predicts numbers; use predict")
     scores: Any = _scores(model, X)
     margins = 2 * scores if model.link == "exponential" else scores
-    if isinstance(scores, np.ndarray):
-        if model.n_outputs == 1:  # both tails by expit, so that neither rounds to 1 - 1
-            return np.concatenate([expit(-margins), expit(margins)], axis=1)
-        positive = expit(margins)
-        return positive / positive.sum(axis=1, keepdims=True)
-    if model.n_outputs == 1:
-        return jnp.concatenate([jax.nn.sigmoid(-margins), jax.nn.sigmoid(margins)], axis=1)
-    shares = jax.nn.sigmoid(margins)
-    return shares / shares.sum(axis=1, keepdims=True)
+    on_host = isinstance(scores, np.ndarray)
+    if model.n_outputs == 1:  # both tails apart, so that neither rounds to 1 - 1
+        both = (-margins, margins)
+        if on_host:
+            return expit(np.concatenate(both, axis=1))
+        return jax.nn.sigmoid(jnp.concatenate(both, axis=1))
+    if on_host:  # shares of the classes' own probabilities, from logarithms: those may all be tiny
+        return softmax(log_expit(margins), axis=1)
+    return jax.nn.softmax(jax.nn.log_sigmoid(margins), axis=1)
 
 
 @explain.register
@@ -411,7 +460,7 @@ def _(model: RuleEnsemble, X: Any) -> list[Explanation]:
         shares = None
         if classes is not None and probabilities is not None:
             shares = dict(zip(classes, probabilities[i].tolist(), strict=True))
-        explanations.append(Explanation(predictions[i].item(), tuple(parts), scores[i], shares))
+        explanations.append(Explanation(predictions[i].tolist(), tuple(parts), scores[i], shares))
     return explanations
 
 
@@ -425,13 +474,24 @@ def _(model: RuleList, X: Any) -> Array:
 
 @predict.register
 def _(model: RuleList, X: Any) -> Array:
-    positions = model.position(conform(X, model.schema))
-    return np.asarray(model.schema.classes)[model.labels[positions]]
+    if _is_traced(X) or _has_traced_leaves(model):
+        return jnp.asarray(model.labels)[_position(model, X)]
+    return np.asarray(model.schema.classes)[model.labels[_position(model, X)]]
 
 
 @predict_proba.register
 def _(model: RuleList, X: Any) -> Array:
-    return model.probabilities[model.position(conform(X, model.schema))]
+    positions = _position(model, X)
+    return (model.probabilities if isinstance(positions, np.ndarray) else jnp.asarray(model.probabilities))[positions]
+
+
+def _position(model: RuleList, X: Any) -> Any:
+    if _is_traced(X):
+        return model.position_traced(X)
+    table = conform(X, model.schema)
+    if _has_traced_leaves(model):
+        return model.position_traced(jnp.asarray(np.stack(table.columns, axis=1)))
+    return model.position(table)
 
 
 @explain.register
