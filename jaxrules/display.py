@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 
 
 def number(value: float, digits: int = 5) -> str:
-    """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0."""
+    """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0 or whole."""
     if not math.isfinite(value):
-        return str(value)
-    if abs(value) < 1e15 and abs(value - round(value)) <= 1e-7 * abs(value):
+        return str(float(value))
+    size = abs(value)
+    if size < 1e15 and value == round(value):
         return str(round(value))
-    if 1e-4 <= abs(value) < 1e15:
-        whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-        text = f"{value:.{max(digits - whole, 0)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.{digits}g}"
+    if 1 <= size < 1e15:
+        text = f"{value:.{max(digits - len(str(int(size))), 1)}f}"
+    elif 1e-4 <= size < 1:
+        text = f"{value:.{digits}g}"
+    else:
+        return f"{value:.{digits}g}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def condition_text(condition: Condition, feature: Feature) -> str:
@@ -34,34 +38,40 @@ def condition_text(condition: Condition, feature: Feature) -> str:
     if feature.categories is not None:
         return _category_text(condition, feature.name, feature.categories)
     name, lower, upper = feature.name, condition.lower, condition.upper
-    if lower > upper:
+    if condition.admits_no_number:
         return f"{name} is missing" if condition.missing else f"{name} never"
-    digits = 5
-    while lower < upper and number(lower, digits) == number(upper, digits):
-        digits += 1
-    below, above = "<=" if condition.upper_closed else "<", ">=" if condition.lower_closed else ">"
+    low, high = _distinct(lower, upper)
     if lower == upper:
-        text = f"{name} == {number(lower)}"
+        text = f"{name} == {low}"
     elif math.isinf(lower) and math.isinf(upper):
-        return "any " + name if condition.missing else f"{name} is not missing"
+        return f"any {name}" if condition.missing else f"{name} is not missing"
     elif math.isinf(lower):
-        text = f"{name} {below} {number(upper, digits)}"
+        text = f"{name} {'<=' if condition.upper_closed else '<'} {high}"
     elif math.isinf(upper):
-        text = f"{name} {above} {number(lower, digits)}"
+        text = f"{name} {'>=' if condition.lower_closed else '>'} {low}"
     else:
-        turned = "<=" if condition.lower_closed else "<"
-        text = f"{number(lower, digits)} {turned} {name} {below} {number(upper, digits)}"
+        text = (
+            f"{low} {'<=' if condition.lower_closed else '<'} {name} {'<=' if condition.upper_closed else '<'} {high}"
+        )
     return f"({text} or missing)" if condition.missing else text
+
+
+def _distinct(lower: float, upper: float) -> tuple[str, str]:
+    """Both ends, with as many digits as it takes to tell them apart."""
+    digits = 5
+    while lower < upper and digits < 17 and number(lower, digits) == number(upper, digits):
+        digits += 1
+    return number(lower, digits), number(upper, digits)
 
 
 def _category_text(condition: Condition, name: str, categories: tuple[str, ...]) -> str:
     allowed = condition.categories or frozenset()
     chosen = allowed if not condition.unseen else frozenset(range(len(categories))) - allowed
-    words = [categories[code] for code in sorted(chosen)]
+    words = [_category(categories[code]) for code in sorted(chosen)]
     listed = words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"
     if condition.unseen:  # a negated condition: a missing value satisfies it unless it is listed
         if not words:
-            return "any " + name if condition.missing else f"{name} is not missing"
+            return f"any {name}" if condition.missing else f"{name} is not missing"
         text = f"{name} != {listed}" if len(words) == 1 else f"{name} not in {listed}"
         return text if condition.missing else f"{text} and not missing"
     if not words:
@@ -70,14 +80,36 @@ def _category_text(condition: Condition, name: str, categories: tuple[str, ...])
     return f"({text} or missing)" if condition.missing else text
 
 
+def _category(name: str) -> str:
+    """A category as it is, in quotes where it could be read as part of the rule."""
+    return name if _PLAIN.fullmatch(name) else repr(name)
+
+
+_PLAIN = re.compile(r"[^\s,{}&'\"()](?:[^,{}&'\"()\n]*[^\s,{}&'\"()])?")
+
+
 def rule_text(rule: Sequence[Condition], schema: Schema) -> str:
     """A conjunction, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
     return " & ".join(condition_text(c, schema.features[c.feature]) for c in rule) or "always"
 
 
 def weight_text(weights: Any) -> str:
-    """One weight, or one per output."""
-    return "  ".join(f"{float(weight):+.4f}" for weight in np.ravel(weights))
+    """One weight, or one per output; never a false 0."""
+    return "  ".join(_weight(float(weight)) for weight in np.ravel(weights))
+
+
+def _weight(weight: float) -> str:
+    plain = weight == 0 or 5e-3 <= abs(weight) < 1e7
+    return f"{weight:+.4f}" if plain else f"{weight:+.3e}"
+
+
+def share_text(share: float) -> str:
+    """A probability with three digits, never a false 0 or 1."""
+    if 0 < share < 0.001:
+        return "<0.001"
+    if 0.999 < share < 1:
+        return ">0.999"
+    return f"{share:.3f}"
 
 
 def _label(label: Label) -> str:
@@ -114,7 +146,12 @@ def ensemble_text(model: RuleEnsemble) -> str:
     rows = ensemble_rows(model)
     width = max((len(weight) for weight, _ in rows), default=0)
     lines = [f"  {weight:>{width}}  {rule}" for weight, rule in rows]
-    return "\n".join([f"Rule ensemble of {len(model.conjunctions)} rules", _ensemble_heading(model), *lines])
+    return "\n".join([f"Rule ensemble of {_counted(model)}", _ensemble_heading(model), *lines])
+
+
+def _counted(model: RuleEnsemble | RuleList) -> str:
+    n = len(model.conjunctions)
+    return "1 rule" if n == 1 else f"{n} rules"
 
 
 def list_text(model: RuleList) -> str:
@@ -128,15 +165,16 @@ def list_text(model: RuleList) -> str:
 
 
 def _says(model: RuleList, position: int) -> str:
-    label = model.schema.classes[int(model.labels[position])] if model.schema.classes else "?"
-    return f"{model.schema.target} = {_label(label)} ({model.probabilities[position].max():.0%})"
+    code = int(model.labels[position])
+    label, shown = (model.schema.classes or ())[code], float(model.probabilities[position, code])
+    return f"{model.schema.target} = {_label(label)} (p = {share_text(shown)})"
 
 
 def explanation_text(explanation: Explanation) -> str:
     """One prediction, its satisfied rules, and their sum."""
     lines = [f"prediction: {explanation.prediction}"]
     if explanation.probabilities is not None:
-        shown = ", ".join(f"{label}: {p:.3f}" for label, p in explanation.probabilities.items())
+        shown = ", ".join(f"{label}: {share_text(p)}" for label, p in explanation.probabilities.items())
         lines[0] += f"   ({shown})"
     rows = [(weight_text(part.weight), part.text) for part in explanation.parts]
     width = max((len(weight) for weight, _ in rows), default=0)
@@ -165,7 +203,9 @@ def list_html(model: RuleList) -> str:
     """A rule list as an HTML table."""
     n = len(model.conjunctions)
     rules = [model.conjunctions.describe(r) for r in range(n)] + ["else"]
-    return html_table(f"Rule list of {n} rules", ("if", "then"), [(r, _says(model, i)) for i, r in enumerate(rules)])
+    return html_table(
+        f"Rule list of {_counted(model)}", ("if", "then"), [(r, _says(model, i)) for i, r in enumerate(rules)]
+    )
 
 
 def explanation_html(explanation: Explanation) -> str:
