@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.losses import exponential, logistic, poisson, squared
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict
-from jaxrules.table import check_sample_weight, conform
+from jaxrules.table import Label, check_sample_weight, conform, regression_target, target_array
 
 _LOSS_OF_LINK = {loss.link: loss for loss in (squared, logistic, exponential, poisson)}
 
@@ -76,12 +76,27 @@ def _used(model: RuleEnsemble | RuleList) -> NDArray[np.bool_]:
 
 
 def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Weighted share of rows that are predicted correctly."""
+    """Weighted share of rows that are predicted correctly.
+
+    Raises:
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that the model
+            does not know, or if the model predicts numbers.
+    """
+    classes = model.schema.classes
+    if classes is None:
+        raise ValueError("model predicts numbers, which have no accuracy; use risk")
     predicted = np.asarray(predict(model, X))
-    truth = np.asarray(y)
-    if truth.shape != predicted.shape:
-        raise ValueError(f"y has shape {truth.shape}, but X has {len(predicted)} rows")
+    truth = _known_labels(y, classes, len(predicted))
     return float(np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth))))
+
+
+def _known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:
+    truth = target_array(y, n_rows)
+    unknown = set(np.unique(truth).tolist()) - set(classes)
+    if unknown:
+        shown = ", ".join(sorted(repr(label) for label in unknown)[:5])
+        raise ValueError(f"y has labels that the model does not know: {shown}; its classes are {classes}")
+    return truth
 
 
 def risk(model: RuleEnsemble, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -90,20 +105,18 @@ def risk(model: RuleEnsemble, X: Any, y: ArrayLike, sample_weight: ArrayLike | N
     With more than two classes it is also the mean over the one-vs-rest outputs.
 
     Raises:
-        ValueError: if `y` or `sample_weight` does not fit the rows of `X`.
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, or if `y` has a label that the
+            model does not know.
     """
     scores = np.asarray(decision_function(model, X), np.float64)
     weights = check_sample_weight(sample_weight, len(scores))
-    truth = np.asarray(y)
-    if truth.shape != (len(scores),):
-        raise ValueError(f"y has shape {truth.shape}, but X has {len(scores)} rows")
     classes = model.schema.classes
     if classes is None:
-        target = truth.astype(np.float64)
-    elif len(classes) == 2:
-        target = np.where(truth == classes[1], 1.0, -1.0)
+        target = regression_target(y, len(scores))
     else:
-        target = np.where(truth[:, None] == np.asarray(classes), 1.0, -1.0)
+        truth = _known_labels(y, classes, len(scores))
+        positive = truth == classes[1] if len(classes) == 2 else truth[:, None] == np.asarray(classes)[None]
+        target = np.where(positive, 1.0, -1.0)
     losses = _LOSS_OF_LINK[model.link].value(target, scores)
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))
