@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+import numbers
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -118,7 +119,7 @@ class Deadline:
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds is not None:
-            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
                 raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
             if math.isnan(seconds) or seconds < 0:
                 raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
@@ -168,7 +169,8 @@ class Run:
         self.total = total
         self.deadline = Deadline.of(time_limit)
         self._start = self.deadline.clock()
-        self._report = _bar if progress is True else (progress or None)
+        self._bar = _Bar() if progress is True else None
+        self._report = self._bar or progress or None
         self._history: list[Step] = []
         self._limit: Status | None = None
 
@@ -203,6 +205,8 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        if kind is not None and self._bar is not None:
+            self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self._limit = Status.INTERRUPTED
             return True
@@ -220,33 +224,31 @@ class Run:
         """The result: `status` unless the deadline or Ctrl-C ended the run (OPTIMAL is kept: it is proved)."""
         if self._limit is not None and status is not Status.OPTIMAL:
             status = self._limit
-        if self._report is _bar:
-            _close_bar()
+        if self._bar is not None:
+            self._bar.close()
         return Fit(
             model, float(objective), sense, status, None if bound is None else float(bound),
             tuple(self._history), self.seconds(), details,
         )  # fmt: skip
 
 
-_open_bar: Any = None
+class _Bar:
+    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at the first report."""
 
+    def __init__(self) -> None:
+        self._drawn: Any = None
 
-def _bar(progress: Progress) -> None:
-    """Draw `progress=True` with tqdm (a terminal bar, or a widget in a notebook)."""
-    global _open_bar
-    from tqdm.auto import tqdm
+    def __call__(self, progress: Progress) -> None:
+        if self._drawn is None:
+            from tqdm.auto import tqdm
 
-    if _open_bar is None or _open_bar.desc != f"{progress.task}: ":
-        _close_bar()
-        _open_bar = tqdm(desc=progress.task, total=progress.total, leave=False)
-    _open_bar.n = progress.done
-    if progress.objective is not None:
-        _open_bar.set_postfix_str(f"objective {progress.objective:.6g}", refresh=False)
-    _open_bar.refresh()
+            self._drawn = tqdm(desc=progress.task, total=progress.total, leave=False)
+        self._drawn.n = progress.done
+        if progress.objective is not None:
+            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}", refresh=False)
+        self._drawn.refresh()
 
-
-def _close_bar() -> None:
-    global _open_bar
-    if _open_bar is not None:
-        _open_bar.close()
-        _open_bar = None
+    def close(self) -> None:
+        if self._drawn is not None:
+            self._drawn.close()
+            self._drawn = None
