@@ -50,9 +50,8 @@ def condition_text(condition: Condition, feature: Feature) -> str:
     elif math.isinf(upper):
         text = f"{name} {'>=' if condition.lower_closed else '>'} {low}"
     else:
-        text = (
-            f"{low} {'<=' if condition.lower_closed else '<'} {name} {'<=' if condition.upper_closed else '<'} {high}"
-        )
+        first, second = "<=" if condition.lower_closed else "<", "<=" if condition.upper_closed else "<"
+        text = f"{low} {first} {name} {second} {high}"
     return f"({text} or missing)" if condition.missing else text
 
 
@@ -201,11 +200,9 @@ def ensemble_html(model: RuleEnsemble) -> str:
 
 def list_html(model: RuleList) -> str:
     """A rule list as an HTML table."""
-    n = len(model.conjunctions)
-    rules = [model.conjunctions.describe(r) for r in range(n)] + ["else"]
-    return html_table(
-        f"Rule list of {_counted(model)}", ("if", "then"), [(r, _says(model, i)) for i, r in enumerate(rules)]
-    )
+    rules = [model.conjunctions.describe(r) for r in range(len(model.conjunctions))] + ["else"]
+    rows = [(rule, _says(model, r)) for r, rule in enumerate(rules)]
+    return html_table(f"Rule list of {_counted(model)}", ("if", "then"), rows)
 
 
 def explanation_html(explanation: Explanation) -> str:
