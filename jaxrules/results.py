@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import enum
 import math
-import numbers
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
 
 ModelT = TypeVar("ModelT")
 
@@ -119,7 +120,7 @@ class Deadline:
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds is not None:
-            if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.integer, np.floating)):
                 raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
             if math.isnan(seconds) or seconds < 0:
                 raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
@@ -170,7 +171,7 @@ class Run:
         self.deadline = Deadline.of(time_limit)
         self._start = self.deadline.clock()
         self._bar = _Bar() if progress is True else None
-        self._report = self._bar or progress or None
+        self._report = progress if callable(progress) else self._bar
         self._history: list[Step] = []
         self._limit: Status | None = None
 
