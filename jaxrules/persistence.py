@@ -1,0 +1,423 @@
+"""Models as JSON: `save` and `load`.
+
+A file holds the name and version of the format, the type of the model, and its fields. The type hints
+of the model's dataclass say how a field is written and what may be read back, so that loading executes
+nothing and accepts nothing but a well-formed model: names are looked up in a registry, arrays must have
+the dtype and the number of values that their shape promises, and `model.validate()` has the last word.
+
+Numbers are written with the digits that bring them back exactly. JSON has no infinity, so infinite ends
+of intervals are the strings "inf" and "-inf".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import math
+import os
+import secrets
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from jaxrules.models import RuleEnsemble, RuleList
+
+FORMAT = "jaxrules model"
+VERSION = 1
+"""Version of the format: a file of a higher version is refused."""
+
+_LARGEST_FILE = 1 << 30
+_LARGEST_DIMENSION = 1 << 31
+_SPECIAL = {"inf": math.inf, "-inf": -math.inf}
+_EXACT = 1 << 53
+_DEEPEST_OPTION = 8
+
+_models: dict[str, type] = {}
+
+ModelType = TypeVar("ModelType", bound=type)
+
+
+def register_model(cls: ModelType) -> ModelType:
+    """Let `save` and `load` take models of this type.
+
+    Args:
+        cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays
+            (``NDArray[np.float64]``; ``NDArray[Any] | jax.Array`` is float64 too), numbers, booleans, text,
+            ``Literal``, ``None``, tuples of these, and dataclasses of these.
+
+    Raises:
+        TypeError: if `cls` is no such dataclass, or its name is taken.
+    """
+    if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "validate", None)):
+        raise TypeError(f"{cls.__name__} must be a dataclass with a method validate()")
+    if _models.setdefault(cls.__name__, cls) is not cls:
+        raise TypeError(f"another model is registered as {cls.__name__}")
+    for name, hint in _fields(cls):
+        _check_hint(hint, f"{cls.__name__}.{name}")
+    return cls
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model to a JSON file; a file that is there is replaced in one step, or stays as it is.
+
+    Args:
+        model: a rule ensemble, rule list or another registered model; ``fit.model``, not the fit.
+        path: where to.
+
+    Raises:
+        TypeError: for something else than a model, or an option that JSON cannot hold.
+        ValueError: if the model is not valid, or too large (1 GiB).
+        OSError: if the file cannot be written.
+    """
+    content = to_json(model).encode()
+    if len(content) > _LARGEST_FILE:
+        raise ValueError(f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts")
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(beside, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            beside.unlink()
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote. Nothing in the file is executed, everything is checked.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: if the file is not a well-formed model of this version; the message names the file, what
+            is wrong with it and what to do.
+        OSError: if it cannot be read.
+    """
+    with open(path, "rb") as file:
+        content = file.read(_LARGEST_FILE + 1)
+    with _naming(os.fspath(path)):
+        if len(content) > _LARGEST_FILE:
+            raise _Malformed(f"it is larger than {_LARGEST_FILE} bytes")
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise _Malformed(f"it is not UTF-8 text ({error})") from error
+        return _from_text(text)
+
+
+def to_json(model: Any) -> str:
+    """A model as the text that `save` writes.
+
+    Raises:
+        TypeError: for something else than a model, or an option that JSON cannot hold.
+        ValueError: if the model is not valid.
+    """
+    name = type(model).__name__
+    if _models.get(name) is not type(model):
+        hint = "; pass fit.model" if hasattr(model, "model") else ""
+        raise TypeError(f"model must be one of {', '.join(sorted(_models))}, got {name}{hint}")
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(model)):
+        raise TypeError("model is being traced by JAX; save it outside jit, grad and vmap")
+    fields = _encode(model, type(model), name)
+    lines = ",\n".join(
+        f"  {json.dumps(field)}: {json.dumps(value, allow_nan=False)}" for field, value in fields.items()
+    )
+    head = json.dumps({"format": FORMAT, "version": VERSION, "type": name})
+    text = head[:-1] + ', "fields": {\n' + lines + "\n}}\n"
+    try:
+        _from_text(text)  # what is written can be read: this validates the model too
+    except _Malformed as error:
+        raise ValueError(f"model is not valid and cannot be saved: {error}") from error
+    return text
+
+
+def from_json(text: str) -> Any:
+    """The model that a text of `to_json` holds.
+
+    Raises:
+        ValueError: as `load`.
+        TypeError: if `text` is not a string.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got {type(text).__name__}; load reads files")
+    with _naming("the text"):
+        return _from_text(text)
+
+
+class _Malformed(ValueError):
+    """What is wrong with a file, and what to do."""
+
+    def __init__(self, problem: str, remedy: str = "write it again with jaxrules.save, or restore it from a copy"):
+        super().__init__(problem)
+        self.remedy = remedy
+
+
+@contextlib.contextmanager
+def _naming(source: str) -> Iterator[None]:
+    try:
+        yield
+    except _Malformed as error:
+        raise ValueError(f"{source} cannot be loaded: {error}; {error.remedy}") from error
+
+
+def _from_text(text: str) -> Any:
+    document = _parse(text)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise _Malformed(f'it lacks "format": "{FORMAT}"')
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
+    if version > VERSION:
+        raise _Malformed(
+            f"it has version {version} of the format, and this jaxrules reads up to {VERSION}", "upgrade jaxrules"
+        )
+    if set(document) != {"format", "version", "type", "fields"}:
+        raise _Malformed('it must have "format", "version", "type" and "fields", and nothing else')
+    name = document["type"]
+    if not isinstance(name, str) or name not in _models:
+        raise _Malformed(f"type must be one of {', '.join(sorted(_models))}, got {_shown(name)}")
+    model = _decode(document["fields"], _models[name], name)
+    try:
+        model.validate()
+    except ValueError as error:
+        raise _Malformed(str(error)) from error
+    return model
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise _Malformed(f"it is not JSON, or only a part of it ({error})") from error
+    except RecursionError as error:
+        raise _Malformed("it is nested too deeply") from error
+    except _Malformed:
+        raise
+    except ValueError as error:  # a number with thousands of digits
+        raise _Malformed(str(error)) from error
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise _Malformed("an object has a key twice")
+    return result
+
+
+def _refuse_constant(constant: str) -> Any:
+    raise _Malformed(f"{constant} is not JSON")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
+# Type hints say how values are written and read.
+
+
+@functools.cache
+def _fields(cls: type) -> list[tuple[str, Any]]:
+    hints = typing.get_type_hints(cls)
+    return [(field.name, hints[field.name]) for field in dataclasses.fields(cls)]
+
+
+def _array_dtype(hint: Any) -> np.dtype[Any] | None:
+    """The dtype that an array hint asks for, float64 for ``NDArray[Any] | jax.Array``; None for other hints."""
+    if _is_union(hint):
+        if jax.Array in typing.get_args(hint):
+            return np.dtype(np.float64)
+        return None
+    if typing.get_origin(hint) is not np.ndarray:
+        return None
+    scalar = typing.get_args(typing.get_args(hint)[1])[0]
+    return np.dtype(np.float64 if scalar is Any else scalar)
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _check_hint(hint: Any, where: str) -> None:
+    """Refuse a field that this module cannot write, when the model is registered."""
+    arguments = typing.get_args(hint)
+    dtype = _array_dtype(hint)
+    if dtype is not None:
+        if dtype.kind not in "bif":
+            raise TypeError(f"{where}: arrays must be boolean, integer or float, not {dtype}")
+    elif _is_union(hint) or typing.get_origin(hint) is tuple:
+        for argument in arguments:
+            if argument is not Ellipsis:
+                _check_hint(argument, where)
+    elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        for name, inner in _fields(hint):
+            _check_hint(inner, f"{hint.__name__}.{name}")
+    elif typing.get_origin(hint) is not typing.Literal and hint not in (int, float, bool, str, Any, types.NoneType):
+        raise TypeError(f"{where}: cannot save a field of type {hint}")
+
+
+def _encode(value: Any, hint: Any, where: str) -> Any:
+    if (dtype := _array_dtype(hint)) is not None:
+        return _encode_array(value, dtype, where)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: _encode(getattr(value, name), inner, f"{where}.{name}") for name, inner in _fields(type(value))}
+    if isinstance(value, tuple):
+        arguments = typing.get_args(_tuple_hint(hint))
+        inner_hints = (
+            arguments if arguments and arguments[-1] is not Ellipsis else (arguments or (Any,))[:1] * len(value)
+        )
+        if len(inner_hints) != len(value):
+            raise TypeError(f"{where} must have {len(inner_hints)} entries, got {len(value)}")
+        return [_encode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, inner_hints, strict=True))]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return _special(value, where) if hint is float else _refuse_option(value, where)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return _refuse_option(value, where)
+
+
+def _refuse_option(value: Any, where: str) -> Any:
+    raise TypeError(
+        f"{where} = {_shown(value)} cannot be saved; it must be None, a boolean, a finite number, text or a tuple"
+    )
+
+
+def _tuple_hint(hint: Any) -> Any:
+    """The tuple among the members of a union, or the hint itself."""
+    if _is_union(hint):
+        return next((member for member in typing.get_args(hint) if typing.get_origin(member) is tuple), Any)
+    return hint
+
+
+def _special(value: float, where: str) -> str:
+    if math.isnan(value):
+        raise ValueError(f"{where} is NaN")
+    return "inf" if value > 0 else "-inf"
+
+
+def _encode_array(value: Any, dtype: np.dtype[Any], where: str) -> dict[str, Any]:
+    given = np.asarray(value)
+    if not np.can_cast(given.dtype, dtype, "same_kind"):
+        raise TypeError(f"{where} must be an array of {dtype}, got {given.dtype}")
+    array = given.astype(dtype)
+    flat = array.ravel().tolist()
+    if dtype.kind == "f" and not np.isfinite(array).all():
+        flat = [v if math.isfinite(v) else _special(v, where) for v in flat]
+    return {"dtype": dtype.name, "shape": list(array.shape), "values": flat}
+
+
+def _decode(value: Any, hint: Any, where: str) -> Any:
+    if (dtype := _array_dtype(hint)) is not None:
+        return _decode_array(value, dtype, where)
+    if _is_union(hint):
+        return _decode_union(value, typing.get_args(hint), where)
+    if typing.get_origin(hint) is tuple:
+        return _decode_tuple(value, typing.get_args(hint), where)
+    if typing.get_origin(hint) is typing.Literal:
+        if not isinstance(value, str) or value not in typing.get_args(hint):
+            raise _Malformed(f"{where} must be one of {typing.get_args(hint)}, got {_shown(value)}")
+        return value
+    if dataclasses.is_dataclass(hint):
+        return _decode_dataclass(value, hint, where)
+    if hint is Any:
+        return _decode_option(value, where)
+    if hint is float:
+        return _decode_float(value, where)
+    if type(value) is not hint and not (hint is types.NoneType and value is None):
+        raise _Malformed(f"{where} must be of type {hint.__name__}, got {_shown(value)}")
+    return value
+
+
+def _decode_union(value: Any, members: tuple[Any, ...], where: str) -> Any:
+    """The first member that takes the value; scalars must be of exactly their type."""
+    if value is None and types.NoneType in members:
+        return None
+    scalar = type(value)
+    if scalar in (bool, int, float, str) and scalar in members:
+        return _decode_option(value, where)
+    others = [member for member in members if member not in (bool, int, float, str, types.NoneType)]
+    if len(others) != 1:
+        raise _Malformed(f"{where} must not be {_shown(value)}")
+    return _decode(value, others[0], where)
+
+
+def _decode_tuple(value: Any, members: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _Malformed(f"{where} must be a list, got {_shown(value)}")
+    hints = members if members[-1] is not Ellipsis else members[:1] * len(value)
+    if len(hints) != len(value):
+        raise _Malformed(f"{where} must have {len(hints)} entries, got {len(value)}")
+    return tuple(_decode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, hints, strict=True)))
+
+
+def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
+    fields = dict(_fields(cls))
+    if not isinstance(value, dict):
+        raise _Malformed(f"{where} must be an object, got {_shown(value)}")
+    if set(value) != set(fields):
+        lacking, unknown = sorted(set(fields) - set(value)), sorted(set(value) - set(fields))
+        raise _Malformed(f"{where} lacks {_shown(lacking)} and has the unknown {_shown(unknown)}")
+    return cls(**{name: _decode(value[name], hint, f"{where}.{name}") for name, hint in fields.items()})
+
+
+def _decode_option(value: Any, where: str, depth: int = 0) -> Any:
+    if isinstance(value, dict) or depth > _DEEPEST_OPTION:
+        raise _Malformed(f"{where} must be None, a boolean, a number, text or a list of these")
+    if isinstance(value, list):
+        return tuple(_decode_option(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value))
+    if isinstance(value, float) and not math.isfinite(value):  # such as 1e999
+        raise _Malformed(f"{where} must be finite")
+    return value
+
+
+def _decode_float(value: Any, where: str) -> float:
+    if isinstance(value, str) and value in _SPECIAL:
+        return _SPECIAL[value]
+    exact = type(value) is float and math.isfinite(value)
+    if not exact and not (type(value) is int and abs(value) <= _EXACT):
+        raise _Malformed(f'{where} must be a number, "inf" or "-inf", got {_shown(value)}')
+    return float(value)
+
+
+def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[Any, Any]:
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "values"}:
+        raise _Malformed(f'{where} must be an object with "dtype", "shape" and "values"')
+    shape, values = value["shape"], value["values"]
+    if value["dtype"] != dtype.name:
+        raise _Malformed(f"{where} must have dtype {dtype.name}, got {_shown(value['dtype'])}")
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < _LARGEST_DIMENSION for n in shape):
+        raise _Malformed(f"the shape of {where} must be a list of whole numbers, got {_shown(shape)}")
+    if not isinstance(values, list) or len(shape) > 8 or math.prod(shape) != len(values):
+        raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)} says")
+    if dtype.kind == "f":
+        values = [_decode_float(v, where) for v in values]
+    elif dtype.kind == "b":
+        if not all(type(v) is bool for v in values):
+            raise _Malformed(f"the values of {where} must be true or false")
+    else:
+        limits = np.iinfo(dtype)
+        if not all(type(v) is int and limits.min <= v <= limits.max for v in values):
+            raise _Malformed(f"the values of {where} must be whole numbers of type {dtype.name}")
+    try:
+        return np.array(values, dtype).reshape(shape)
+    except ValueError as error:  # no values, but dimensions whose product no machine can address
+        raise _Malformed(f"the shape {_shown(shape)} of {where} is too large") from error
+
+
+for _model in (RuleEnsemble, RuleList):
+    register_model(_model)

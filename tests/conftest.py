@@ -1,0 +1,105 @@
+"""Strictness for every test, and the small things that several test files need."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from jaxrules.table import MISSING, UNSEEN
+
+
+@pytest.fixture(scope="session", autouse=True)
+def strict_ranks() -> Iterator[None]:
+    """Shapes are never stretched by accident: JAX raises where an operation would add a dimension."""
+    before = jax.config.jax_numpy_rank_promotion
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    yield
+    jax.config.update("jax_numpy_rank_promotion", before)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def schema() -> jr.Schema:
+    """Two numeric columns and a categorical one; missing values allowed; two classes."""
+    features = (jr.Feature("age"), jr.Feature("job", ("clerk", "cook", "smith")), jr.Feature("income"))
+    return jr.Schema(features, "own_category", ("no", "yes"), "buys")
+
+
+@pytest.fixture
+def table(schema: jr.Schema) -> jr.Table:
+    """Eight rows with cut points, neighbours of cut points, missing values and an unseen category."""
+    age = np.array([18.0, 30.0, np.nextafter(30.0, 99.0), 45.0, np.nan, -0.0, 1e300, 44.0])
+    job = np.array([0, 1, 2, MISSING, 0, UNSEEN, 1, 2], np.int32)
+    income = np.array([0.0, 1.5, np.nan, -2.5, 1e-300, 1e-300, 7.0, -1e300])
+    return jr.Table(schema, (age, job, income))
+
+
+@pytest.fixture
+def rules(schema: jr.Schema) -> jr.Conjunctions:
+    """Five rules: an interval, a mix, the empty conjunction, one that nothing satisfies, one on missing values."""
+    c = jr.Condition
+    return jr.Conjunctions.build(
+        schema,
+        [
+            [c.above(0, 30.0), c.at_most(0, 45.0)],
+            [c.none_of(1, [0], 3), c.at_least(2, 0.0, missing=True)],
+            [],
+            [c.above(0, 45.0), c.at_most(0, 30.0)],
+            [c.is_missing(2, numeric=True)],
+        ],
+    )
+
+
+@pytest.fixture
+def ensemble(rules: jr.Conjunctions) -> jr.RuleEnsemble:
+    return jr.RuleEnsemble(
+        rules, np.array([[0.5], [-1.25], [0.125], [4.0], [0.0]]), np.array([-0.375]), link="logistic",
+        options=(("loss", "logistic"), ("penalty", 0.1)),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def rule_list(rules: jr.Conjunctions) -> jr.RuleList:
+    chosen = rules.take([4, 0, 1])
+    shares = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.625, 0.375]])
+    return jr.RuleList(chosen, np.array([1, 0, 1, 0], np.int32), shares)
+
+
+def holds(condition: jr.Condition, value: float, numeric: bool) -> bool:
+    """The meaning of one condition, in plain Python."""
+    if numeric:
+        if value != value:
+            return condition.missing
+        above = value >= condition.lower if condition.lower_closed else value > condition.lower
+        below = value <= condition.upper if condition.upper_closed else value < condition.upper
+        return bool(above and below)
+    if value == MISSING:
+        return condition.missing
+    if value == UNSEEN:
+        return condition.unseen
+    return int(value) in (condition.categories or frozenset())
+
+
+def by_hand(rules: Any, table: jr.Table) -> np.ndarray:
+    """Which rules every row satisfies, by loops; `rules` is an iterable of sequences of conditions."""
+    rules = [list(rule) for rule in rules]
+    result = np.zeros((table.n_rows, len(rules)), bool)
+    for i in range(table.n_rows):
+        for r, rule in enumerate(rules):
+            result[i, r] = all(
+                holds(c, table.columns[c.feature][i].item(), table.schema.features[c.feature].is_numeric) for c in rule
+            )
+    return result
+
+
+@pytest.fixture
+def oracle() -> Callable[[Any, jr.Table], np.ndarray]:
+    """Which rules every row satisfies, from the meaning of the conditions alone."""
+    return by_hand
