@@ -1,0 +1,292 @@
+"""The compiled part of the exact search: depth-first over index sequences. Imported on first use (numba).
+
+A state is a prefix i_1, ..., i_p of the sequence. Its cost-to-come is a quadratic form of the current
+coefficients, Phi(v) = v'Av - 2 h'v + phi: the least cost of the first p steps that ends in v. Appending
+feature i minimises out the old v_i, frees it, and adds alpha c(v). The children's least values come from one
+Cholesky factor of their common part: bordered by a new feature, or corrected by the rank-one term of an old
+one. Bounds on the steps that remain come from a table by support (see `exact`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
+
+
+def workspace(n_features: int, steps: int) -> tuple[Any, ...]:
+    """The stack of one search: one level per step, allocated once."""
+    d, levels = n_features, steps + 1
+    return (
+        np.zeros((levels, d, d)),  # A
+        np.zeros((levels, d)),  # h
+        np.zeros(levels),  # phi
+        np.zeros((levels, d), np.int64),  # the support as a list ...
+        np.zeros(levels, np.int64),  # ... of this length
+        np.zeros((levels, d), np.bool_),  # ... and as flags
+        np.zeros(levels, np.int64),  # ... and as a bit mask
+        np.zeros((levels, d)),  # bounds of the open children, ascending
+        np.zeros((levels, d), np.int64),  # their features
+        np.zeros(levels, np.int64),  # how many children
+        np.full(levels, -1, np.int64),  # the next child; -1: not expanded
+        np.full(levels, -np.inf),  # the state's own bound
+        np.zeros(steps, np.int64),  # the sequence of the current state
+        np.zeros(steps, np.int64),  # the best sequence
+    )
+
+
+@_jit
+def _locate(masks: Any, full: bool, mask: int) -> int:
+    """Position of a support in the table; the last position stands for every support beyond it."""
+    if full:
+        return mask
+    position = np.searchsorted(masks, mask)
+    if position < len(masks) and masks[position] == mask:
+        return position
+    return len(masks)
+
+
+@_jit
+def _children(
+    A: Any, h: Any, phi: float, support: Any, size: int, member: Any, Q: Any, g: Any, s: float, weight: float, out: Any
+) -> None:
+    """Least values of all children whose new step has this weight, into `out`."""
+    d = len(g)
+    factor = np.empty((size, size))
+    inverse_pivot = np.empty(size)
+    forward = np.empty(size)  # the factor's solution of the linear part
+    columns = np.empty((size, d))  # ... and of every child's own column
+    base = phi + weight * s
+    reduction = 0.0
+    for r in range(size):
+        i = support[r]
+        for c in range(r + 1):
+            entry = A[i, support[c]] + weight * Q[i, support[c]]
+            diagonal = entry
+            for k in range(c):
+                entry -= factor[r, k] * factor[c, k]
+            if c < r:
+                factor[r, c] = entry * inverse_pivot[c]
+            elif entry > DEPENDENT * diagonal:
+                factor[r, r] = np.sqrt(entry)
+                inverse_pivot[r] = 1 / factor[r, r]
+            else:
+                factor[r, r] = 0.0
+                inverse_pivot[r] = 0.0
+        entry = h[i] + weight * g[i]
+        for k in range(r):
+            entry -= factor[r, k] * forward[k]
+        forward[r] = entry * inverse_pivot[r]
+        reduction += forward[r] * forward[r]
+        for c in range(d):
+            columns[r, c] = A[i, c] if member[c] else weight * Q[i, c]
+        for k in range(r):
+            for c in range(d):
+                columns[r, c] -= factor[r, k] * columns[k, c]
+        for c in range(d):
+            columns[r, c] *= inverse_pivot[r]
+    for c in range(d):
+        squares = 0.0
+        product = 0.0
+        for r in range(size):
+            squares += columns[r, c] * columns[r, c]
+            product += columns[r, c] * forward[r]
+        value = base - reduction
+        if member[c]:  # minimise out the old coefficient: A and h lose a rank-one term
+            old = A[c, c]
+            if old > 0:
+                ratio = h[c] / old
+                remaining = old - squares
+                value += ratio * (2 * product - ratio * (old + squares))
+                if remaining > DEPENDENT * old:
+                    value -= (product - ratio * squares) ** 2 / remaining
+        else:
+            remaining = weight * Q[c, c] - squares
+            if remaining > DEPENDENT * weight * Q[c, c]:
+                value -= (weight * g[c] - product) ** 2 / remaining
+        out[c] = value
+
+
+@_jit
+def _append(stack: Any, level: int, feature: int, weight: float, Q: Any, g: Any, s: float) -> None:
+    """Write the child that changes `feature` to the next level."""
+    A, h, phi, support, size, member, mask = stack[:7]
+    below, above = A[level], A[level + 1]
+    n = size[level]
+    member[level + 1] = member[level]
+    support[level + 1] = support[level]
+    old = below[feature, feature]
+    inverse = 1 / old if member[level, feature] and old > 0 else 0.0
+    slope = h[level, feature] * inverse if member[level, feature] else 0.0
+    for r in range(n):
+        i = support[level, r]
+        for c in range(n):
+            j = support[level, c]
+            above[i, j] = below[i, j] - below[i, feature] * below[feature, j] * inverse
+        h[level + 1, i] = h[level, i] - below[i, feature] * slope
+    phi[level + 1] = phi[level] - h[level, feature] * slope + weight * s
+    if not member[level, feature]:
+        support[level + 1, n] = feature
+        member[level + 1, feature] = True
+        n += 1
+    size[level + 1] = n
+    mask[level + 1] = mask[level] | (1 << min(feature, 62))
+    for r in range(n):
+        above[support[level + 1, r], feature] = 0.0
+        above[feature, support[level + 1, r]] = 0.0
+    h[level + 1, feature] = 0.0
+    for r in range(n):
+        i = support[level + 1, r]
+        for c in range(n):
+            above[i, support[level + 1, c]] += weight * Q[i, support[level + 1, c]]
+        h[level + 1, i] += weight * g[i]
+
+
+@_jit
+def search(
+    stack: Any,
+    level: int,
+    first: int,
+    last: int,
+    Q: Any,
+    g: Any,
+    s: float,
+    weights: Any,
+    shares: Any,
+    table: Any,
+    masks: Any,
+    full: bool,
+    no_repeats: bool,
+    incumbent: float,
+    tolerance: float,
+    budget: int,
+) -> Any:
+    """Depth-first from `level` (the state at `first`, prepared or interrupted) to the states at `last`.
+
+    Returns:
+        the level where it stopped (below `first`: finished), the least value found (`incumbent` where
+        nothing is better by `tolerance`), and the number of states expanded.
+    """
+    support, size, member, mask, bounds, features, count, following, own, sequence, best = stack[3:]
+    d = len(g)
+    values = np.empty(d)
+    expanded = 0
+    while level >= first:
+        if following[level] < 0:
+            if expanded >= budget:
+                return level, incumbent, expanded
+            expanded += 1
+            _children(
+                stack[0][level], stack[1][level], stack[2][level], support[level], size[level], member[level],
+                Q, g, s, weights[level] * (1 - shares[level + 1]), values,
+            )  # fmt: skip
+            n = 0
+            for i in range(d):
+                if no_repeats and level > first and sequence[level - 1] == i:
+                    continue
+                rest = table[level + 1, _locate(masks, full, mask[level] | (1 << min(i, 62)))]
+                bound = max(values[i] + rest, own[level])
+                if bound < incumbent - tolerance:
+                    j = n
+                    while j > 0 and bounds[level, j - 1] > bound:
+                        bounds[level, j] = bounds[level, j - 1]
+                        features[level, j] = features[level, j - 1]
+                        j -= 1
+                    bounds[level, j] = bound
+                    features[level, j] = i
+                    n += 1
+            count[level] = n
+            following[level] = 0
+            if level == last - 1:
+                if n > 0:
+                    incumbent = bounds[level, 0]
+                    sequence[level] = features[level, 0]
+                    best[:] = sequence
+                level -= 1
+                continue
+        if following[level] >= count[level] or bounds[level, following[level]] >= incumbent - tolerance:
+            level -= 1
+            continue
+        child = following[level]
+        following[level] += 1
+        sequence[level] = features[level, child]
+        own[level + 1] = bounds[level, child]
+        _append(stack, level, features[level, child], weights[level], Q, g, s)
+        level += 1
+        following[level] = -1
+    return level, incumbent, expanded
+
+
+@_jit
+def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
+    """The least bound among the states that an interrupted search has left open."""
+    bounds, features, count, following, own = stack[7:12]
+    least = incumbent
+    for k in range(first, level + 1):
+        if following[k] < 0:
+            least = min(least, own[k])
+        elif following[k] < count[k]:
+            least = min(least, bounds[k, following[k]])
+    return least
+
+
+@_jit
+def tighten(
+    stack: Any,
+    step: int,
+    last: int,
+    positions: Any,
+    Q: Any,
+    g: Any,
+    s: float,
+    weights: Any,
+    shares: Any,
+    table: Any,
+    before: Any,
+    masks: Any,
+    full: bool,
+    no_repeats: bool,
+    incumbent: float,
+    budget: int,
+) -> int:
+    """Raise the table's bounds after `step` for the supports at `positions`, by searching up to `last`.
+
+    The remainder of a path that has reached support U after `step` steps is itself a path problem, whose first
+    model is free on U and has the weight's share that the table owns. Russian dolls: the steps beyond `last`
+    are bounded by the table. Values that cannot matter below the incumbent are cut off there.
+    """
+    A, h, phi, support, size, member, mask, bounds, features, count, following, own, sequence, best = stack
+    expanded = 0
+    weight = shares[step] * weights[step - 1]
+    for position in positions:
+        cutoff = incumbent - before[position]
+        if table[step, position] >= cutoff:
+            continue
+        chosen = masks[position]
+        n = 0
+        for i in range(len(g)):
+            member[step, i] = i < 62 and (chosen >> i) & 1 == 1
+            if member[step, i]:
+                support[step, n] = i
+                n += 1
+        size[step] = n
+        mask[step] = chosen
+        for r in range(n):
+            i = support[step, r]
+            for c in range(n):
+                A[step, i, support[step, c]] = weight * Q[i, support[step, c]]
+            h[step, i] = weight * g[i]
+        phi[step] = weight * s
+        own[step] = table[step, position]
+        following[step] = -1
+        level, value, nodes = search(
+            stack, step, step, last, Q, g, s, weights, shares, table, masks, full, no_repeats, cutoff, 0.0, budget
+        )
+        expanded += nodes
+        table[step, position] = max(table[step, position], open_bound(stack, step, level, value))
+    return expanded

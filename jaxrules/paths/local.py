@@ -1,0 +1,162 @@
+"""Local improvement of index sequences (Section 4.1 and appendix C), without solving any candidate's problem.
+
+Choose q steps, keep the others, and try all d^q ways to assign features to the chosen ones. The objective of
+a sequence is s - h'H^-1 h (see `costs`), so with the kept steps factored once every candidate is a
+q x q Schur complement in closed form: for q = 1, J_i = J - (h_i - H_i'H^-1 h)^2 / (H_ii - H_i'H^-1 H_i).
+The kernel runs one descent per start (vmap) until no choice of steps improves its sequence.
+
+The weighted curvatures P_k = sum_{m >= k} alpha_m Q_m and slopes are passed per step, so that costs whose
+quadratic model differs between steps (logistic) are served as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.paths.costs import Array, Quadratic, Sequence, tail_sums
+from jaxrules.solvers._x64 import x64_kernel
+
+JITTER = 1e-12
+MAX_CANDIDATES = 2**24
+"""Candidates evaluated at once, over all starts of a batch."""
+
+
+def random_sequences(n_features: int, steps: int, restarts: int, seed: int) -> Sequence:
+    """Starting points, uniform and independent, shape (restarts, steps)."""
+    return np.random.default_rng(seed).integers(0, n_features, (restarts, steps))
+
+
+def improve(cost: Quadratic, step_weights: Array, starts: Sequence, *, batch: int = 2, seed: int = 0) -> Sequence:
+    """Descend from every start; the improved sequences, best first, shape (starts, steps).
+
+    Args:
+        cost: the cost of the change from the starting model.
+        step_weights: alpha, shape (steps,).
+        starts: feature sequences, shape (starts, steps).
+        batch: q, how many steps are reassigned at once (at most `steps`); the work grows as features^q.
+        seed: of the orders in which steps are chosen.
+    """
+    tails = tail_sums(step_weights)
+    return improve_weighted(
+        tails[:, None, None] * cost.curvature,
+        tails[:, None] * cost.linear,
+        float(tails[0] * cost.constant),
+        starts,
+        batch=batch,
+        seed=seed,
+    )
+
+
+def improve_weighted(
+    curvatures: Array, slopes: Array, constant: float, starts: Sequence, *, batch: int, seed: int
+) -> Sequence:
+    """`improve` for step-wise quadratics.
+
+    Args:
+        curvatures: P_k, the sums over the steps from k on of alpha Q, shape (steps, features, features).
+        slopes: the same sums of alpha g, shape (steps, features).
+        constant: the sum of alpha s.
+        starts: shape (starts, steps).
+        batch: q.
+        seed: of the orders of the steps.
+    """
+    steps, d = slopes.shape
+    choices = np.array(list(itertools.combinations(range(steps), batch)), np.int32)
+    rng = np.random.default_rng(seed)
+    orders = np.stack([rng.permutation(len(choices)) for _ in starts])
+    padded_steps, padded_d = _bucket(steps), _bucket(d)
+    P = np.zeros((padded_steps, padded_d, padded_d))
+    P[:steps, :d, :d] = curvatures
+    G = np.zeros((padded_steps, padded_d))
+    G[:steps, :d] = slopes
+    sequences = np.zeros((len(starts), padded_steps), np.int32)
+    sequences[:, :steps] = starts
+    objectives = np.empty(len(starts))
+    lanes = max(1, min(len(starts), MAX_CANDIDATES // padded_d**batch))
+    for first in range(0, len(starts), lanes):
+        at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
+        sequences[at], objectives[at] = _descend(
+            P, G, constant, sequences[at], _pad(choices[orders[at]]), np.int32(len(choices)), batch=batch
+        )
+    return sequences[np.argsort(objectives, kind="stable"), :steps].astype(np.int64)
+
+
+def _bucket(n: int) -> int:
+    """Shapes are padded to multiples of 4, beyond 32 of 16."""
+    unit = 4 if n <= 32 else 16
+    return -(-n // unit) * unit
+
+
+def _pad(choices: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Pad the choices of steps, shape (starts, choices, q), to a power of two."""
+    length = 1 << (choices.shape[1] - 1).bit_length()
+    return np.pad(choices, ((0, 0), (0, length - choices.shape[1]), (0, 0)))
+
+
+@x64_kernel(static=("batch",))
+def _descend(P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choices: Any, batch: int) -> Any:
+    tolerance = 1e-11 * constant
+
+    def descend(sequence: Any, order: Any) -> Any:
+        def advance(state: Any) -> Any:
+            sequence, objective, cursor, stale = state
+            chosen = order[cursor % n_choices]
+            candidates = _candidates(P, G, constant, sequence, chosen, batch)
+            best = jnp.argmin(candidates)
+            value = candidates.ravel()[best]
+            better = value < objective - tolerance
+            features = jnp.stack(jnp.unravel_index(best, candidates.shape)).astype(sequence.dtype)
+            sequence = jnp.where(better, sequence.at[chosen].set(features), sequence)
+            return sequence, jnp.where(better, value, objective), cursor + 1, jnp.where(better, 0, stale + 1)
+
+        start = (sequence, jnp.array(jnp.inf), jnp.int32(0), jnp.int32(-1))
+        sequence, objective, _, _ = jax.lax.while_loop(lambda state: state[3] < n_choices, advance, start)
+        return sequence, objective
+
+    return jax.vmap(descend)(sequences, choices)
+
+
+def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch: int) -> Any:
+    """Objectives of all assignments of features to the chosen steps, shape (features,) * batch."""
+    steps = len(sequence)
+    order = jnp.arange(steps)
+    kept = (order[:, None] != chosen).all(axis=1)
+    later = jnp.maximum(order[:, None], order)
+    H = P[later, sequence[:, None], sequence]
+    diagonal = jnp.where(kept & (jnp.diagonal(H) > 0), jnp.diagonal(H), 1.0)
+    H = jnp.where(kept[:, None] & kept, H, 0.0)
+    H = H.at[order, order].set(diagonal * (1 + JITTER))
+    right = [jnp.where(kept[:, None], P[jnp.maximum(order, chosen[a]), sequence], 0.0) for a in range(batch)]
+    right.append(jnp.where(kept, G[order, sequence], 0.0)[:, None])
+    solved = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(H), jnp.concatenate(right, axis=1), lower=True)
+    columns, last = jnp.split(solved[:, :-1], batch, axis=1), solved[:, -1]
+
+    def on_axes(array: Any, *axes: int) -> Any:
+        return array.reshape([array.shape[axes.index(a)] if a in axes else 1 for a in range(batch)])
+
+    linear = [on_axes(G[chosen[a]] - columns[a].T @ last, a) for a in range(batch)]
+    scale = [on_axes(jnp.diagonal(P[chosen[a]]), a) for a in range(batch)]
+    schur = {
+        (a, b): on_axes(P[jnp.maximum(chosen[a], chosen[b])] - columns[a].T @ columns[b], a, b)
+        for a in range(batch)
+        for b in range(a + 1, batch)
+    }
+    for a in range(batch):
+        schur[a, a] = on_axes(jnp.diagonal(P[chosen[a]]) - (columns[a] ** 2).sum(axis=0), a)
+    objective = constant - last @ last
+    for a in range(batch):  # eliminate the chosen steps one by one
+        pivot = schur[a, a]
+        inverse = jnp.where(pivot > 1e-10 * scale[a], 1 / jnp.where(pivot > 0, pivot, 1.0), 0.0)
+        objective = objective - linear[a] ** 2 * inverse
+        for b in range(a + 1, batch):
+            factor = schur[a, b] * inverse
+            linear[b] = linear[b] - factor * linear[a]
+            for c in range(b, batch):
+                schur[b, c] = schur[b, c] - factor * schur[a, c]
+    return jnp.broadcast_to(objective, (P.shape[1],) * batch)
