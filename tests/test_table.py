@@ -1,0 +1,500 @@
+"""Tables: arrays and dataframes of every kind, missing values, conforming to a schema, targets, weights."""
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import jaxrules as jr
+from jaxrules.table import (
+    MISSING,
+    UNSEEN,
+    EncodedColumn,
+    binary_target,
+    check_sample_weight,
+    class_target,
+    conform,
+    regression_target,
+    target_array,
+)
+
+FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+
+
+def own(X: Any) -> jr.Table:
+    return jr.as_table(X, missing="own_category")
+
+
+# Arrays
+
+
+def test_arrays_become_named_float64_columns() -> None:
+    table = jr.as_table(np.array([[1, 2], [3, 4], [5, 6]], np.int8))
+    assert table.names == ("x0", "x1")
+    assert table.shape == (3, 2)
+    assert len(table) == table.n_rows == 3
+    assert all(column.dtype == np.float64 for column in table.columns)
+    np.testing.assert_array_equal(table.numeric_matrix(), [[1, 2], [3, 4], [5, 6]])
+    assert jr.as_table([[True, False]]).columns[0][0] == 1.0
+    assert jr.as_table([[1.0]], feature_names=["age"]).names == ("age",)
+
+
+def test_a_table_does_not_follow_later_changes_of_the_array() -> None:
+    X = np.ones((2, 2))
+    table = jr.as_table(X)
+    X[:] = 7
+    np.testing.assert_array_equal(table.numeric_matrix(), np.ones((2, 2)))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(allow_infinity=False))
+)
+def test_numbers_survive_exactly(X: np.ndarray) -> None:
+    for column in X.T:
+        if np.isnan(column).all():
+            with pytest.raises(ValueError, match="no value at all"):
+                own(X)
+            return
+    table = own(X)
+    np.testing.assert_array_equal(np.stack(table.columns, axis=1), X)
+    assert table.columns_with_missing() == tuple(f"x{i}" for i in np.flatnonzero(np.isnan(X).any(axis=0)))
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.ones(3), ValueError, "reshape"),
+        (np.ones((1, 1, 1)), ValueError, "2-D"),
+        (None, ValueError, "2-D"),
+        ("text", ValueError, "2-D"),
+        (np.ones((0, 2)), ValueError, "no rows"),
+        (np.ones((2, 0)), ValueError, "no columns"),
+        ([[1.0, 2.0], [3.0]], ValueError, "different lengths"),
+        ([[1.0, np.inf]], ValueError, "'x1' of X has infinite"),
+        ([[1.0, np.nan], [1.0, 2.0]], ValueError, "missing values in 'x1'.*own_category"),
+        ([["a", "b"]], TypeError, "must be numeric"),
+        (np.array([[1, "a"]], object), TypeError, "astype"),
+        (np.array([[1j]]), TypeError, "complex"),
+        (np.array([["2020-01-01"]], "datetime64[D]"), TypeError, "datetime64"),
+        (np.array([[2**53]]), ValueError, "2\\*\\*53"),
+        (np.array([[-(2**63)]]), ValueError, "2\\*\\*53"),
+        (np.array([[2**64 - 1]], np.uint64), ValueError, "2\\*\\*53"),
+        (np.ma.masked_array([[1.0, 2.0]]), TypeError, "filled"),
+        (scipy.sparse.csr_matrix(np.eye(2)), TypeError, "toarray"),
+        (scipy.sparse.coo_array(np.eye(2)), TypeError, "toarray"),
+    ],
+)
+def test_arrays_that_are_no_table_are_refused(X: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        jr.as_table(X)
+
+
+def test_integers_up_to_2_to_the_53_are_kept() -> None:
+    largest = 2**53 - 1
+    assert jr.as_table(np.array([[largest], [-largest]])).columns[0].tolist() == [largest, -largest]
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="missing must be"):
+        jr.as_table([[1.0]], missing="impute")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="2 names for 1 columns"):
+        jr.as_table([[1.0]], feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="several columns named 'a'"):
+        jr.as_table([[1.0, 2.0]], feature_names=["a", "a"])
+    with pytest.raises(ValueError, match="rename the columns"):
+        jr.as_table(pd.DataFrame({"a": [1]}), feature_names=["b"])
+    with pytest.raises(ValueError, match="a Table has its names"):
+        jr.as_table(jr.as_table([[1.0]]), feature_names=["b"])
+
+
+# Dataframes
+
+
+@FRAMES
+def test_a_mixed_frame(frame: Any) -> None:
+    table = own(
+        frame(
+            {
+                "number": [1.5, None, 3.0],
+                "whole": [1, 2, 3],
+                "flag": [True, False, True],
+                "text": ["b", None, "a"],
+            }
+        )
+    )
+    assert table.names == ("number", "whole", "flag", "text")
+    np.testing.assert_array_equal(table.columns[0], [1.5, np.nan, 3.0])
+    np.testing.assert_array_equal(table.columns[1], [1, 2, 3])
+    np.testing.assert_array_equal(table.columns[2], [1, 0, 1])
+    np.testing.assert_array_equal(table.columns[3], [1, MISSING, 0])
+    assert table.schema.features[3].categories == ("a", "b")
+    assert [feature.is_numeric for feature in table.schema.features] == [True, True, True, False]
+    assert table.columns_with_missing() == ("number", "text")
+    assert "1 of them categorical" in repr(table)
+
+
+SERIES = {
+    "pandas Int64": pd.Series([1, None, 3], dtype="Int64"),
+    "pandas Float64": pd.Series([1, None, 3], dtype="Float64"),
+    "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
+    "pandas UInt8": pd.Series([1, None, 3], dtype="UInt8"),
+    "polars Int64": pl.Series([1, None, 3]),
+    "polars UInt8": pl.Series([1, None, 3], dtype=pl.UInt8),
+    "polars Float32": pl.Series([1, None, 3], dtype=pl.Float32),
+    "polars Boolean": pl.Series([True, None, False]),
+}
+
+
+@pytest.mark.parametrize("series", SERIES.values(), ids=SERIES.keys())
+def test_nullable_numbers_and_booleans(series: Any) -> None:
+    frame = series.to_frame("a") if isinstance(series, pd.Series) else pl.DataFrame({"a": series})
+    values = own(frame).columns[0]
+    assert np.isnan(values[1])
+    assert values[[0, 2]].tolist() in ([1.0, 3.0], [1.0, 0.0])
+
+
+TEXTS = {
+    "pandas str": pd.Series(["x", None, "y"]),
+    "pandas string": pd.Series(["x", None, "y"], dtype="string"),
+    "pandas object": pd.Series(["x", None, "y"], dtype=object),
+    "pandas object with NA": pd.Series(["x", pd.NA, "y"], dtype=object),
+    "pandas object with NaN": pd.Series(["x", np.nan, "y"], dtype=object),
+    "pandas category": pd.Series(pd.Categorical(["x", None, "y"], categories=["z", "y", "x"])),
+    "polars String": pl.Series(["x", None, "y"]),
+    "polars Categorical": pl.Series(["x", None, "y"], dtype=pl.Categorical),
+    "polars Enum": pl.Series(["x", None, "y"], dtype=pl.Enum(["z", "y", "x"])),
+}
+
+
+@pytest.mark.parametrize("series", TEXTS.values(), ids=TEXTS.keys())
+def test_text_and_categories(series: Any) -> None:
+    frame = series.to_frame("a") if isinstance(series, pd.Series) else pl.DataFrame({"a": series})
+    table = own(frame)
+    assert table.schema.features[0].categories == ("x", "y")
+    assert table.columns[0].tolist() == [0, MISSING, 1]
+
+
+def test_categories_of_numbers_become_text() -> None:
+    assert jr.as_table(pd.DataFrame({"a": pd.Categorical([3, 1])})).schema.features[0].categories == ("1", "3")
+
+
+BAD_FRAMES = {
+    "pandas dates": (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), TypeError, "'a'.*Datetime"),
+    "polars dates": (pl.DataFrame({"a": [datetime.date(2020, 1, 1)]}), TypeError, "'a'.*Date"),
+    "polars lists": (pl.DataFrame({"a": [[1]]}), TypeError, "'a'.*List"),
+    "objects": (pd.DataFrame({"a": pd.Series([object(), "x"], dtype=object)}), TypeError, "'a'.*object among them"),
+    "mixed": (pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)}), TypeError, "astype\\(str\\)"),
+    "arrays": (pd.DataFrame({"a": pd.Series([np.ones(2), "x"], dtype=object)}), TypeError, "ndarray"),
+    "NA and number": (pd.DataFrame({"a": pd.Series([pd.NA, 1], dtype=object)}), TypeError, "int among them"),
+    "complex": (pd.DataFrame({"a": [1j]}), TypeError, "'a'"),
+    "pandas sparse": (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), TypeError, "'a'"),
+    "lazy": (pl.DataFrame({"a": [1]}).lazy(), TypeError, "collect"),
+    "no rows": (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), ValueError, "no rows"),
+    "no columns": (pd.DataFrame(), ValueError, "no columns"),
+    "repeated names": (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "same name"),
+    "names equal as text": (pd.DataFrame([[1, 2]], columns=[0, "0"]), ValueError, "several columns named '0'"),
+    "infinite": (pd.DataFrame({"a": [np.inf]}), ValueError, "'a'.*infinite"),
+    "missing": (pl.DataFrame({"a": [None, 1]}), ValueError, "missing values in 'a'"),
+    "only missing, object": (pd.DataFrame({"a": [None, None]}), ValueError, "'a'.*no value at all"),
+    "only missing, float": (pd.DataFrame({"a": [np.nan]}), ValueError, "'a'.*no value at all"),
+    "only missing, polars": (pl.DataFrame({"a": [None]}), ValueError, "'a'.*no value at all"),
+    "large integers": (pd.DataFrame({"a": [2**60]}), ValueError, "'a'.*2\\*\\*53"),
+    "large nullable integers": (pd.DataFrame({"a": pd.array([2**60, None], "Int64")}), ValueError, "'a'.*2\\*\\*53"),
+    "smallest integer": (pl.DataFrame({"a": [-(2**63)]}), ValueError, "'a'.*2\\*\\*53"),
+    "a series": (pd.Series([1.0]), ValueError, "2-D"),
+}
+
+
+@pytest.mark.parametrize(("frame", "error", "message"), BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
+def test_frames_that_are_no_table_are_refused(frame: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        jr.as_table(frame)
+
+
+def test_names_that_are_no_text_and_repeated_indices() -> None:
+    table = jr.as_table(pd.DataFrame([[1, 2], [3, 4]], columns=[10, 20], index=[5, 5]))
+    assert table.names == ("10", "20")
+    np.testing.assert_array_equal(table.numeric_matrix(), [[1, 2], [3, 4]])
+
+
+@FRAMES
+def test_own_category_lists_no_missing_columns_when_none_miss(frame: Any) -> None:
+    assert own(frame({"a": [1.0], "b": ["x"]})).columns_with_missing() == ()
+
+
+# Tables
+
+
+def test_rows_are_selected_by_slices_masks_and_indices() -> None:
+    table = own(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", None]}))
+    for rows in (slice(1, 3), np.array([False, True, True]), [1, 2]):
+        part = table[rows]
+        assert part.schema is table.schema
+        assert [column.tolist() for column in part.columns] == [[2.0, 3.0], [1, MISSING]]
+    with pytest.raises(TypeError, match=r"table\[1:2\]"):
+        table[1]  # type: ignore[index]
+
+
+def test_a_table_may_change_its_rule_for_missing_values() -> None:
+    table = own(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"]}))
+    assert jr.as_table(table, missing="own_category") is not None
+    with pytest.raises(ValueError, match="missing values in 'a'"):
+        jr.as_table(table)
+    assert jr.as_table(table[:1]).schema.missing == "refuse"
+
+
+def test_a_table_with_unseen_categories_is_no_training_table() -> None:
+    schema = jr.as_table(pd.DataFrame({"b": ["x", "y"]})).schema
+    with pytest.raises(ValueError, match="'b'"):
+        jr.as_table(conform(pd.DataFrame({"b": ["z"]}), schema))
+
+
+def test_numeric_matrix_refuses_categories_and_missing_values() -> None:
+    with pytest.raises(ValueError, match="'b'"):
+        jr.as_table(pd.DataFrame({"b": ["x"]})).numeric_matrix()
+    with pytest.raises(ValueError, match="'x0'"):
+        own([[1.0], [np.nan]]).numeric_matrix()
+
+
+def test_one_hot() -> None:
+    matrix, columns = own(
+        pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": ["x", "y", None], "c": ["u", "u", "u"]})
+    ).one_hot()
+    expected = [(0, None), (1, 0), (1, 1), (1, MISSING), (2, 0)]
+    assert columns == tuple(EncodedColumn(*pair) for pair in expected)
+    np.testing.assert_array_equal(matrix, [[1, 1, 0, 0, 1], [np.nan, 0, 1, 0, 1], [3, 0, 0, 1, 1]])
+
+
+def test_schema_is_hashable_and_validates() -> None:
+    schema = jr.Schema((jr.Feature("a"), jr.Feature("b", ("x", "y"))))
+    assert hash(schema) == hash(jr.Schema((jr.Feature("a"), jr.Feature("b", ("x", "y")))))
+    schema.with_classes((0, 1)).validate()
+    bad = [
+        jr.Schema(()),
+        jr.Schema((jr.Feature("a"), jr.Feature("a"))),
+        jr.Schema((jr.Feature("a", ()),)),
+        jr.Schema((jr.Feature("a", ("x", "x")),)),
+        jr.Schema((jr.Feature("a"),), "drop"),  # type: ignore[arg-type]
+        schema.with_classes((1,)),
+        schema.with_classes((1, 1)),
+        schema.with_classes((1, "a")),
+    ]
+    for schema in bad:
+        with pytest.raises(ValueError):
+            schema.validate()
+
+
+# Conforming new data
+
+
+@FRAMES
+def test_columns_are_matched_by_name(frame: Any) -> None:
+    schema = own(frame({"a": [1.0, 2.0], "b": ["x", "y"]})).schema
+    table = conform(frame({"b": ["y", "new", None], "a": [7, None, 8]}), schema)
+    assert table.schema is schema
+    np.testing.assert_array_equal(table.columns[0], [7, np.nan, 8])
+    assert table.columns[1].tolist() == [1, UNSEEN, MISSING]
+    assert table.columns[1].dtype == np.int32
+
+
+def test_pandas_and_polars_mean_the_same() -> None:
+    data = {"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]}
+    schema = jr.as_table(pd.DataFrame(data)).schema
+    assert schema == jr.as_table(pl.DataFrame(data)).schema
+    for frame in (pd.DataFrame(data), pl.DataFrame(data), jr.as_table(pl.DataFrame(data))):
+        table = conform(frame, schema)
+        assert [column.tolist() for column in table.columns] == [[1.0, 2.0, 3.0], [0, 1, 0]]
+
+
+def test_tables_are_matched_by_name_and_categories() -> None:
+    schema = jr.as_table(pd.DataFrame({"a": [1.0], "b": ["x"]})).schema
+    other = own(pd.DataFrame({"b": ["x", "w", None], "a": [1.0, 2.0, 3.0]}))
+    with pytest.raises(ValueError, match="missing values in 'b'"):
+        conform(other, schema)
+    assert conform(other[:2], schema).columns[1].tolist() == [0, UNSEEN]
+
+
+@FRAMES
+def test_missing_and_extra_columns_are_named(frame: Any) -> None:
+    schema = jr.as_table(frame({"a": [1.0], "b": [2.0]})).schema
+    with pytest.raises(ValueError, match="lacks the columns 'b'"):
+        conform(frame({"a": [1.0]}), schema)
+    with pytest.raises(ValueError, match=r"columns 'c'.*does not know"):
+        conform(frame({"a": [1.0], "b": [2.0], "c": [3.0]}), schema)
+    with pytest.raises(ValueError, match="'a' of X is categorical, but was numeric"):
+        conform(frame({"a": ["1"], "b": [2.0]}), schema)
+
+
+def test_arrays_are_matched_by_position() -> None:
+    schema = jr.as_table(pd.DataFrame({"a": [1.0], "b": [2.0]})).schema
+    np.testing.assert_array_equal(conform([[3, 4]], schema).numeric_matrix(), [[3, 4]])
+    with pytest.raises(ValueError, match="3 columns, but the model was fitted on 2"):
+        conform(np.ones((1, 3)), schema)
+    categorical = jr.as_table(pd.DataFrame({"b": ["x"]})).schema
+    with pytest.raises(ValueError, match="is numeric, but was categorical"):
+        conform(np.ones((1, 1)), categorical)
+
+
+@FRAMES
+def test_one_row_that_misses_everything(frame: Any) -> None:
+    schema = own(frame({"a": [1.0, 2.0], "b": ["x", "y"]})).schema
+    table = conform(frame({"a": [None], "b": [None]}), schema)
+    assert np.isnan(table.columns[0][0])
+    assert table.columns[1].tolist() == [MISSING]
+    with pytest.raises(ValueError, match="missing values in 'a', 'b'"):
+        conform(frame({"a": [None], "b": [None]}), jr.as_table(frame({"a": [1.0], "b": ["x"]})).schema)
+
+
+def test_infinite_and_refused_missing_values_in_new_data() -> None:
+    schema = jr.as_table([[1.0]]).schema
+    with pytest.raises(ValueError, match="infinite"):
+        conform([[np.inf]], schema)
+    with pytest.raises(ValueError, match="missing values in 'x0'"):
+        conform([[1.0], [np.nan]], schema)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "new", None]), min_size=1, max_size=8), st.permutations(["p", "q", "r"])
+)
+def test_conforming_agrees_with_a_loop(values: list[str | None], order: list[str]) -> None:
+    schema = own(pl.DataFrame({"p": ["a", "b", "c"], "q": [1.0, 2.0, 3.0], "r": [0, 1, 2]})).schema
+    n = len(values)
+    new = {"p": pl.Series(values, dtype=pl.String), "q": np.arange(n) / 3, "r": np.arange(n)}
+    table = conform(pl.DataFrame({name: new[name] for name in order}), schema)
+    known = {"a": 0, "b": 1, "c": 2, "new": UNSEEN, None: MISSING}
+    assert table.columns[0].tolist() == [known[value] for value in values]
+    np.testing.assert_array_equal(table.columns[1], np.arange(n) / 3)
+
+
+# Targets and weights
+
+LABELS = {
+    "text": (["b", "a", "b"], ("a", "b")),
+    "booleans": ([True, False, True], (False, True)),
+    "integers": ([7, 3, 7], (3, 7)),
+    "floats": ([1.0, 0.0, 1.0], (0.0, 1.0)),
+    "array": (np.array(["b", "a", "b"]), ("a", "b")),
+    "objects": (np.array([7, 3, 7], object), (3, 7)),
+    "pandas": (pd.Series(["b", "a", "b"]), ("a", "b")),
+    "pandas object": (pd.Series(["b", "a", "b"], dtype=object), ("a", "b")),
+    "pandas category": (pd.Series(pd.Categorical(["b", "a", "b"])), ("a", "b")),
+    "pandas Int64": (pd.Series([7, 3, 7], dtype="Int64"), (3, 7)),
+    "pandas boolean": (pd.Series([True, False, True], dtype="boolean"), (False, True)),
+    "pandas string": (pd.Series(["b", "a", "b"], dtype="string"), ("a", "b")),
+    "polars": (pl.Series(["b", "a", "b"]), ("a", "b")),
+    "polars category": (pl.Series(["b", "a", "b"], dtype=pl.Categorical), ("a", "b")),
+    "polars integers": (pl.Series([7, 3, 7]), (3, 7)),
+    "variable-width text": (np.array(["b", "a", "b"], np.dtypes.StringDType()), ("a", "b")),
+}
+
+
+@pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS.keys())
+def test_class_labels(y: Any, classes: tuple[Any, ...]) -> None:
+    codes, found = class_target(y, 3)
+    assert found == classes
+    assert [type(label) for label in found] == [type(label) for label in classes]
+    assert codes.tolist() == [1, 0, 1]
+    target, found = binary_target(y, 3)
+    assert found == classes
+    assert target.dtype == np.float64
+    assert target.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        ([1, 1], ValueError, "one class only"),
+        ([], ValueError, "empty"),
+        ([[1], [2]], ValueError, "ravel"),
+        ([[1, 2]], ValueError, "one-dimensional"),
+        (pd.DataFrame({"a": [1, 2]}), ValueError, "ravel"),
+        (None, ValueError, "one-dimensional"),
+        ("ab", ValueError, "one-dimensional"),
+        ([np.nan, 1.0], ValueError, "missing"),
+        (np.array([np.nan, 1.0]), ValueError, "NaN"),
+        ([None, "a"], ValueError, "missing"),
+        (pd.Series(["a", None]), ValueError, "missing"),
+        (pd.Series(["a", pd.NA], dtype="string"), ValueError, "missing"),
+        (pd.Series([True, None], dtype="boolean"), ValueError, "missing"),
+        (pd.Series([1, None], dtype="Int64"), ValueError, "NaN"),
+        (pl.Series(["a", None]), ValueError, "missing"),
+        (pl.Series([1, None]), ValueError, "NaN"),
+        ([1, "a"], TypeError, "int, str"),
+        ([1, True], TypeError, "bool, int"),
+        ([1j, 2], TypeError, "complex"),
+        (np.array([b"a", b"b"]), TypeError, "type"),
+        ([2**70, 1], ValueError, "64 bits"),
+        (np.ma.masked_array([1, 2], [False, True]), TypeError, "masked"),
+        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), TypeError, "datetime64"),
+        (np.arange(100) / 7, ValueError, "regression"),
+    ],
+)
+def test_bad_labels_are_refused(y: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        class_target(y)
+
+
+def test_lengths_and_class_counts() -> None:
+    with pytest.raises(ValueError, match="y has 2 values, but X has 3 rows"):
+        class_target([0, 1], 3)
+    with pytest.raises(ValueError, match="y has 2 values, but X has 3 rows"):
+        regression_target([0, 1], 3)
+    with pytest.raises(ValueError, match=r"3 classes.*this learner is binary"):
+        binary_target([0, 1, 2])
+
+
+def test_regression_targets() -> None:
+    for y in ([1, 2], [1.0, 2.0], pd.Series([1, 2], dtype="Int64"), pl.Series([1, 2]), np.array([1, 2], np.float32)):
+        target = regression_target(y)
+        assert target.dtype == np.float64
+        assert target.tolist() == [1.0, 2.0]
+    assert regression_target([True, False]).tolist() == [1.0, 0.0]
+    with pytest.raises(TypeError, match="text labels"):
+        regression_target(["1", "2"])
+    with pytest.raises(ValueError, match="infinite"):
+        regression_target([1.0, np.inf])
+
+
+def test_target_array_keeps_integers_and_copies_nothing_odd() -> None:
+    assert target_array([1, 2]).dtype == np.int64
+    assert target_array([1, 2.5]).dtype == np.float64
+    assert target_array(np.array([1, 2], np.int8)).dtype == np.int8
+
+
+def test_sample_weights() -> None:
+    np.testing.assert_array_equal(check_sample_weight(None, 3), np.ones(3))
+    weights = check_sample_weight([1, 0, 2], 3)
+    assert weights.dtype == np.float64
+    assert weights.tolist() == [1.0, 0.0, 2.0]
+    np.testing.assert_array_equal(check_sample_weight(pl.Series([1, 2]), 2), [1.0, 2.0])
+    given = np.ones(2)
+    check_sample_weight(given, 2)[0] = 5
+    assert given[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        ([1.0], ValueError, "1 values, but X has 2 rows"),
+        ([[1.0, 1.0]], ValueError, "one-dimensional"),
+        (1.0, ValueError, "one-dimensional"),
+        ([1.0, np.nan], ValueError, "NaN"),
+        ([1.0, np.inf], ValueError, "infinite"),
+        ([1.0, -1.0], ValueError, "negative"),
+        ([0.0, 0.0], ValueError, "zero for every row"),
+        (["a", "b"], TypeError, "sample_weight.*numbers"),
+        ([1j, 1], TypeError, "sample_weight.*numbers"),
+    ],
+)
+def test_bad_sample_weights_are_refused(weights: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        check_sample_weight(weights, 2)
