@@ -99,7 +99,7 @@ def by_hand(rules: Any, table: jr.Table) -> np.ndarray:
     return result
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def oracle() -> Callable[[Any, jr.Table], np.ndarray]:
     """Which rules every row satisfies, from the meaning of the conditions alone."""
     return by_hand

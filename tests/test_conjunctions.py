@@ -1,0 +1,387 @@
+"""Conditions and conjunctions: meaning, merging, exact checking, the traced route, pytrees."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules import conjunctions as module
+from jaxrules.table import MISSING, UNSEEN
+
+Oracle = Callable[[Any, jr.Table], np.ndarray]
+C = jr.Condition
+N_CATEGORIES = 3
+SCHEMA = jr.Schema(
+    (jr.Feature("u"), jr.Feature("k", ("a", "b", "c")), jr.Feature("v"), jr.Feature("l", ("x",))), "own_category"
+)
+NUMERIC, CATEGORICAL = (0, 2), {1: 3, 3: 1}
+
+# Few distinct numbers, so that values meet cut points; their neighbours, both zeros, the extremes.
+CUTS = [-1e300, -1.5, -0.0, 0.0, 1e-308, 0.1, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0), 2.0**53, 1e300]
+numbers = st.sampled_from([float(cut) for cut in CUTS])
+values = numbers | st.floats(allow_nan=False, allow_infinity=False) | st.just(math.nan)
+ends = numbers | st.sampled_from([-math.inf, math.inf])
+codes_of = {f: st.frozensets(st.integers(0, n - 1), max_size=n) for f, n in CATEGORICAL.items()}
+
+
+@st.composite
+def conditions(draw: st.DrawFn, feature: int | None = None) -> jr.Condition:
+    f = draw(st.integers(0, 3)) if feature is None else feature
+    if f in NUMERIC:
+        return C(f, draw(ends), draw(ends), draw(st.booleans()), draw(st.booleans()), draw(st.booleans()))
+    missing, unseen = draw(st.booleans()), draw(st.booleans())
+    return C(f, missing=missing, categories=draw(codes_of[f]), unseen=unseen)
+
+
+@st.composite
+def tables(draw: st.DrawFn, max_rows: int = 12) -> jr.Table:
+    n = draw(st.integers(1, max_rows))
+    columns = []
+    for f in range(4):
+        if f in NUMERIC:
+            columns.append(np.array(draw(st.lists(values, min_size=n, max_size=n))))
+        else:
+            code = st.integers(UNSEEN, CATEGORICAL[f] - 1)
+            columns.append(np.array(draw(st.lists(code, min_size=n, max_size=n)), np.int32))
+    return jr.Table(SCHEMA, tuple(columns))
+
+
+rule_sets = st.lists(st.lists(conditions(), max_size=5), max_size=8)
+
+
+def table_of(numbers: list[float], codes: list[int] | None = None) -> jr.Table:
+    u = np.array(numbers, np.float64)
+    k = np.array(codes if codes is not None else [0] * len(u), np.int32)
+    return jr.Table(SCHEMA, (u, k, np.zeros(len(u)), np.zeros(len(u), np.int32)))
+
+
+def check(condition: jr.Condition, table: jr.Table) -> list[bool]:
+    return jr.Conjunctions.build(SCHEMA, [[condition]]).satisfied(table)[:, 0].tolist()
+
+
+# The constructors
+
+
+def test_interval_constructors() -> None:
+    below, above = np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0)
+    table = table_of([below, 1.0, above, math.nan])
+    assert check(C.at_most(0, 1.0), table) == [True, True, False, False]
+    assert check(C.above(0, 1.0), table) == [False, False, True, False]
+    assert check(C.at_least(0, 1.0), table) == [False, True, True, False]
+    assert check(C.below(0, 1.0), table) == [True, False, False, False]
+    for constructor in (C.at_most, C.above, C.at_least, C.below):
+        assert check(constructor(0, 1.0, missing=True), table)[3]
+    assert check(C.is_missing(0, numeric=True), table) == [False, False, False, True]
+    assert check(C.is_present(0, None), table) == [True, True, True, False]
+
+
+def test_set_constructors() -> None:
+    table = table_of([0.0] * 5, [0, 1, 2, UNSEEN, MISSING])
+    assert check(C.one_of(1, [0, 2]), table) == [True, False, True, False, False]
+    assert check(C.one_of(1, [0, MISSING]), table) == [True, False, False, False, True]
+    assert check(C.one_of(1, [0], missing=True), table) == [True, False, False, False, True]
+    assert check(C.none_of(1, [0], 3), table) == [False, True, True, True, True]
+    assert check(C.none_of(1, [0, MISSING], 3), table) == [False, True, True, True, False]
+    assert check(C.is_missing(1, numeric=False), table) == [False, False, False, False, True]
+    assert check(C.is_present(1, 3), table) == [True, True, True, True, False]
+
+
+def test_zeros_of_both_signs_are_one_number() -> None:
+    for zero in (0.0, -0.0):
+        table = table_of([0.0, -0.0])
+        assert check(C.at_most(0, zero), table) == [True, True]
+        assert check(C.below(0, zero), table) == [False, False]
+        assert check(C.at_least(0, zero), table) == [True, True]
+        assert check(C.above(0, zero), table) == [False, False]
+
+
+@given(a=conditions(0), b=conditions(0), value=values)
+def test_merged_intervals_mean_both(a: jr.Condition, b: jr.Condition, value: float) -> None:
+    table = table_of([value])
+    assert check(a & b, table)[0] == (check(a, table)[0] and check(b, table)[0])
+    assert check(a & b, table) == check(b & a, table)
+
+
+@given(a=conditions(1), b=conditions(1), code=st.integers(UNSEEN, 2))
+def test_merged_sets_mean_both(a: jr.Condition, b: jr.Condition, code: int) -> None:
+    table = table_of([0.0], [code])
+    assert check(a & b, table)[0] == (check(a, table)[0] and check(b, table)[0])
+
+
+def test_conditions_that_do_not_merge() -> None:
+    with pytest.raises(ValueError, match="features 0 and 2"):
+        C.at_most(0, 1.0) & C.at_most(2, 1.0)
+    with pytest.raises(ValueError, match="interval and a set"):
+        C.at_most(0, 1.0) & C.one_of(0, [1])
+
+
+def test_an_empty_interval_knows_it() -> None:
+    assert (C.above(0, 2.0) & C.at_most(0, 2.0)).admits_no_number
+    assert (C.above(0, 3.0) & C.at_most(0, 2.0)).admits_no_number
+    assert C.is_missing(0, numeric=True).admits_no_number
+    assert not (C.at_least(0, 2.0) & C.at_most(0, 2.0)).admits_no_number
+    assert not C.is_present(0, None).admits_no_number
+
+
+# Checking
+
+
+@settings(deadline=None, max_examples=200)
+@given(rules=rule_sets, table=tables())
+def test_checking_agrees_with_loops(oracle: Oracle, rules: list[list[jr.Condition]], table: jr.Table) -> None:
+    conjunctions = jr.Conjunctions.build(SCHEMA, rules)
+    satisfied = conjunctions.satisfied(table)
+    assert satisfied.shape == (table.n_rows, len(rules))
+    assert satisfied.dtype == bool
+    np.testing.assert_array_equal(satisfied, oracle(rules, table))  # the conditions before merging
+    np.testing.assert_array_equal(satisfied, oracle(conjunctions, table))
+
+
+def many_rules(rng: np.random.Generator, n_rules: int) -> list[list[jr.Condition]]:
+    """Random rules on all columns; about one in ten without conditions."""
+    rules = []
+    for _ in range(n_rules):
+        rule = []
+        for f in rng.permutation(4)[: rng.integers(0, 4)].tolist():
+            if f in NUMERIC:
+                low, high = np.sort(np.round(rng.normal(size=2), 1)).tolist()
+                closed, missing = rng.random(2) < 0.5, bool(rng.random() < 0.2)
+                rule.append(C(f, low, high, bool(closed[0]), bool(closed[1]), missing))
+            else:
+                rule.append(C.none_of(f, [int(rng.integers(MISSING, CATEGORICAL[f]))], CATEGORICAL[f]))
+        rules.append(rule)
+    return rules
+
+
+def random_table(rng: np.random.Generator, n_rows: int) -> jr.Table:
+    columns: list[np.ndarray] = []
+    for f in range(4):
+        if f in NUMERIC:
+            x = np.round(rng.normal(size=n_rows), 1)
+            columns.append(np.where(rng.random(n_rows) < 0.1, np.nan, x))
+        else:
+            columns.append(rng.integers(UNSEEN, CATEGORICAL[f], n_rows).astype(np.int32))
+    return jr.Table(SCHEMA, tuple(columns))
+
+
+@pytest.mark.parametrize("n_rules", [0, 1, 63, 64, 65, 128, 200])
+def test_any_number_of_rules(oracle: Oracle, rng: np.random.Generator, n_rules: int) -> None:
+    rules, table = many_rules(rng, n_rules), random_table(rng, 60)
+    np.testing.assert_array_equal(jr.Conjunctions.build(SCHEMA, rules).satisfied(table), oracle(rules, table))
+
+
+@pytest.mark.parametrize("rows_per_batch", [1, 7, 19, 20, 1000])
+def test_batches_and_threads_change_nothing(
+    oracle: Oracle, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, rows_per_batch: int
+) -> None:
+    rules, table = many_rules(rng, 70), random_table(rng, 20)
+    monkeypatch.setattr(module, "_MOST_ROWS_PER_BATCH", rows_per_batch)
+    conjunctions = jr.Conjunctions.build(SCHEMA, rules)
+    np.testing.assert_array_equal(conjunctions.satisfied(table), oracle(rules, table))
+    covered = [i for rows, _ in conjunctions.batches(table) for i in range(*rows.indices(table.n_rows))]
+    assert covered == list(range(table.n_rows))
+
+
+def test_many_rules_are_built_in_blocks(
+    oracle: Oracle, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, table = many_rules(rng, 400), random_table(rng, 30)
+    monkeypatch.setattr(module, "_WORDS_PER_BLOCK", 2)
+    monkeypatch.setattr(module, "_CELLS_PER_BATCH", 3000)
+    np.testing.assert_array_equal(jr.Conjunctions.build(SCHEMA, rules).satisfied(table), oracle(rules, table))
+
+
+def test_batches_may_be_abandoned(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_ROWS_PER_BATCH", 2)
+    batches = jr.Conjunctions.build(SCHEMA, many_rules(rng, 3)).batches(random_table(rng, 50))
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+
+
+def test_a_table_of_other_columns_is_refused(rules: jr.Conjunctions) -> None:
+    with pytest.raises(ValueError, match="other columns"):
+        rules.satisfied(table_of([1.0]))
+
+
+# Building and combining
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (C.at_most(9, 1.0), "feature 9; there are 4"),
+        (C.at_most(-1, 1.0), "feature -1"),
+        (C.at_most(1, 1.0), "'k' is categorical"),
+        (C.one_of(0, [1]), "'u' is numeric"),
+        (C.is_missing(0, numeric=False), "'u' is numeric"),
+        (C.is_missing(1, numeric=True), "'k' is categorical"),
+        (C.one_of(1, [3]), "category code beyond"),
+        (C.one_of(1, [UNSEEN]), "category code beyond"),
+        (C.one_of(3, [1]), "category code beyond"),
+        (C.at_most(0, math.nan), "NaN"),
+    ],
+)
+def test_conditions_that_do_not_fit_the_schema(condition: jr.Condition, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        jr.Conjunctions.build(SCHEMA, [[], [condition]])
+
+
+def test_lengths_count_merged_conditions() -> None:
+    rules = [[C.above(0, 1.0), C.one_of(1, [0]), C.at_most(0, 2.0)], [], [C.above(2, 0.0)]]
+    conjunctions = jr.Conjunctions.build(SCHEMA, rules)
+    assert len(conjunctions) == 3
+    assert conjunctions.lengths.tolist() == [2, 0, 1]
+    assert conjunctions.rule(0) == (C(0, 1.0, 2.0), C.one_of(1, [0]))
+    assert list(conjunctions) == [conjunctions.rule(r) for r in range(3)]
+    assert repr(conjunctions) == "Conjunctions(3 rules, 3 conditions)"
+    assert conjunctions.describe(0) == "1 < u <= 2 & k == a"
+
+
+@settings(deadline=None, max_examples=60)
+@given(rules=rule_sets, table=tables(4), data=st.data())
+def test_take_and_concatenate(rules: list[list[jr.Condition]], table: jr.Table, data: st.DataObject) -> None:
+    conjunctions = jr.Conjunctions.build(SCHEMA, rules)
+    n = len(rules)
+    chosen = data.draw(st.lists(st.integers(-n, n - 1), max_size=6)) if n else []
+    part = conjunctions.take(chosen)
+    part.validate()
+    assert list(part) == [conjunctions.rule(r % n) for r in chosen]
+    np.testing.assert_array_equal(part.satisfied(table), conjunctions.satisfied(table)[:, np.array(chosen, int)])
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool)
+    assert list(conjunctions.take(mask)) == [rule for rule, keep in zip(conjunctions, mask, strict=True) if keep]
+    both = jr.Conjunctions.concatenate([conjunctions, part, conjunctions])
+    both.validate()
+    assert list(both) == [*conjunctions, *part, *conjunctions]
+    assert both.offsets.dtype == part.offsets.dtype == np.int32
+
+
+def test_rules_of_other_columns_do_not_mix(rules: jr.Conjunctions) -> None:
+    other = jr.Conjunctions.build(SCHEMA, [[]])
+    with pytest.raises(ValueError, match="different columns"):
+        jr.Conjunctions.concatenate([rules, other])
+    with pytest.raises(ValueError, match="other columns"):
+        rules.with_schema(SCHEMA)
+    with pytest.raises(ValueError, match="nothing to concatenate"):
+        jr.Conjunctions.concatenate([])
+    with pytest.raises(IndexError):
+        rules.take([99])
+
+
+def test_with_schema_changes_the_classes(rules: jr.Conjunctions) -> None:
+    renamed = rules.with_schema(rules.schema.with_classes((1, 2, 3)))
+    assert renamed.schema.classes == (1, 2, 3)
+    assert list(renamed) == list(rules)
+
+
+def test_validate_names_what_is_wrong(rules: jr.Conjunctions) -> None:
+    def broken(**changes: Any) -> jr.Conjunctions:
+        return module.Conjunctions(**{**vars(rules), **changes})
+
+    def nth(name: str, i: int, value: Any) -> np.ndarray:
+        array = getattr(rules, name).copy()
+        array[i] = value
+        return array
+
+    cases = {
+        "rise from 0": broken(offsets=rules.offsets[1:]),
+        "must not fall": broken(offsets=np.array([0, 2, 1, 5], np.int32)),
+        "lower must have shape": broken(lower=rules.lower[1:]),
+        "allowed must have shape": broken(allowed=rules.allowed[:, :2]),
+        "feature must lie": broken(feature=nth("feature", 0, 3)),
+        "not be NaN": broken(upper=nth("upper", 0, np.nan)),
+        "two conditions on one feature": broken(offsets=np.array([0, len(rules.feature)], np.int32)),
+        "category that its feature": broken(allowed=nth("allowed", 0, True)),
+        "interval is for numeric": broken(unseen=nth("unseen", 0, True)),
+        "feature must have shape": broken(feature=np.int32(0)),
+    }
+    for message, conjunctions in cases.items():
+        with pytest.raises(ValueError, match=message):
+            conjunctions.validate()
+
+
+# Under JAX
+
+
+def as_float32(table: jr.Table) -> np.ndarray:
+    return np.stack([column.astype(np.float32) for column in table.columns], axis=1)
+
+
+# Subnormal numbers are left out: XLA may flush them to zero.
+small = st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=False)
+float32_values = st.sampled_from([0.0, -0.0, 1.0, -1.5, float(np.nextafter(np.float32(1), np.float32(2)))]) | small
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_the_traced_route_agrees_on_float32_data(data: st.DataObject) -> None:
+    def single(condition: jr.Condition) -> jr.Condition:
+        if condition.categories is not None:
+            return condition
+        end = float32_values | st.sampled_from([-math.inf, math.inf])
+        return C(
+            condition.feature, data.draw(end), data.draw(end),
+            condition.lower_closed, condition.upper_closed, condition.missing,
+        )  # fmt: skip
+
+    # Padded to fixed sizes, so that the examples share few compilations.
+    rules = [[single(c) for c in rule] for rule in data.draw(st.lists(st.lists(conditions(), max_size=3), max_size=3))]
+    table = data.draw(tables(3))
+    floats = [np.array(data.draw(st.lists(float32_values, min_size=3, max_size=3))) for _ in NUMERIC]
+    codes = [np.resize(table.columns[f], 3) for f in CATEGORICAL]
+    floats[0] = np.where(np.resize(np.isnan(table.columns[0]), 3), np.nan, floats[0])
+    table = jr.Table(SCHEMA, (floats[0], codes[0], floats[1], codes[1]))
+    conjunctions = jr.Conjunctions.build(SCHEMA, rules)
+    expected = conjunctions.satisfied(table)
+    X = as_float32(table)
+    np.testing.assert_array_equal(jax.jit(conjunctions.satisfied_traced)(X), expected)
+
+
+def test_the_traced_route_under_transformations(rules: jr.Conjunctions, table: jr.Table) -> None:
+    X = np.clip(np.stack(table.columns, axis=1), -1e30, 1e30).astype(np.float32)
+    host = jr.Table(table.schema, (X[:, 0].astype(float), table.columns[1], X[:, 2].astype(float)))
+    expected = rules.satisfied(host)
+    as_argument = jax.jit(lambda r, x: r.satisfied_traced(x))
+    np.testing.assert_array_equal(as_argument(rules, X), expected)
+    by_row = jax.vmap(lambda x: rules.satisfied_traced(x[None, :])[0])
+    np.testing.assert_array_equal(by_row(X), expected)
+    np.testing.assert_array_equal(jax.vmap(rules.satisfied_traced)(jnp.stack([X, X])), np.stack([expected] * 2))
+
+
+def test_the_traced_route_of_no_rules_and_of_integers() -> None:
+    X = jnp.zeros((2, 4))
+    assert jax.jit(jr.Conjunctions.build(SCHEMA, []).satisfied_traced)(X).shape == (2, 0)
+    assert jax.jit(jr.Conjunctions.build(SCHEMA, [[], []]).satisfied_traced)(X).all()
+    rules = jr.Conjunctions.build(SCHEMA, [[C.above(0, 1.5)], [C.one_of(1, [2])]])
+    integers = jnp.array([[1, 2, 0, 0], [2, MISSING, 0, 0]])
+    assert jax.jit(rules.satisfied_traced)(integers).tolist() == [[False, True], [True, False]]
+
+
+def test_cut_points_beyond_the_dtype_are_infinite() -> None:
+    rules = jr.Conjunctions.build(SCHEMA, [[C.at_most(0, 1e300)], [C.above(0, 1e300)]])
+    assert jax.jit(rules.satisfied_traced)(jnp.ones((1, 4))).tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 5), (1, 2, 4)])
+def test_wrong_shapes_are_refused_while_tracing(shape: tuple[int, ...]) -> None:
+    rules = jr.Conjunctions.build(SCHEMA, [[C.at_most(2, 0.0)]])
+    with pytest.raises(ValueError, match=r"shape \(rows, 4\).*X\[None, :\]"):
+        jax.jit(rules.satisfied_traced)(jnp.zeros(shape))
+
+
+def test_conjunctions_are_a_pytree_with_a_static_schema(rules: jr.Conjunctions) -> None:
+    leaves, structure = jax.tree.flatten(rules)
+    assert len(leaves) == 9
+    assert hash(structure) == hash(jax.tree.structure(rules.take([0])))
+    rebuilt = jax.tree.unflatten(structure, leaves)
+    assert list(rebuilt) == list(rules)
+    nothing = jax.tree.map(lambda leaf: None, rules)  # unflattening validates nothing
+    assert nothing.schema is rules.schema
+    shifted = jax.tree.map(lambda leaf: leaf + 1 if leaf.dtype == np.float64 else leaf, rules)
+    assert shifted.rule(0)[0].lower == 31.0
