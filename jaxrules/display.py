@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def number(value: float, digits: int = 5) -> str:
-    """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0 or whole."""
+    """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0."""
     if not math.isfinite(value):
         return str(float(value))
     size = abs(value)

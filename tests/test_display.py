@@ -1,0 +1,214 @@
+"""Models in words: numbers that are never false, conditions, escaping."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.display import condition_text, html_table, number, rule_text, share_text, weight_text
+from jaxrules.table import MISSING
+
+C = jr.Condition
+AGE = jr.Feature("age")
+JOB = jr.Feature("job", ("clerk", "cook", "smith"))
+finite = st.floats(-1e300, 1e300)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (3.0, "3"),
+        (-250000.0, "-250000"),
+        (2.450000047683716, "2.45"),
+        (0.1 + 0.2, "0.3"),
+        (1 / 3, "0.33333"),
+        (12345.5, "12345.5"),
+        (1234567.25, "1234567.2"),
+        (1e-7, "1e-07"),
+        (1.23456e300, "1.2346e+300"),
+        (99999.96, "100000"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+    ],
+)
+def test_numbers_to_read(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@given(value=finite)
+def test_numbers_are_close_and_zero_only_for_zero(value: float) -> None:
+    shown = float(number(value))
+    assert (shown == 0) == (value == 0)
+    assert math.isclose(shown, value, rel_tol=5.1e-5)
+    if value == round(value) and abs(value) < 1e15:
+        assert shown == value
+
+
+@given(a=finite, b=finite)
+def test_the_ends_of_an_interval_stay_distinct(a: float, b: float) -> None:
+    lower, upper = min(a, b), max(a, b)
+    if lower == upper:
+        return
+    text = condition_text(C(0, lower, upper), AGE)
+    low, _, name, _, high = text.split()
+    assert name == "age"
+    assert low != high
+    assert float(low) <= float(high)
+
+
+@given(value=st.floats(1e-6, 1e14))
+def test_neighbouring_ends_stay_distinct(value: float) -> None:
+    low, _, _, _, high = condition_text(C(0, value, float(np.nextafter(value, np.inf))), AGE).split()
+    assert low != high
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (C.at_most(0, 45), "age <= 45"),
+        (C.below(0, 45), "age < 45"),
+        (C.above(0, 45), "age > 45"),
+        (C.at_least(0, 45), "age >= 45"),
+        (C(0, 31, 45), "31 < age <= 45"),
+        (C(0, 31, 45, True, False), "31 <= age < 45"),
+        (C(0, 31, 45, missing=True), "(31 < age <= 45 or missing)"),
+        (C.at_least(0, 31) & C.at_most(0, 31), "age == 31"),
+        (C.above(0, 31) & C.at_most(0, 31), "age never"),
+        (C.above(0, 45) & C.at_most(0, 31), "age never"),
+        (C.above(0, 45, missing=True) & C.at_most(0, 31, missing=True), "age is missing"),
+        (C.is_missing(0, numeric=True), "age is missing"),
+        (C.is_present(0, None), "age is not missing"),
+        (C(0, missing=True), "any age"),
+        (C(0, 1e8 + 0.25, 1e8 + 0.75), "100000000.2 < age <= 100000000.8"),
+        (C(0, 0.99999999, 1.0), "0.99999999 < age <= 1"),
+    ],
+)
+def test_intervals_in_words(condition: jr.Condition, text: str) -> None:
+    assert condition_text(condition, AGE) == text
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (C.one_of(1, [1]), "job == cook"),
+        (C.one_of(1, [2, 0]), "job in {clerk, smith}"),
+        (C.one_of(1, [1, MISSING]), "(job == cook or missing)"),
+        (C.none_of(1, [1], 3), "job != cook"),
+        (C.none_of(1, [1, 2], 3), "job not in {cook, smith}"),
+        (C.none_of(1, [1, MISSING], 3), "job != cook and not missing"),
+        (C.none_of(1, [MISSING], 3), "job is not missing"),
+        (C.none_of(1, [], 3), "any job"),
+        (C.is_missing(1, numeric=False), "job is missing"),
+        (C.is_present(1, 3), "job is not missing"),
+        (C.one_of(1, []), "job never"),
+    ],
+)
+def test_sets_in_words(condition: jr.Condition, text: str) -> None:
+    assert condition_text(condition, JOB) == text
+
+
+@pytest.mark.parametrize("name", ["a, b", "x & y", "{x", "", " ", "x ", "it's", "(x or missing)"])
+def test_ambiguous_categories_are_quoted(name: str) -> None:
+    assert condition_text(C.one_of(0, [0]), jr.Feature("f", (name, "plain one"))) == f"f == {name!r}"
+    assert condition_text(C.one_of(0, [1]), jr.Feature("f", (name, "plain one"))) == "f == plain one"
+
+
+def test_rules_in_words(schema: jr.Schema) -> None:
+    assert rule_text([C.above(0, 31), C.one_of(1, [1])], schema) == "age > 31 & job == cook"
+    assert rule_text([], schema) == "always"
+
+
+@given(weight=finite)
+def test_weights_are_zero_only_for_zero(weight: float) -> None:
+    shown = weight_text(weight)
+    assert shown[0] in "+-"
+    assert (float(shown) == 0) == (weight == 0)
+    assert math.isclose(float(shown), weight, rel_tol=0.011)
+
+
+@given(share=st.floats(0, 1))
+def test_shares_are_certain_only_if_they_are(share: float) -> None:
+    shown = share_text(share)
+    assert (shown == "0.000") == (share == 0)
+    assert (shown == "1.000") == (share == 1)
+    assert abs(float(shown.strip("<>")) - share) <= 0.001
+
+
+def test_an_ensemble_in_words(ensemble: jr.RuleEnsemble) -> None:
+    assert str(ensemble).splitlines() == [
+        "Rule ensemble of 5 rules",
+        "log-odds of buys == yes: -0.3750 + the weights of the rules that hold",
+        "  +4.0000  age never",
+        "  -1.2500  job != clerk & (income >= 0 or missing)",
+        "  +0.5000  30 < age <= 45",
+        "  +0.1250  always",
+        "  +0.0000  income is missing",
+    ]
+    assert repr(ensemble) == "RuleEnsemble(5 rules, link='logistic')"
+
+
+def test_headings_name_the_link_and_the_classes() -> None:
+    schema = jr.Schema((jr.Feature("a"),), target="price")
+    rules = jr.Conjunctions.build(schema, [[]])
+    one = (np.ones((1, 1)), np.zeros(1))
+    assert "price = +0.0000" in str(jr.RuleEnsemble(rules, *one))
+    assert "log expected price =" in str(jr.RuleEnsemble(rules, *one, link="log"))
+    binary = rules.with_schema(schema.with_classes((0, 1)))
+    assert "half the log-odds of price == 1:" in str(jr.RuleEnsemble(binary, *one, link="exponential"))
+    many = rules.with_schema(schema.with_classes(("x", "y", "z")))
+    text = str(jr.RuleEnsemble(many, np.array([[1.0, 2.0, -3.0]]), np.zeros(3), link="logistic"))
+    assert "log-odds of price == x, y, z: +0.0000  +0.0000  +0.0000" in text
+    assert "+1.0000  +2.0000  -3.0000  always" in text
+
+
+def test_linear_terms_in_words() -> None:
+    schema = jr.Schema((jr.Feature("a"), jr.Feature("b")))
+    linear = jr.LinearTerms(
+        np.array([0, 1], np.int32), np.array([[0.5], [-0.25]]), np.array([-np.inf, 0.5]), np.array([np.inf, 2.0])
+    )
+    model = jr.RuleEnsemble(jr.Conjunctions.build(schema, []), np.zeros((0, 1)), np.zeros(1), linear)
+    assert str(model).splitlines()[2:] == ["  +0.5000  times a", "  -0.2500  times b, clipped to [0.5, 2]"]
+    explanation = jr.explain(model, [[2.0, 9.0]])[0]
+    assert [part.text for part in explanation.parts] == ["intercept", "linear term of a at 2", "linear term of b at 2"]
+
+
+def test_a_rule_list_in_words(rule_list: jr.RuleList) -> None:
+    assert str(rule_list).splitlines() == [
+        "if income is missing: buys = yes (p = 0.750)",
+        "else if 30 < age <= 45: buys = no (p = 1.000)",
+        "else if job != clerk & (income >= 0 or missing): buys = yes (p = 0.500)",
+        "else: buys = no (p = 0.625)",
+    ]
+    assert repr(rule_list) == "RuleList(3 rules)"
+    one = jr.RuleList(rule_list.conjunctions.take([0]), rule_list.labels[:2], rule_list.probabilities[:2])
+    assert "Rule list of 1 rule<" in one._repr_html_()
+
+
+def test_explanations_in_words(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList, table: jr.Table) -> None:
+    explanation = jr.explain(ensemble, table)[1]
+    lines = str(explanation).splitlines()
+    assert lines[0].startswith("prediction: no   (no: 0.")
+    assert "intercept" in lines[1]
+    assert lines[-1].endswith("sum")
+    assert repr(explanation) == str(explanation)
+    decided = str(jr.explain(rule_list, table)[2])
+    assert "rule 1: income is missing" in decided
+
+
+def test_html_is_escaped() -> None:
+    nasty = "<script>alert('x')</script>"
+    schema = jr.Schema((jr.Feature(nasty), jr.Feature("k", (nasty, "b"))), classes=(nasty, "zz"), target=nasty)
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0), C.one_of(1, [0])]])
+    ensemble = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1), link="logistic")
+    rule_list = jr.RuleList(rules, np.array([0, 1], np.int32), np.full((2, 2), 0.5))
+    X = jr.Table(schema, (np.array([2.0]), np.array([0], np.int32)))
+    shown = [m._repr_html_() for m in (ensemble, rule_list, *jr.explain(ensemble, X), *jr.explain(rule_list, X))]
+    for html in (*shown, html_table(nasty, [nasty], [[nasty]])):
+        assert "<script" not in html
+        assert html.count("<table>") == html.count("</table>") == 1
+    assert "&lt;script&gt;" in shown[0]

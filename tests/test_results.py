@@ -1,0 +1,189 @@
+"""Fits, statuses, deadlines and runs on an injected clock."""
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from jaxrules.results import Run
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_every_status_has_advice_and_equals_its_text() -> None:
+    for status in jr.Status:
+        assert status.advice.endswith(".")
+    assert jr.Status.OPTIMAL == "optimal"
+    assert f"{jr.Status.TIME_LIMIT}" == "time_limit"
+    assert jr.Status("stalled") is jr.Status.STALLED
+
+
+def test_the_gap() -> None:
+    def fit(objective: float, bound: float | None) -> jr.Fit[str]:
+        return jr.Fit("model", objective, "min", jr.Status.OPTIMAL, bound)
+
+    assert fit(2.0, None).gap is None
+    assert fit(2.0, 1.5).gap == 0.25
+    assert fit(-2.0, -1.5).gap == 0.25
+    assert fit(0.0, 0.0).gap == 0.0
+    assert fit(0.0, 1e-12).gap == 1.0
+    text = repr(fit(2.0, 1.5))
+    assert "objective=2 (min), bound=1.5, gap=0.25" in text
+    assert jr.Status.OPTIMAL.advice in text
+    assert "bound" not in repr(fit(2.0, None)).splitlines()[0]
+
+
+def test_deadlines() -> None:
+    clock = Clock()
+    deadline = jr.Deadline(5, clock)
+    assert not deadline.expired()
+    clock.now += 3
+    assert deadline.elapsed() == 3
+    assert deadline.remaining() == 2
+    clock.now += 2
+    assert deadline.expired()
+    clock.now += 2
+    assert deadline.remaining() == 0
+    assert jr.Deadline.of(deadline) is deadline
+    unlimited = jr.Deadline(None, clock)
+    assert unlimited.remaining() == math.inf
+    assert not unlimited.expired()
+    assert jr.Deadline(0, clock).expired()
+    for number in (np.float32(2.5), np.int64(2), 2.5):
+        assert jr.Deadline.of(number).seconds == number  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [(-1, ValueError), (math.nan, ValueError), ("5", TypeError), (True, TypeError), ([1], TypeError)],
+)
+def test_bad_time_limits(limit: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="time_limit"):
+        Run("task", limit)
+
+
+def test_a_run_records_steps_and_reports() -> None:
+    clock, reports = Clock(), []
+    run = Run("task", jr.Deadline(60, clock), reports.append, total=3)
+    with run:
+        for objective in (3.0, 2.0):
+            clock.now += 1.5
+            run.step(objective, 7)
+        run.report(99)
+    fit = run.finish("model", 2.0, "min", jr.Status.CONVERGED, 1.0, rounds=2)
+    assert fit.history == (jr.Step(3.0, 7, 1.5), jr.Step(2.0, 7, 3.0))
+    assert fit.seconds == 3.0
+    assert fit.status is jr.Status.CONVERGED
+    assert fit.bound == 1.0
+    assert fit.details == {"rounds": 2}
+    assert reports == [
+        jr.Progress("task", 1, 3, 3.0, 1.5),
+        jr.Progress("task", 2, 3, 2.0, 3.0),
+        jr.Progress("task", 99, 3, None, 3.0),
+    ]
+
+
+def test_the_deadline_gives_the_status_unless_optimality_is_proved() -> None:
+    for status, expected in [(jr.Status.CONVERGED, jr.Status.TIME_LIMIT), (jr.Status.OPTIMAL, jr.Status.OPTIMAL)]:
+        clock = Clock()
+        run = Run("task", jr.Deadline(1, clock))
+        with run:
+            assert not run.stopped()
+            assert run.limit is None
+            clock.now += 1
+            assert run.stopped()
+        assert run.limit is jr.Status.TIME_LIMIT
+        assert run.finish("model", 0, "max", status).status is expected
+
+
+def test_a_fit_that_ends_before_anyone_asks_about_the_time_keeps_its_status() -> None:
+    clock = Clock()
+    run = Run("task", jr.Deadline(1, clock))
+    with run:
+        clock.now += 5
+    assert run.finish("model", 0, "min", jr.Status.CONVERGED).status is jr.Status.CONVERGED
+
+
+def test_ctrl_c_ends_the_run_with_the_incumbent() -> None:
+    run = Run("task")
+    best = 0
+    with run:
+        for best in range(10):
+            if best == 3:
+                raise KeyboardInterrupt
+    assert run.stopped()
+    assert run.finish(best, 1.0, "min", jr.Status.CONVERGED).status is jr.Status.INTERRUPTED
+    assert best == 3
+
+
+def test_ctrl_c_in_a_progress_callback_keeps_the_step() -> None:
+    def impatient(progress: jr.Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    run = Run("task", progress=impatient)
+    with run:
+        for size in range(5):
+            run.step(0.0, size)
+    fit = run.finish("model", 0.0, "min", jr.Status.CONVERGED)
+    assert fit.status is jr.Status.INTERRUPTED
+    assert len(fit.history) == 2
+
+
+def test_other_errors_pass_through() -> None:
+    run = Run("task", progress=True)
+    with pytest.raises(ZeroDivisionError), run:
+        raise ZeroDivisionError
+    assert run.limit is None
+
+
+def test_progress_must_be_a_switch_or_a_function() -> None:
+    for progress in (None, 1, "bar"):
+        with pytest.raises(TypeError, match="progress"):
+            Run("task", progress=progress)  # type: ignore[arg-type]
+
+
+def test_the_bar_is_drawn_once_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tqdm.auto
+
+    drawn: list[Any] = []
+
+    class Quiet(tqdm.auto.tqdm):  # type: ignore[misc,type-arg]
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs, file=io.StringIO())
+            drawn.append(self)
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+    run, other = Run("task", progress=True, total=5), Run("other", progress=True)
+    with run:
+        run.step(0.5, 1)
+        other.report(7)  # two bars at a time do not disturb each other
+        run.step(0.25, 1)
+    assert len(drawn) == 2
+    assert drawn[0].n == 2
+    assert drawn[0].total == 5
+    assert "objective 0.25" in str(drawn[0])
+    assert "task" in str(drawn[0])
+    run.finish("model", 0.25, "min", jr.Status.CONVERGED)
+    other.finish("model", 0.25, "min", jr.Status.CONVERGED)
+    assert all(bar.disable for bar in drawn)  # tqdm disables a closed bar
+    run.finish("model", 0.25, "min", jr.Status.CONVERGED)  # closing twice does no harm
+
+
+def test_a_silent_run_draws_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    run = Run("task")
+    with run:
+        run.step(1.0, 1)
+    run.finish("model", 1.0, "min", jr.Status.CONVERGED)
+    assert capfd.readouterr() == ("", "")
