@@ -50,7 +50,7 @@ def register_model(cls: ModelType) -> ModelType:
     Args:
         cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays
             (``NDArray[np.float64]``; ``NDArray[Any] | jax.Array`` is float64 too), numbers, booleans, text,
-            ``Literal``, ``None``, tuples of these, and dataclasses of these.
+            ``Literal``, ``None``, tuples, named tuples and dataclasses of these.
 
     Raises:
         TypeError: if `cls` is no such dataclass, or its name is taken.
@@ -247,21 +247,29 @@ def _array_dtype(hint: Any) -> np.dtype[Any] | None:
     return np.dtype(np.float64 if scalar is Any else scalar)
 
 
+def _members(hint: Any) -> tuple[Any, ...] | None:
+    """The hints of the entries of a tuple or named tuple; None for other hints."""
+    if typing.get_origin(hint) is tuple:
+        return typing.get_args(hint)
+    if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
+        return tuple(typing.get_type_hints(hint).values())
+    return None
+
+
 def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def _check_hint(hint: Any, where: str) -> None:
     """Refuse a field that this module cannot write, when the model is registered."""
-    arguments = typing.get_args(hint)
-    dtype = _array_dtype(hint)
+    dtype, members = _array_dtype(hint), _members(hint) or (typing.get_args(hint) if _is_union(hint) else None)
     if dtype is not None:
         if dtype.kind not in "bif":
             raise TypeError(f"{where}: arrays must be boolean, integer or float, not {dtype}")
-    elif _is_union(hint) or typing.get_origin(hint) is tuple:
-        for argument in arguments:
-            if argument is not Ellipsis:
-                _check_hint(argument, where)
+    elif members is not None:
+        for member in members:
+            if member is not Ellipsis:
+                _check_hint(member, where)
     elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
         for name, inner in _fields(hint):
             _check_hint(inner, f"{hint.__name__}.{name}")
@@ -275,13 +283,11 @@ def _encode(value: Any, hint: Any, where: str) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: _encode(getattr(value, name), inner, f"{where}.{name}") for name, inner in _fields(type(value))}
     if isinstance(value, tuple):
-        arguments = typing.get_args(_tuple_hint(hint))
-        inner_hints = (
-            arguments if arguments and arguments[-1] is not Ellipsis else (arguments or (Any,))[:1] * len(value)
-        )
-        if len(inner_hints) != len(value):
-            raise TypeError(f"{where} must have {len(inner_hints)} entries, got {len(value)}")
-        return [_encode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, inner_hints, strict=True))]
+        members = _members(_tuple_hint(hint)) or (Any, ...)
+        hints = members[:1] * len(value) if members[-1] is Ellipsis else members
+        if len(hints) != len(value):
+            raise TypeError(f"{where} must have {len(hints)} entries, got {len(value)}")
+        return [_encode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, hints, strict=True))]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -300,7 +306,7 @@ def _refuse_option(value: Any, where: str) -> Any:
 def _tuple_hint(hint: Any) -> Any:
     """The tuple among the members of a union, or the hint itself."""
     if _is_union(hint):
-        return next((member for member in typing.get_args(hint) if typing.get_origin(member) is tuple), Any)
+        return next((member for member in typing.get_args(hint) if _members(member) is not None), Any)
     return hint
 
 
@@ -326,8 +332,9 @@ def _decode(value: Any, hint: Any, where: str) -> Any:
         return _decode_array(value, dtype, where)
     if _is_union(hint):
         return _decode_union(value, typing.get_args(hint), where)
-    if typing.get_origin(hint) is tuple:
-        return _decode_tuple(value, typing.get_args(hint), where)
+    if (entries := _members(hint)) is not None:
+        decoded = _decode_tuple(value, entries, where)
+        return decoded if typing.get_origin(hint) is tuple else hint(*decoded)
     if typing.get_origin(hint) is typing.Literal:
         if not isinstance(value, str) or value not in typing.get_args(hint):
             raise _Malformed(f"{where} must be one of {typing.get_args(hint)}, got {_shown(value)}")
