@@ -417,9 +417,9 @@ class _Checker:
             if cuts is None:
                 cells = column % len(self.bits[f])  # the codes -2 and -1 are the last two cells
             else:
-                cells = np.searchsorted(cuts, column, "left")
-                cells += np.searchsorted(cuts, column, "right")
-                cells[np.isnan(column)] = 2 * len(cuts) + 1
+                before = np.searchsorted(cuts, column)
+                at_cut = np.append(cuts, np.nan)[before] == column
+                cells = np.where(np.isnan(column), 2 * len(cuts) + 1, 2 * before + at_cut)
             alive &= self.bits[f][cells]
         return np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules).view(bool)
 

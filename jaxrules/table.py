@@ -357,7 +357,7 @@ def _is_missing(value: Any) -> bool:
 
 def _all_missing(values: _Column) -> bool:
     if isinstance(values, np.ndarray):
-        return bool(np.isnan(values).all())
+        return bool(np.isnan(values[0]) and np.isnan(values).all())
     return all(value is None for value in values)
 
 
@@ -385,8 +385,8 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
             "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as text in a dataframe, "
             "or drop them"
         )
-    array = array.astype(np.float64)
-    return [f"x{i}" for i in range(array.shape[1])], list(np.ascontiguousarray(array.T)), False
+    columns = np.array(array.T, np.float64, order="C")  # one copy, so that the table does not follow the array
+    return [f"x{i}" for i in range(len(columns))], list(columns), False
 
 
 def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
@@ -405,12 +405,18 @@ def _code(value: str | None, codes: dict[str, int]) -> int:
 
 def _check_values(table: Table) -> None:
     """Refuse infinite values always, missing ones where the schema says so."""
-    for feature, column in zip(table.schema.features, table.columns, strict=True):
-        if feature.is_numeric and np.isinf(column).any():
-            raise ValueError(f"column {feature.name!r} of X has infinite values; replace them by finite numbers")
-    if table.schema.missing == "refuse" and (names := table.columns_with_missing()):
+    incomplete = []
+    for index, (feature, column) in enumerate(zip(table.schema.features, table.columns, strict=True)):
+        if feature.is_numeric:
+            if np.isfinite(column).all():
+                continue
+            if np.isinf(column).any():
+                raise ValueError(f"column {feature.name!r} of X has infinite values; replace them by finite numbers")
+        if table.missing_mask(index).any():
+            incomplete.append(feature.name)
+    if incomplete and table.schema.missing == "refuse":
         raise ValueError(
-            f"X has missing values in {_listed(names)}; fill them, drop the rows, or fit with "
+            f"X has missing values in {_listed(incomplete)}; fill them, drop the rows, or fit with "
             'missing="own_category", which makes "is missing" a condition of its own'
         )
 

@@ -1,0 +1,111 @@
+"""Prediction: rule checks per second on two cores, and peak memory.
+
+    python benchmarks/predict.py [--rows 1000000] [--rules 100] [--features 20] [--repeats 5]
+
+A rule check is one rule on one row. Times are those of `jaxrules.predict` on a float64 array, reading the
+array included, and of checking alone on a table; nothing is compiled. The bar is 10^7 checks per second.
+For comparison the same rules are checked condition by condition with NumPy comparisons.
+"""
+
+import argparse
+import csv
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jaxrules as jr
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def random_model(n_rules: int, n_features: int, rng: np.random.Generator) -> jr.RuleEnsemble:
+    """Rules of one to four conditions on random columns, cut points with three digits."""
+    schema = jr.Schema(tuple(jr.Feature(f"x{f}") for f in range(n_features)), classes=(0, 1))
+    rules = []
+    for _ in range(n_rules):
+        columns = rng.choice(n_features, size=min(n_features, int(rng.integers(1, 5))), replace=False)
+        cuts = np.round(rng.normal(size=len(columns)), 3)
+        make = [jr.Condition.above if up else jr.Condition.at_most for up in rng.random(len(columns)) < 0.5]
+        rules.append([m(int(f), float(c)) for m, f, c in zip(make, columns, cuts, strict=True)])
+    conjunctions = jr.Conjunctions.build(schema, rules)
+    return jr.RuleEnsemble(conjunctions, rng.normal(size=(n_rules, 1)), np.zeros(1), link="logistic")
+
+
+def by_conditions(model: jr.RuleEnsemble, X: np.ndarray) -> np.ndarray:
+    """The straightforward way: compare whole columns, one condition after the other."""
+    scores = np.zeros(len(X))
+    for rule, weight in zip(model.conjunctions, np.asarray(model.weights)[:, 0], strict=True):
+        holds = np.ones(len(X), bool)
+        for c in rule:
+            holds &= (X[:, c.feature] > c.lower) & (X[:, c.feature] <= c.upper)
+        scores += holds * weight
+    return scores
+
+
+def median_seconds(function: Callable[[], Any], repeats: int) -> float:
+    function()  # warm
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rules", type=int, nargs="*", default=[10, 100, 1000])
+    parser.add_argument("--features", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(arguments.rows, arguments.features))
+    table = jr.as_table(X)
+    rows = []
+    for n_rules in arguments.rules:
+        model = random_model(n_rules, arguments.features, rng)
+        checks = arguments.rows * n_rules
+        before = peak_megabytes()
+        predict = median_seconds(lambda model=model: jr.predict(model, X), arguments.repeats)
+        grown = peak_megabytes() - before
+        check = median_seconds(
+            lambda model=model: sum(len(batch) for _, batch in model.conjunctions.batches(table)), arguments.repeats
+        )
+        part = slice(0, max(1, arguments.rows // 10))
+        plain = 10 * median_seconds(lambda model=model, part=part: by_conditions(model, X[part]), arguments.repeats)
+        np.testing.assert_array_equal(jr.decision_function(model, X[part]), by_conditions(model, X[part]))
+        rows.append(
+            {
+                "rows": arguments.rows,
+                "rules": n_rules,
+                "predict_seconds": round(predict, 4),
+                "predict_checks_per_second": f"{checks / predict:.3g}",
+                "check_seconds": round(check, 4),
+                "checks_per_second": f"{checks / check:.3g}",
+                "by_conditions_seconds": round(plain, 4),
+                "peak_grown_mb": round(grown, 1),
+            }
+        )
+        print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
+
+    RESULTS.mkdir(exist_ok=True)
+    with open(RESULTS / "predict.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"data {X.nbytes / 2**20:.0f} MB, peak of the process {peak_megabytes():.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
