@@ -1,0 +1,115 @@
+"""``python -m paper_reproductions <paper> [--table N | --figure N | --all] [--quick] [--folds K]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import paper_reproductions
+from paper_reproductions import report
+from paper_reproductions.framework import RESULTS, Exhibit, Paper, Results, Settings, Store, run
+
+
+def available_papers() -> list[str]:
+    """Names of the papers that have a folder here."""
+    return sorted(module.name for module in pkgutil.iter_modules(paper_reproductions.__path__) if module.ispkg)
+
+
+def load_paper(name: str) -> Paper:
+    """The paper of this name.
+
+    Raises:
+        ValueError: naming the papers that there are.
+    """
+    if name not in available_papers():
+        raise ValueError(f"paper must be one of {', '.join(available_papers())}, got {name!r}")
+    paper: Paper = importlib.import_module(f"paper_reproductions.{name}").PAPER
+    return paper
+
+
+def chosen_exhibits(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> list[Exhibit]:
+    """The exhibits asked for, in the paper's order; all of them if none is named.
+
+    Raises:
+        ValueError: for a number that the paper does not have, or that is not reproduced.
+    """
+    wanted = {("table", number) for number in tables} | {("figure", number) for number in figures}
+    there = {(exhibit.kind, exhibit.number): exhibit for exhibit in paper.exhibits}
+    for kind, number in sorted(wanted - there.keys()):
+        names = ", ".join(exhibit.name for exhibit in paper.exhibits)
+        raise ValueError(f"{paper.name} has no {kind} {number} here; it has {names}")
+    return [exhibit for key, exhibit in there.items() if key in wanted or not wanted]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is 1 if a cell failed, 130 after Ctrl-C."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.all and (options.table or options.figure):
+        parser.error("--all goes without --table and --figure")
+    try:
+        paper = load_paper(options.paper)
+        exhibits = chosen_exhibits(paper, options.table, options.figure)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return reproduce(
+        paper,
+        exhibits,
+        Settings(options.quick, options.folds, options.seed),
+        options.results,
+        fresh=options.fresh,
+        report_only=options.report,
+    )
+
+
+def reproduce(
+    paper: Paper,
+    exhibits: Sequence[Exhibit],
+    settings: Settings,
+    results: Path,
+    *,
+    fresh: bool = False,
+    report_only: bool = False,
+) -> int:
+    """Compute what is missing, write the report, and return the exit status."""
+    folder = results / paper.name / settings.profile
+    store = Store(folder)
+    needed = [] if report_only else [experiment for exhibit in exhibits for experiment in exhibit.experiments]
+    outcome = run(needed, settings, store, fresh=fresh)
+    markdown, page = report.write(paper, exhibits, Results(store, settings), folder, outcome.failures)
+    print(f"report: {markdown}\n        {page}")
+    if outcome.interrupted:
+        return 130
+    return 1 if outcome.failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m paper_reproductions", description=paper_reproductions.__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("paper", help=f"one of {', '.join(available_papers())}")
+    parser.add_argument("--table", type=int, action="append", default=[], metavar="N", help="only this table")
+    parser.add_argument("--figure", type=int, action="append", default=[], metavar="N", help="only this figure")
+    parser.add_argument("--all", action="store_true", help="every table and figure (the default)")
+    parser.add_argument("--quick", action="store_true", help="a version in small, minutes instead of hours")
+    parser.add_argument("--folds", type=_positive, metavar="K", help="only the first K folds")
+    parser.add_argument("--seed", type=int, default=0, help="of everything that draws at random (default 0)")
+    parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
+    parser.add_argument("--report", action="store_true", help="compute nothing, write the report of what is finished")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

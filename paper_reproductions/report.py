@@ -1,0 +1,307 @@
+"""The comparison report, in Markdown and HTML: our numbers with the paper's beside each."""
+
+from __future__ import annotations
+
+import html
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paper_reproductions.framework import Exhibit, Failure, Paper, Results, Settings, missing_cells
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number of ours beside the paper's.
+
+    Attributes:
+        ours: what was measured, None if it was not.
+        paper: what the paper (or its authors' files) gives, None if nothing.
+        digits: decimals to print.
+        tolerance: the largest absolute difference that counts as agreement; None: no claim is made.
+        only: "above" or "below" when only a difference in that direction counts against us: a local support
+            below the paper's is no failure, and neither is a higher accuracy.
+        spread: standard deviation of ours over folds.
+        reason: why the numbers differ, if they do.
+        mark: a remark for the cell itself, such as "5000 rows".
+    """
+
+    ours: float | None
+    paper: float | None = None
+    digits: int = 4
+    tolerance: float | None = None
+    only: str | None = None
+    spread: float | None = None
+    reason: str = ""
+    mark: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.ours is None or self.paper is None else self.ours - self.paper
+
+    @property
+    def departs(self) -> bool:
+        """Whether the difference is larger than what counts as agreement, in the direction that counts."""
+        difference = self.difference
+        if difference is None or self.tolerance is None:
+            return False
+        if self.only == "above":
+            return difference > self.tolerance
+        if self.only == "below":
+            return difference < -self.tolerance
+        return abs(difference) > self.tolerance
+
+    def __str__(self) -> str:
+        text = "not run" if self.ours is None else f"{self.ours:.{self.digits}f}"
+        if self.ours is not None and self.spread is not None:
+            text += f" ± {self.spread:.{self.digits}f}"
+        if self.paper is not None:
+            text += f" (paper {self.paper:.{self.digits}f}"
+            text += ")" if self.difference is None else f", {self.difference:+.{self.digits}f})"
+        return text + (f" [{self.mark}]" if self.mark else "")
+
+
+@dataclass(frozen=True)
+class ComparisonTable:
+    """A table of `Value` s or texts by (row, column).
+
+    Attributes:
+        title: above the table.
+        rows, columns: labels.
+        values: by (row, column); a pair that is not there is printed empty.
+        corner: heading of the column of row labels.
+        note: a line below the table.
+    """
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Mapping[tuple[str, str], Value | str]
+    corner: str = ""
+    note: str = ""
+
+    def lines(self) -> Iterator[tuple[str, ...]]:
+        """The table as text, the heading first."""
+        yield (self.corner, *self.columns)
+        for row in self.rows:
+            yield (row, *(str(self.values.get((row, column), "")) for column in self.columns))
+
+    def compared(self) -> Iterator[tuple[str, str, Value]]:
+        """(row, column, value) wherever agreement is claimed and both numbers are there."""
+        for row in self.rows:
+            for column in self.columns:
+                value = self.values.get((row, column))
+                if isinstance(value, Value) and value.tolerance is not None and value.difference is not None:
+                    yield row, column, value
+
+
+@dataclass(frozen=True)
+class Section:
+    """What an exhibit has to show: text (paragraphs), tables, and the figures it drew."""
+
+    text: str = ""
+    tables: Sequence[ComparisonTable] = ()
+    figures: Sequence[Path] = ()
+
+
+@dataclass
+class Canvas:
+    """Where an exhibit draws: ``figure, axes = canvas.subplots(1, 2)`` and ``canvas.save(figure, "figure_2")``."""
+
+    folder: Path
+    _open: list[Any] = field(default_factory=list)
+
+    def subplots(
+        self, rows: int = 1, columns: int = 1, *, width: float = 4.2, height: float = 3.2
+    ) -> tuple[Figure, Any]:
+        """A figure with rows x columns axes (always a 2-D array), `width` x `height` inches each."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure, figure.subplots(rows, columns, squeeze=False)
+
+    def save(self, figure: Figure, name: str) -> Path:
+        """Write the figure as PNG and return its path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{name}.png"
+        figure.savefig(path, dpi=130)
+        return path
+
+
+def write(
+    paper: Paper, exhibits: Sequence[Exhibit], results: Results, folder: Path, failures: Sequence[Failure] = ()
+) -> tuple[Path, Path]:
+    """Draw the exhibits and write report.md and report.html; returns their paths."""
+    canvas = Canvas(folder)
+    chapters = [(exhibit, exhibit.show(results, canvas)) for exhibit in exhibits]
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = list(_blocks(paper, chapters, results, failures))
+    markdown, page = folder / "report.md", folder / "report.html"
+    markdown.write_text("\n\n".join(_markdown(block, folder) for block in blocks) + "\n")
+    page.write_text(_page(paper, "\n".join(_html(block, folder) for block in blocks)))
+    return markdown, page
+
+
+# A report is a sequence of blocks; each knows how to be written in both formats.
+
+
+@dataclass(frozen=True)
+class _Heading:
+    text: str
+    level: int
+
+
+@dataclass(frozen=True)
+class _Points:
+    items: Sequence[str]
+
+
+_Block = _Heading | _Points | ComparisonTable | Path | str
+
+
+def _blocks(
+    paper: Paper, chapters: Sequence[tuple[Exhibit, Section]], results: Results, failures: Sequence[Failure]
+) -> Iterator[_Block]:
+    yield _Heading(f"{paper.title}: our numbers beside the paper's", 1)
+    yield f"{paper.reference}. " + _run_in_words(results.settings)
+    yield "In every cell: ours, then in brackets the paper's number and the difference (ours minus the paper's)."
+    if paper.protocol:
+        yield from _paragraphs(paper.protocol)
+    if results.settings.quick and paper.quick:
+        yield f"THIS IS A QUICK RUN, for a first look only: {paper.quick}"
+    if paper.summary is not None:
+        yield _Heading("Summary", 2)
+        yield from _paragraphs(paper.summary(results))
+    yield _Heading("Agreement", 2)
+    yield _agreement(chapters)
+    for exhibit, section in chapters:
+        yield _Heading(f"{exhibit.name}: {exhibit.title}", 2)
+        yield from _chapter(exhibit, section, results)
+    if failures:
+        yield _Heading("Cells that failed in this run", 2)
+        yield _Points([str(failure) for failure in failures])
+
+
+def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_Block]:
+    missing = list(missing_cells(exhibit, results))
+    if missing:
+        total = sum(len(list(experiment.cells(results.settings))) for experiment in exhibit.experiments)
+        shown = "; ".join(f"{experiment.name}: {cell}" for experiment, cell in missing[:3])
+        yield f"Not finished: {len(missing)} of {total} cells ({shown}{'; ...' if len(missing) > 3 else ''})."
+    yield from _paragraphs(section.text)
+    for table in section.tables:
+        yield table
+        if table.note:
+            yield table.note
+        if departures := [_departure(row, column, value) for row, column, value in table.compared() if value.departs]:
+            yield "Differences beyond the tolerance:"
+            yield _Points(departures)
+    yield from section.figures
+
+
+def _departure(row: str, column: str, value: Value) -> str:
+    bound = f"tolerance {value.tolerance:g}" + (f", counted {value.only} the paper only" if value.only else "")
+    return f"{row}, {column}: {value} ({bound}). {value.reason or 'Not explained yet.'}"
+
+
+def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable | str:
+    """How many of the numbers for which agreement is claimed agree, exhibit by exhibit."""
+    counts: dict[str, tuple[int, int]] = {}
+    for exhibit, section in chapters:
+        values = [value for table in section.tables for _, _, value in table.compared()]
+        if values:
+            counts[exhibit.name] = (len(values), sum(not value.departs for value in values))
+    if not counts:
+        return "No number with a claim of agreement has been measured yet."
+    cells: dict[tuple[str, str], Value | str] = {}
+    for name, (compared, agreeing) in counts.items():
+        cells[name, "compared"], cells[name, "within tolerance"] = str(compared), str(agreeing)
+    return ComparisonTable(
+        "Numbers within their tolerance", tuple(counts), ("compared", "within tolerance"), cells, corner="exhibit"
+    )
+
+
+def _run_in_words(settings: Settings) -> str:
+    folds = "all folds" if settings.folds is None else f"the first {settings.folds} folds"
+    packages = []
+    for package in ("jaxrules", "jax", "numpy", "scikit-learn", "lightgbm"):
+        try:
+            packages.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return (
+        f"Profile {settings.profile}, {folds}, seed {settings.seed}; Python {platform.python_version()}, "
+        f"{', '.join(packages)}, on {platform.machine()} ({platform.system()})."
+    )
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    yield from (" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip())
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _markdown(block: _Block, folder: Path) -> str:
+    if isinstance(block, _Heading):
+        return "#" * block.level + f" {block.text}"
+    if isinstance(block, _Points):
+        return "\n".join(f"- {item}" for item in block.items)
+    if isinstance(block, Path):
+        return f"![{block.stem}]({_relative(block, folder)})"
+    if isinstance(block, str):
+        return block
+    heading, *rows = (_markdown_row(line) for line in block.lines())
+    return "\n".join([f"**{block.title}**", "", heading, "|" + "---|" * (len(block.columns) + 1), *rows])
+
+
+def _markdown_row(line: Iterable[str]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |"
+
+
+def _html(block: _Block, folder: Path) -> str:
+    if isinstance(block, _Heading):
+        return f"<h{block.level}>{html.escape(block.text)}</h{block.level}>"
+    if isinstance(block, _Points):
+        return "<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in block.items) + "</ul>"
+    if isinstance(block, Path):
+        return f'<img src="{html.escape(_relative(block, folder))}" alt="{html.escape(block.stem)}">'
+    if isinstance(block, str):
+        return f"<p>{html.escape(block)}</p>"
+    departing = {(row, column) for row, column, value in block.compared() if value.departs}
+    heading, *rows = block.lines()
+    lines = ["<tr>" + "".join(f"<th>{html.escape(text)}</th>" for text in heading) + "</tr>"]
+    for label, *texts in rows:
+        cells = [
+            f"<td{' class=departs' if (label, column) in departing else ''}>{html.escape(text)}</td>"
+            for column, text in zip(block.columns, texts, strict=True)
+        ]
+        lines.append(f"<tr><th>{html.escape(label)}</th>{''.join(cells)}</tr>")
+    return f"<table><caption>{html.escape(block.title)}</caption>{''.join(lines)}</table>"
+
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+th, td { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left; }
+td.departs { background: #fdecd8; }
+img { max-width: 100%; }
+"""
+
+
+def _page(paper: Paper, body: str) -> str:
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(paper.title)}</title>'
+        f"<style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+    )

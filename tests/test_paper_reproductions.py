@@ -1,0 +1,272 @@
+"""The reproduction framework, on a toy paper: what is computed, kept, resumed, compared and drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paper_reproductions import (
+    Cell,
+    ComparisonTable,
+    Exhibit,
+    Experiment,
+    Paper,
+    Results,
+    Rows,
+    Section,
+    Settings,
+    Value,
+)
+from paper_reproductions.__main__ import available_papers, chosen_exhibits, load_paper, main, reproduce
+from paper_reproductions.framework import Store, run
+from paper_reproductions.report import Canvas
+
+PUBLISHED = {"rose": 2.0, "lily": 3.0}
+
+
+class Toy:
+    """A paper whose cells count how often they were computed."""
+
+    def __init__(self) -> None:
+        self.computed: list[Cell] = []
+        self.broken: set[tuple[str, int]] = set()
+        self.size = Experiment("size", self.cells, self.measure)
+        self.path = Experiment("path", lambda settings: [Cell.of(data="rose")], self.measure_path)
+        self.paper = Paper(
+            "toy",
+            "A paper about flowers",
+            "Doe (2020)",
+            (
+                Exhibit("table", 1, "Sizes", (self.size,), self.table_1),
+                Exhibit("figure", 2, "A path", (self.path, self.size), self.figure_2),
+            ),
+            protocol="Flowers are measured.\n\nTwice.",
+            quick="one fold.",
+            summary=lambda results: f"{len(results[self.size])} flowers.",
+        )
+
+    @staticmethod
+    def cells(settings: Settings) -> list[Cell]:
+        return [Cell.of(data=data, fold=fold) for data in PUBLISHED for fold in settings.first_folds(4)]
+
+    def measure(self, cell: Cell, settings: Settings) -> dict[str, float]:
+        if (cell["data"], cell["fold"]) in self.broken:
+            raise RuntimeError("wilted")
+        self.computed.append(cell)
+        return {"size": len(cell["data"]) / 3 + cell["fold"]}
+
+    def measure_path(self, cell: Cell, settings: Settings) -> list[dict[str, float]]:
+        self.computed.append(cell)
+        return [{"penalty": penalty, "rules": 10 - 3 * penalty} for penalty in (1, 2, 3)]
+
+    def table_1(self, results: Results, canvas: Canvas) -> Section:
+        values = {
+            (data, "size"): Value(
+                results[self.size].where(data=data).mean("size"), published, digits=2, tolerance=0.5,
+                spread=results[self.size].where(data=data).spread("size"), reason="It rained.",
+            )
+            for data, published in PUBLISHED.items()
+        }  # fmt: skip
+        return Section("How large?", (ComparisonTable("Sizes", tuple(PUBLISHED), ("size",), values),))
+
+    def figure_2(self, results: Results, canvas: Canvas) -> Section:
+        figure, axes = canvas.subplots(1, 2)
+        rows = results[self.path]
+        axes[0, 0].plot(rows.column("penalty"), rows.column("rules"))
+        return Section(figures=(canvas.save(figure, "figure_2"),))
+
+
+@pytest.fixture
+def toy() -> Toy:
+    return Toy()
+
+
+FULL = Settings()
+
+
+def everything(toy: Toy, folder, settings=FULL, **options) -> int:
+    return reproduce(toy.paper, toy.paper.exhibits, settings, folder, **options)
+
+
+def test_all_cells_are_computed_once_and_kept(toy, tmp_path, capsys):
+    assert everything(toy, tmp_path) == 0
+    assert len(toy.computed) == len(set(toy.computed)) == 9  # 2 flowers x 4 folds, shared by both exhibits; 1 path
+    first = (tmp_path / "toy/full/report.md").read_text()
+    assert everything(toy, tmp_path) == 0
+    assert len(toy.computed) == 9
+    assert "9 cells are finished already" in capsys.readouterr().out
+    assert (tmp_path / "toy/full/report.md").read_text() == first
+
+
+def test_three_folds_are_the_first_of_four(toy, tmp_path):
+    everything(toy, tmp_path, Settings(folds=3))
+    assert {cell["fold"] for cell in toy.computed if "fold" in dict(cell.key)} == {0, 1, 2}
+    before = len(toy.computed)
+    everything(toy, tmp_path)
+    assert len(toy.computed) == before + 2
+
+
+def test_quick_and_seeds_are_kept_apart(toy, tmp_path):
+    everything(toy, tmp_path, Settings(quick=True))
+    assert len(toy.computed) == 3
+    assert "THIS IS A QUICK RUN" in (tmp_path / "toy/quick/report.md").read_text()
+    everything(toy, tmp_path, Settings(quick=True, seed=5))
+    assert len(toy.computed) == 6
+    assert (tmp_path / "toy/quick-seed-5/report.html").exists()
+
+
+def test_first_folds():
+    assert list(Settings().first_folds(4)) == [0, 1, 2, 3]
+    assert list(Settings(quick=True).first_folds(4)) == [0]
+    assert list(Settings(quick=True, folds=2).first_folds(4)) == [0, 1]
+    assert list(Settings(folds=9).first_folds(4)) == [0, 1, 2, 3]
+
+
+def test_fresh_computes_again_and_report_only_computes_nothing(toy, tmp_path):
+    everything(toy, tmp_path, report_only=True)
+    assert not toy.computed
+    report = (tmp_path / "toy/full/report.md").read_text()
+    assert "Not finished: 8 of 8 cells" in report
+    assert "not run (paper 2.00)" in report
+    everything(toy, tmp_path)
+    everything(toy, tmp_path, fresh=True)
+    assert len(toy.computed) == 18
+
+
+def test_a_failing_cell_is_named_and_the_others_go_on(toy, tmp_path, capsys):
+    toy.broken = {("rose", 2)}
+    assert everything(toy, tmp_path) == 1
+    assert len(toy.computed) == 8
+    assert "FAILED: RuntimeError: wilted" in capsys.readouterr().out
+    report = (tmp_path / "toy/full/report.md").read_text()
+    assert "Cells that failed in this run" in report
+    assert "size: data=rose fold=2: RuntimeError: wilted" in report
+    toy.broken = set()
+    assert everything(toy, tmp_path) == 0
+    assert len(toy.computed) == 9
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(toy, tmp_path, capsys):
+    class Interrupting(Toy):
+        def measure(self, cell, settings):
+            if len(self.computed) == 3:
+                raise KeyboardInterrupt
+            return super().measure(cell, settings)
+
+    assert everything(Interrupting(), tmp_path) == 130
+    assert "interrupted; run the same command to go on" in capsys.readouterr().out
+    assert everything(toy, tmp_path) == 0
+    assert len(toy.computed) == 6
+
+
+def test_the_report_puts_the_paper_beside_every_number(toy, tmp_path):
+    everything(toy, tmp_path)
+    report = (tmp_path / "toy/full/report.md").read_text()
+    # four letters: 4/3 + mean of the folds 0..3; the standard deviation of 0..3 is 1.29
+    assert "| rose | 2.83 ± 1.29 (paper 2.00, +0.83) |" in report
+    assert "| lily | 2.83 ± 1.29 (paper 3.00, -0.17) |" in report
+    assert "- rose, size: 2.83 ± 1.29 (paper 2.00, +0.83) (tolerance 0.5). It rained." in report
+    assert "| Table 1 | 2 | 1 |" in report
+    assert "8 flowers." in report
+    assert "![figure_2](figure_2.png)" in report
+    assert (tmp_path / "toy/full/figure_2.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "toy/full/report.html").read_text()
+    assert "<td class=departs>2.83 ± 1.29 (paper 2.00, +0.83)</td>" in page
+    assert "<td>2.83 ± 1.29 (paper 3.00, -0.17)</td>" in page
+
+
+def test_html_is_escaped(toy, tmp_path):
+    nasty = Exhibit("table", 3, "a < b & c", (), lambda results, canvas: Section("x < y"))
+    paper = dataclasses.replace(toy.paper, exhibits=(nasty,))
+    reproduce(paper, paper.exhibits, Settings(), tmp_path)
+    page = (tmp_path / "toy/full/report.html").read_text()
+    assert "a &lt; b &amp; c" in page
+    assert "<p>x &lt; y</p>" in page
+
+
+@pytest.mark.parametrize(
+    ("only", "ours", "departs"),
+    [
+        (None, 1.2, True), (None, 0.8, True), (None, 1.05, False),
+        ("above", 1.2, True), ("above", 0.8, False), ("below", 1.2, False), ("below", 0.8, True),
+    ],
+)  # fmt: skip
+def test_which_differences_count(only, ours, departs):
+    assert Value(ours, 1.0, tolerance=0.1, only=only).departs is departs
+
+
+def test_values_without_a_counterpart():
+    assert str(Value(None, 1.0)) == "not run (paper 1.0000)"
+    assert str(Value(0.5, mark="5000 rows")) == "0.5000 [5000 rows]"
+    assert not Value(None, 1.0, tolerance=0.1).departs
+    assert not Value(5.0, 1.0).departs
+
+
+KEYS = st.one_of(st.integers(-(10**9), 10**9), st.sampled_from(["adult", "a b/c", "x,y", 'with "quotes"', "ä"]))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    key=st.dictionaries(st.sampled_from(["data", "fold", "method"]), KEYS, min_size=1),
+    measured=st.lists(
+        st.fixed_dictionaries(
+            {"value": st.floats(allow_nan=False), "text": st.sampled_from(["", "a, b", "two\nlines"])}
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_cells_come_back_as_they_were(tmp_path_factory, key, measured):
+    store = Store(tmp_path_factory.mktemp("store"))
+    cell = Cell.of(**key)
+    experiment = Experiment("x", lambda settings: [cell], lambda cell, settings: measured)
+    assert store.read(experiment, cell) is None
+    run([experiment], Settings(), store, report=lambda line: None)
+    rows = store.read(experiment, cell)
+    assert rows is not None
+    seconds = [row["cell_seconds"] for row in rows]
+    assert rows == [{**key, **row, "cell_seconds": s} for row, s in zip(measured, seconds, strict=True)]
+
+
+def test_rows():
+    rows = Rows([{"data": "a", "x": 1.0}, {"data": "a", "x": 3.0}, {"data": "b", "x": 5.0, "y": 2}])
+    assert rows.values("data") == ("a", "b")
+    assert rows.where(data="a").mean("x") == 2.0
+    assert rows.where(data="a").spread("x") == pytest.approx(2**0.5)
+    assert rows.where(data="b").spread("x") is None
+    assert rows.where(data="c").mean("x") is None
+    assert rows.column("y").tolist() == [2.0]
+
+
+@pytest.mark.parametrize("measured", [[], {"data": 1.0}])
+def test_what_a_cell_may_not_return(tmp_path, measured):
+    experiment = Experiment("x", lambda settings: [Cell.of(data="a")], lambda cell, settings: measured)
+    outcome = run([experiment], Settings(), Store(tmp_path), report=lambda line: None)
+    assert isinstance(outcome.failures[0].error, ValueError)
+
+
+def test_choosing_exhibits(toy):
+    assert [e.name for e in chosen_exhibits(toy.paper, [], [])] == ["Table 1", "Figure 2"]
+    assert [e.name for e in chosen_exhibits(toy.paper, [], [2])] == ["Figure 2"]
+    with pytest.raises(ValueError, match="toy has no table 7 here; it has Table 1, Figure 2"):
+        chosen_exhibits(toy.paper, [7], [])
+
+
+def test_command_line(capsys, tmp_path):
+    assert main(["no_such_paper", "--results", str(tmp_path)]) == 2
+    assert "paper must be one of" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["no_such_paper", "--folds", "0"])
+    with pytest.raises(SystemExit):
+        main(["no_such_paper", "--all", "--table", "1"])
+
+
+@pytest.mark.parametrize("name", available_papers())
+def test_every_paper_reports_before_anything_is_computed(name, tmp_path):
+    paper = load_paper(name)
+    assert paper.name == name
+    for quick in (True, False):
+        assert reproduce(paper, paper.exhibits, Settings(quick=quick), tmp_path, report_only=True) == 0
