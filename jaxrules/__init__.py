@@ -18,6 +18,7 @@ from jaxrules.models import (
     predict_proba,
     with_weights,
 )
+from jaxrules.persistence import load, save
 from jaxrules.results import Deadline, Fit, Progress, Status, Step
 from jaxrules.table import Feature, Schema, Table, as_table
 
@@ -43,12 +44,14 @@ __all__ = [
     "complexity",
     "decision_function",
     "explain",
+    "load",
     "local_support",
     "local_supports",
     "losses",
     "predict",
     "predict_proba",
     "risk",
+    "save",
     "support",
     "with_weights",
 ]
