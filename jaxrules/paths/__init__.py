@@ -1,0 +1,42 @@
+"""Coordinate paths: optimal explanations of linear models (Bertsimas, Delarue, Jaillet, Martin).
+
+A linear model is explained by a sequence of models that changes one coefficient at a time; `fit` finds the
+sequence with the least weighted sum of costs along the way, with a certificate; `pareto` trades the cost of the
+last model against it, and `interpretability` prices a given model. `greedy`, `direct` and `lasso_sequence` are
+what optimal paths are compared with.
+"""
+
+from jaxrules.paths.comparisons import direct, greedy, lasso_sequence
+from jaxrules.paths.fitting import fit
+from jaxrules.paths.model import (
+    CoordinatePath,
+    ModelSequence,
+    complexity_loss,
+    dominates,
+    geometric_loss,
+    is_coherent,
+    weighted_loss,
+)
+from jaxrules.paths.pareto import Box, Front, FrontPoint, interpretability, pareto
+from jaxrules.paths.plots import plot_costs, plot_front
+
+__all__ = [
+    "Box",
+    "CoordinatePath",
+    "Front",
+    "FrontPoint",
+    "ModelSequence",
+    "complexity_loss",
+    "direct",
+    "dominates",
+    "fit",
+    "geometric_loss",
+    "greedy",
+    "interpretability",
+    "is_coherent",
+    "lasso_sequence",
+    "pareto",
+    "plot_costs",
+    "plot_front",
+    "weighted_loss",
+]

@@ -113,22 +113,119 @@ def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array
     return path_along(sequence, changes, len(cost.linear))
 
 
+def constrained_path(
+    cost: Quadratic,
+    step_weights: Array,
+    sequence: Sequence,
+    lower: Array | None = None,
+    upper: Array | None = None,
+    end: Array | None = None,
+) -> Array:
+    """`best_path` within bounds on every coefficient, and with a given last model.
+
+    The unknowns are the new coefficients x_k after each step, so that bounds are bounds on x_k, and the end
+    fixes the last x_k of each feature. A bounded least-squares problem in the square root of Q.
+
+    Args:
+        cost: the cost of the change from the starting model.
+        step_weights: alpha, shape (steps,).
+        sequence: the features, shape (steps,); every feature in which `end` differs from 0 must occur.
+        lower, upper: bounds on the change, shape (features,); infinite or None for none.
+        end: the change that the last model must have, shape (features,), or None.
+    """
+    from scipy.optimize import lsq_linear
+
+    steps, d = len(sequence), len(cost.linear)
+    root = square_root(cost.curvature)
+    active = np.zeros((steps, d, steps))  # active[k, i, j]: is coefficient i of model k the one set in step j?
+    latest = np.full(d, -1)
+    for k, feature in enumerate(sequence):
+        latest[feature] = k
+        set_features = np.flatnonzero(latest >= 0)
+        active[k, set_features, latest[set_features]] = 1.0
+    weight = np.sqrt(step_weights)
+    design = ((root @ active) * weight[:, None, None]).reshape(-1, steps)
+    target = (weight[:, None] * (root @ cost.minimiser())).ravel()
+    low, high = (np.full(steps, sign * np.inf) for sign in (-1, 1))
+    if lower is not None and upper is not None:
+        low, high = lower[sequence], upper[sequence]
+    values = np.zeros(steps)
+    free = np.ones(steps, bool)
+    if end is not None:
+        final = latest[latest >= 0]
+        values[final] = end[sequence[final]]
+        free[final] = False
+    fixed = free & (low == high)
+    values[fixed] = low[fixed]
+    free &= ~fixed
+    if free.any():
+        residual = target - design @ values
+        if np.isfinite(low[free]).any() or np.isfinite(high[free]).any():
+            values[free] = lsq_linear(design[:, free], residual, (low[free], high[free]), "bvls").x
+        else:
+            values[free] = np.linalg.lstsq(design[:, free], residual, rcond=RANK_TOLERANCE)[0]
+    return active @ values
+
+
+def square_root(curvature: Array) -> Array:
+    """R of full row rank with R'R = Q, up to the rank tolerance, shape (rank, features)."""
+    eigenvalues, vectors = np.linalg.eigh(curvature)
+    kept = eigenvalues > RANK_TOLERANCE * max(eigenvalues[-1], 0.0)
+    return np.sqrt(eigenvalues[kept])[:, None] * vectors[:, kept].T
+
+
 def path_objective(cost: Quadratic, step_weights: Array, models: Array) -> float:
     """sum_k alpha_k c(b_k), Eq. (7), computed from the models themselves."""
     return float(step_weights @ cost(models))
 
 
-def greedy_sequence(cost: Quadratic, steps: int) -> Sequence:
-    """The features that forward stagewise fitting changes: every step lowers the cost most, Eq. (3)."""
-    model = np.zeros(len(cost.linear))
+def greedy_path(
+    cost: Quadratic,
+    steps: int,
+    kind: str | None = None,
+    lower: Array | None = None,
+    upper: Array | None = None,
+    end: Array | None = None,
+) -> tuple[Sequence, Array]:
+    """Forward stagewise fitting: every step takes the coefficient change that lowers the cost most, Eq. (3).
+
+    Args:
+        cost: the cost of the change from the starting model.
+        steps: how many.
+        kind: "any" or "unit" integer steps, None for real ones.
+        lower, upper: bounds on the change, shape (features,), or None.
+        end: the change that the last model must have, reachable in `steps`; the last steps lead there.
+
+    Returns:
+        the features, shape (steps,), and the changes from the start, shape (steps, features).
+    """
+    d = len(cost.linear)
     curvature = np.diag(cost.curvature)
-    usable = curvature > 0
+    model = np.zeros(d)
     sequence = np.zeros(steps, np.int64)
+    models = np.zeros((steps, d))
     for k in range(steps):
-        residual = -cost.gradient(model)
-        gains = np.where(usable, residual**2 / np.where(usable, curvature, 1.0), 0.0)
-        feature = int(gains.argmax())
-        if usable[feature]:
-            model[feature] += residual[feature] / curvature[feature]
-        sequence[k] = feature
-    return sequence
+        best = model - np.where(curvature > 0, cost.gradient(model) / np.where(curvature > 0, curvature, 1.0), 0.0)
+        if kind == "any":
+            best = np.round(best)
+        elif kind == "unit":
+            best = model + np.clip(np.round(best - model), -1, 1)
+        if lower is not None and upper is not None:
+            best = np.clip(best, np.ceil(lower) if kind else lower, np.floor(upper) if kind else upper)
+        if end is not None and _steps_between(model, end, kind) >= steps - k:  # no step to lose on the way
+            best = end if kind != "unit" else model + np.sign(end - model)
+        candidates = np.where(np.eye(d, dtype=bool), best, model)
+        values = cost(candidates)
+        if end is not None:
+            values[_steps_between(candidates, end, kind) > steps - k - 1] = np.inf
+        sequence[k] = values.argmin()
+        if np.isfinite(values.min()):
+            model = candidates[sequence[k]]
+        models[k] = model
+    return sequence, models
+
+
+def _steps_between(models: Array, end: Array, kind: str | None) -> NDArray[np.float64]:
+    """How many steps lead from models, shape (..., features), to the end."""
+    away = np.abs(models - end)
+    return np.round(away.sum(axis=-1)) if kind == "unit" else (away > 0).sum(axis=-1).astype(np.float64)

@@ -9,7 +9,7 @@ one. Bounds on the steps that remain come from a table by support (see `exact`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,24 +19,43 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
 
-def workspace(n_features: int, steps: int) -> tuple[Any, ...]:
-    """The stack of one search: one level per step, allocated once."""
+class Stack(NamedTuple):
+    """The states on the way to the current one, a level per step; numba takes it as it is."""
+
+    A: Any  # curvature of the cost-to-come, (levels, features, features)
+    h: Any  # its slope, (levels, features)
+    phi: Any  # its constant, (levels,)
+    support: Any  # the support as a list ...
+    size: Any  # ... of this length
+    member: Any  # ... and as flags
+    mask: Any  # ... and as a bit mask
+    bounds: Any  # bounds of the open children, ascending, (levels, features)
+    features: Any  # the features they change
+    count: Any  # how many children are open
+    following: Any  # the next child; -1 where the state is not expanded yet
+    own: Any  # the state's own bound
+    sequence: Any  # the features of the current state, (steps,)
+    best: Any  # the best complete sequence, (steps,)
+
+
+def workspace(n_features: int, steps: int) -> Stack:
+    """A stack with the empty prefix at its bottom."""
     d, levels = n_features, steps + 1
-    return (
-        np.zeros((levels, d, d)),  # A
-        np.zeros((levels, d)),  # h
-        np.zeros(levels),  # phi
-        np.zeros((levels, d), np.int64),  # the support as a list ...
-        np.zeros(levels, np.int64),  # ... of this length
-        np.zeros((levels, d), np.bool_),  # ... and as flags
-        np.zeros(levels, np.int64),  # ... and as a bit mask
-        np.zeros((levels, d)),  # bounds of the open children, ascending
-        np.zeros((levels, d), np.int64),  # their features
-        np.zeros(levels, np.int64),  # how many children
-        np.full(levels, -1, np.int64),  # the next child; -1: not expanded
-        np.full(levels, -np.inf),  # the state's own bound
-        np.zeros(steps, np.int64),  # the sequence of the current state
-        np.zeros(steps, np.int64),  # the best sequence
+    return Stack(
+        A=np.zeros((levels, d, d)),
+        h=np.zeros((levels, d)),
+        phi=np.zeros(levels),
+        support=np.zeros((levels, d), np.int64),
+        size=np.zeros(levels, np.int64),
+        member=np.zeros((levels, d), np.bool_),
+        mask=np.zeros(levels, np.int64),
+        bounds=np.zeros((levels, d)),
+        features=np.zeros((levels, d), np.int64),
+        count=np.zeros(levels, np.int64),
+        following=np.full(levels, -1, np.int64),
+        own=np.full(levels, -np.inf),
+        sequence=np.zeros(steps, np.int64),
+        best=np.zeros(steps, np.int64),
     )
 
 
@@ -44,10 +63,10 @@ def workspace(n_features: int, steps: int) -> tuple[Any, ...]:
 def _locate(masks: Any, full: bool, mask: int) -> int:
     """Position of a support in the table; the last position stands for every support beyond it."""
     if full:
-        return mask
+        return int(mask)
     position = np.searchsorted(masks, mask)
     if position < len(masks) and masks[position] == mask:
-        return position
+        return int(position)
     return len(masks)
 
 
@@ -115,9 +134,9 @@ def _children(
 @_jit
 def _append(stack: Any, level: int, feature: int, weight: float, Q: Any, g: Any, s: float) -> None:
     """Write the child that changes `feature` to the next level."""
-    A, h, phi, support, size, member, mask = stack[:7]
+    A, h, phi, support, member = stack.A, stack.h, stack.phi, stack.support, stack.member
     below, above = A[level], A[level + 1]
-    n = size[level]
+    n = stack.size[level]
     member[level + 1] = member[level]
     support[level + 1] = support[level]
     old = below[feature, feature]
@@ -134,8 +153,8 @@ def _append(stack: Any, level: int, feature: int, weight: float, Q: Any, g: Any,
         support[level + 1, n] = feature
         member[level + 1, feature] = True
         n += 1
-    size[level + 1] = n
-    mask[level + 1] = mask[level] | (1 << min(feature, 62))
+    stack.size[level + 1] = n
+    stack.mask[level + 1] = stack.mask[level] | (1 << min(feature, 62))
     for r in range(n):
         above[support[level + 1, r], feature] = 0.0
         above[feature, support[level + 1, r]] = 0.0
@@ -172,7 +191,8 @@ def search(
         the level where it stopped (below `first`: finished), the least value found (`incumbent` where
         nothing is better by `tolerance`), and the number of states expanded.
     """
-    support, size, member, mask, bounds, features, count, following, own, sequence, best = stack[3:]
+    bounds, features, count, following = stack.bounds, stack.features, stack.count, stack.following
+    sequence, own = stack.sequence, stack.own
     d = len(g)
     values = np.empty(d)
     expanded = 0
@@ -182,14 +202,15 @@ def search(
                 return level, incumbent, expanded
             expanded += 1
             _children(
-                stack[0][level], stack[1][level], stack[2][level], support[level], size[level], member[level],
+                stack.A[level], stack.h[level], stack.phi[level],
+                stack.support[level], stack.size[level], stack.member[level],
                 Q, g, s, weights[level] * (1 - shares[level + 1]), values,
             )  # fmt: skip
             n = 0
             for i in range(d):
                 if no_repeats and level > first and sequence[level - 1] == i:
                     continue
-                rest = table[level + 1, _locate(masks, full, mask[level] | (1 << min(i, 62)))]
+                rest = table[level + 1, _locate(masks, full, stack.mask[level] | (1 << min(i, 62)))]
                 bound = max(values[i] + rest, own[level])
                 if bound < incumbent - tolerance:
                     j = n
@@ -206,7 +227,7 @@ def search(
                 if n > 0:
                     incumbent = bounds[level, 0]
                     sequence[level] = features[level, 0]
-                    best[:] = sequence
+                    stack.best[:] = sequence
                 level -= 1
                 continue
         if following[level] >= count[level] or bounds[level, following[level]] >= incumbent - tolerance:
@@ -225,7 +246,7 @@ def search(
 @_jit
 def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
     """The least bound among the states that an interrupted search has left open."""
-    bounds, features, count, following, own = stack[7:12]
+    bounds, count, following, own = stack.bounds, stack.count, stack.following, stack.own
     least = incumbent
     for k in range(first, level + 1):
         if following[k] < 0:
@@ -260,7 +281,7 @@ def tighten(
     model is free on U and has the weight's share that the table owns. Russian dolls: the steps beyond `last`
     are bounded by the table. Values that cannot matter below the incumbent are cut off there.
     """
-    A, h, phi, support, size, member, mask, bounds, features, count, following, own, sequence, best = stack
+    A, h, support, member = stack.A, stack.h, stack.support, stack.member
     expanded = 0
     weight = shares[step] * weights[step - 1]
     for position in positions:
@@ -274,16 +295,16 @@ def tighten(
             if member[step, i]:
                 support[step, n] = i
                 n += 1
-        size[step] = n
-        mask[step] = chosen
+        stack.size[step] = n
+        stack.mask[step] = chosen
         for r in range(n):
             i = support[step, r]
             for c in range(n):
                 A[step, i, support[step, c]] = weight * Q[i, support[step, c]]
             h[step, i] = weight * g[i]
-        phi[step] = weight * s
-        own[step] = table[step, position]
-        following[step] = -1
+        stack.phi[step] = weight * s
+        stack.own[step] = table[step, position]
+        stack.following[step] = -1
         level, value, nodes = search(
             stack, step, step, last, Q, g, s, weights, shares, table, masks, full, no_repeats, cutoff, 0.0, budget
         )

@@ -26,19 +26,20 @@ there, and only there, it is redundant.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.paths.certificate import Certificate
 from jaxrules.paths.costs import (
     RANK_TOLERANCE,
     Array,
     Quadratic,
     Sequence,
     best_path,
-    greedy_sequence,
-    path_objective,
+    greedy_path,
     tail_sums,
 )
 from jaxrules.results import Run
@@ -53,53 +54,22 @@ SLICE = 20_000
 """Nodes between two looks at the clock."""
 
 
-@dataclass
-class Certificate:
-    """The best sequence so far, its objective, and a proved lower bound on every path's objective.
-
-    `scale` is the objective of not moving.
-    """
-
-    sequence: Sequence
-    objective: float
-    bound: float
-    scale: float
-    nodes: int = 0
-
-    @property
-    def tolerance(self) -> float:
-        """What counts as equal: a relative 1e-9, and rounding of the constant part."""
-        return 1e-9 * abs(self.objective) + 1e-13 * self.scale
-
-    @property
-    def closed(self) -> bool:
-        return self.bound >= self.objective - self.tolerance
-
-    def offer(self, cost: Quadratic, step_weights: Array, sequence: Sequence) -> None:
-        """Take a sequence if its best path, evaluated from its models, is better."""
-        objective = path_objective(cost, step_weights, best_path(cost, step_weights, sequence))
-        if objective < self.objective:
-            self.sequence, self.objective = sequence, objective
-
-    def raise_bound(self, bound: float) -> None:
-        self.bound = min(max(self.bound, bound), self.objective)
-
-
-def search(cost: Quadratic, step_weights: Array, run: Run) -> Certificate:
+def search(cost: Quadratic, step_weights: Array, run: Run, starts: Iterable[Sequence] = ()) -> Certificate:
     """The least-cost path of len(step_weights) steps from zero, Eq. (7) and (9), with a certificate.
 
     Args:
         cost: the cost of the change from the starting model.
         step_weights: alpha_1, ..., alpha_K, nonnegative, the last positive.
         run: clock, deadline and progress; the search ends early when ``run.stopped()``.
+        starts: sequences that are known to be good.
 
     Returns:
         the certificate; ``closed`` when the path is proved optimal to a relative 1e-9.
     """
     steps = len(step_weights)
-    certificate = Certificate(np.zeros(steps, np.int64), np.inf, -np.inf, cost.constant * step_weights.sum())
-    certificate.offer(cost, step_weights, greedy_sequence(cost, steps))
-    certificate.raise_bound(float(cost(cost.minimiser())) * step_weights.sum())
+    certificate = Certificate.of(cost, step_weights)
+    for sequence in (greedy_path(cost, steps)[0], *starts):
+        certificate.offer(sequence, best_path(cost, step_weights, sequence))
     used = np.flatnonzero(np.diag(cost.curvature) > 0)
     with run:
         if len(used) and not run.stopped() and not certificate.closed:
@@ -136,7 +106,8 @@ class _Problem:
         return cls(scaled, step_weights, used, cost)
 
     def offer(self, certificate: Certificate, sequence: Sequence) -> None:
-        certificate.offer(self.unscaled, self.weights, self.features[sequence])
+        original = self.features[sequence]
+        certificate.offer(original, best_path(self.unscaled, self.weights, original))
 
 
 # The tables
@@ -192,6 +163,7 @@ class Supports:
         masks, sizes = _subsets(d, min(steps, d))
         full = len(masks) == 2**d
         count = len(masks)
+        diagonal = np.diag(cost.curvature)
         least = np.empty(count + 1)
         logarithms = np.zeros(count)
         independent = np.ones(count, bool)
@@ -204,7 +176,7 @@ class Supports:
             systems[:size, :size] = cost.curvature[chosen.T[:, None], chosen.T[None, :]]
             systems[:size, size] = systems[size, :size] = cost.linear[chosen.T]
             systems[size, size] = cost.constant
-            least[at], pivots = schur_values(systems, np.ones((size, len(at))))
+            least[at], pivots = schur_values(systems, diagonal[chosen.T])
             independent[at] = (pivots > 0).all(axis=0)
             logarithms[at] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
         larger = np.empty((d, count), np.int64)
@@ -216,12 +188,14 @@ class Supports:
             known = (larger[i] < count) & ~members[:, i]
             known[known] = independent[known] & independent[larger[i, known]]
             to = larger[i, known]
-            unexplained[i, known] = np.clip(np.exp(logarithms[to] - logarithms[known]), 0, 1)
+            if known.any():
+                unexplained[i, known] = np.clip(np.exp(logarithms[to] - logarithms[known]) / diagonal[i], 0, 1)
             gain = np.maximum(least[:count][known] - least[to], 0)
             coupling[i, known] = gain * (1 - unexplained[i, known])
         return cls(masks, sizes, full, least, larger, coupling, unexplained)
 
     def positions(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where supports stand in the tables; those beyond them at the last entry."""
         return masks if self.full else _positions(self.masks, masks)
 
     def pair(self, i: int, first: float, second: float) -> Array:
@@ -396,7 +370,7 @@ def _depth_first_search(problem: _Problem, certificate: Certificate, run: Run) -
                     stack, p, min(p + window, steps), positions, *cost, *rules, before[p], *subsets,
                     certificate.objective, per_support,
                 )  # fmt: skip
-        _reset(stack)
+        stack = depth_first.workspace(len(problem.features), steps)
         level, spent = 0, 0
         while level >= 0 and (budget is None or spent < budget) and not run.stopped():
             known = certificate.objective
@@ -406,17 +380,10 @@ def _depth_first_search(problem: _Problem, certificate: Certificate, run: Run) -
             spent += nodes
             certificate.nodes += nodes
             if value < known:
-                problem.offer(certificate, stack[-1].copy())
+                problem.offer(certificate, stack.best.copy())
                 run.step(certificate.objective, steps)
         # Pruned states lie within the tolerance of the incumbent, which `Certificate.closed` allows for.
         unproved = depth_first.open_bound(stack, 0, level, certificate.objective)
         certificate.raise_bound(unproved if level >= 0 else certificate.objective - certificate.tolerance)
         if level < 0 or run.stopped():
             return
-
-
-def _reset(stack: tuple[NDArray[np.float64], ...]) -> None:
-    """Put the empty prefix at the bottom of the stack."""
-    _, _, phi, _, size, member, mask, *_, following, own, _, _ = stack
-    phi[0], size[0], mask[0], following[0], own[0] = 0, 0, 0, -1, -np.inf
-    member[0] = False

@@ -1,0 +1,393 @@
+"""Coordinate paths: sequences of linear models that differ in one coefficient from step to step (Section 2.1)."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from jaxrules import display
+from jaxrules.metrics import complexity
+from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba
+from jaxrules.paths.costs import geometric_weights
+from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
+
+Array = NDArray[Any] | jax.Array
+
+
+def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
+    """The columns of a linear model: every number, an indicator per category, and one where values are missing."""
+    columns = []
+    for index, feature in enumerate(table.schema.features):
+        if feature.categories is None:
+            columns.append(EncodedColumn(index, None))
+        else:
+            columns.extend(EncodedColumn(index, code) for code in range(len(feature.categories)))
+        if table.missing_mask(index).any():
+            columns.append(EncodedColumn(index, MISSING))
+    return tuple(columns)
+
+
+def column_names(schema: Schema, columns: Iterable[EncodedColumn]) -> tuple[str, ...]:
+    """How the columns are called: ``income``, ``type=prof``, ``age is missing``."""
+    names = []
+    for index, category in columns:
+        feature = schema.features[index]
+        if category == MISSING:
+            names.append(f"{feature.name} is missing")
+        elif category is None or feature.categories is None:
+            names.append(feature.name)
+        else:
+            names.append(f"{feature.name}={feature.categories[category]}")
+    return tuple(names)
+
+
+def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.float64]:
+    """The values of the columns, shape (rows, columns). A missing number is 0 where an indicator says so.
+
+    Raises:
+        ValueError: if a number is missing in a column that had no missing values in fit.
+    """
+    columns = tuple(columns)
+    values = []
+    for index, category in columns:
+        column = table.columns[index]
+        absent = table.missing_mask(index)
+        if absent.any() and EncodedColumn(index, MISSING) not in columns:
+            name = table.names[index]
+            raise ValueError(f"X has missing values in {name!r}, which had none in fit; fill or drop them")
+        if category == MISSING:
+            values.append(absent.astype(np.float64))
+        elif category is None:
+            values.append(np.where(absent, 0.0, column))
+        else:
+            values.append((column == category).astype(np.float64))
+    return np.stack(values, axis=1)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class ModelSequence:
+    """A sequence of linear models b_0, ..., b_K, each with its cost.
+
+    The score of model k is ``intercepts[k] + output_scale * sum_j models[k, j] x_j / scale[j]``.
+
+    Attributes:
+        models: the coefficients in the units of fit, shape (steps + 1, columns).
+        intercepts: shape (steps + 1,), in the units of the target (of the log-odds).
+        costs: c(b_0), ..., c(b_K), shape (steps + 1,).
+        scale: what each column is divided by, shape (columns,); ones without standardisation.
+        output_scale: what the scores are multiplied with, shape (); 1 without standardisation.
+        schema: of the table.
+        columns: which feature, or category of a feature, each column is.
+    """
+
+    models: Array
+    intercepts: Array
+    costs: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    output_scale: NDArray[np.float64]
+    schema: Schema = field(metadata={"static": True})
+    columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
+
+    title: ClassVar[str] = "Sequence of models"
+
+    def __len__(self) -> int:
+        """The number of steps."""
+        return len(self.costs) - 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return column_names(self.schema, self.columns)
+
+    @property
+    def moved(self) -> tuple[int, ...]:
+        """The columns that change, in the order of their first change."""
+        changed = np.diff(np.asarray(self.models), axis=0) != 0
+        return tuple(dict.fromkeys(np.nonzero(changed)[1].tolist()))
+
+    def validate(self) -> None:
+        """Check shapes and values.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        self.schema.validate()
+        steps, width = len(self), len(self.columns)
+        shapes = {
+            "models": (self.models, (steps + 1, width)),
+            "intercepts": (self.intercepts, (steps + 1,)),
+            "scale": (self.scale, (width,)),
+            "output_scale": (self.output_scale, ()),
+        }
+        for name, (array, shape) in shapes.items():
+            if np.shape(array) != shape:
+                raise ValueError(f"{name} must have shape {shape}, got {np.shape(array)}")
+            if not np.isfinite(np.asarray(array)).all():
+                raise ValueError(f"{name} must be finite")
+        for index, category in self.columns:
+            if not 0 <= index < len(self.schema.features):
+                raise ValueError("a column names a feature that does not exist")
+            categories = self.schema.features[index].categories
+            if category not in (None, MISSING) and not (categories and 0 <= category < len(categories)):
+                raise ValueError("a column names a category that does not exist")
+
+    def scores(self, X: Any, step: int | None = None) -> Array:
+        """The scores of model `step` (default: the last), shape (rows,)."""
+        model = self._step(step)
+        traced = [X, self.models, self.intercepts]
+        if any(isinstance(value, jax.core.Tracer) for value in traced):
+            values: Array = jnp.asarray(X) if isinstance(X, jax.core.Tracer) else jnp.asarray(self._design(X))
+            if values.shape[1] != len(self.columns):
+                raise ValueError(f"X has {values.shape[1]} columns, but the models have {len(self.columns)}")
+            slopes = jnp.asarray(self.models)[model] * (self.output_scale / self.scale)
+            return jnp.matmul(values, slopes.astype(values.dtype)) + jnp.asarray(self.intercepts)[model]
+        columns = self._design(X)
+        scores = np.full(len(columns), float(self.intercepts[model]))
+        for j, slope in enumerate(self.slopes(model)):  # column order: a defined sum
+            if slope:
+                scores += columns[:, j] * slope
+        return scores
+
+    def slopes(self, step: int | None = None) -> NDArray[np.float64]:
+        """The coefficients of model `step` in the units of the data, shape (columns,)."""
+        return np.asarray(self.models[self._step(step)]) * (self.output_scale / self.scale)
+
+    def _design(self, X: Any) -> NDArray[np.float64]:
+        return design_matrix(conform(X, self.schema), self.columns)
+
+    def _step(self, step: int | None) -> int:
+        if step is None:
+            return len(self)
+        if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
+            raise TypeError(f"step must be an integer, got {type(step).__name__}")
+        if not 0 <= step <= len(self):
+            raise ValueError(f"step must be between 0 (the start) and {len(self)}, got {step}")
+        return int(step)
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The sequence in the paper's form (Fig. 4): a heading, and a row of texts per model.
+
+        One column per feature that changes, in the order of first changes; the cost behind.
+        """
+        moved = self.moved
+        heading = ("", *(self.names[j] for j in moved), "cost")
+        rows = []
+        for k, model in enumerate(np.asarray(self.models)):
+            shown = self._shown(k)
+            cells = (display.number(model[j], 4) if j in shown else "" for j in moved)
+            rows.append((f"b{k}", *cells, display.number(self.costs[k], 4)))
+        return heading, rows
+
+    def _shown(self, step: int) -> frozenset[int]:
+        """The columns whose coefficients a row of the table shows: all but the zeros."""
+        return frozenset(np.flatnonzero(np.asarray(self.models)[step]).tolist())
+
+    def __str__(self) -> str:
+        heading, rows = self.table()
+        widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
+        lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in (heading, *rows)]
+        return "\n".join([self._caption(), *(line.rstrip() for line in lines)])
+
+    def _repr_html_(self) -> str:
+        heading, rows = self.table()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+        caption = f"<caption>{html.escape(self._caption())}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX tabular."""
+        heading, rows = self.table()
+        names = [_latex(name) for name in heading]
+        lines = [" & ".join(names) + r" \\", r"\hline"]
+        for k, (_, *cells) in enumerate(rows):
+            lines.append(
+                " & ".join([rf"$\beta_{{{k}}}$", *(f"${c}$" if c else "" for c in map(_exponent, cells))]) + r" \\"
+            )
+        return "\n".join([rf"\begin{{tabular}}{{l{'r' * (len(heading) - 1)}}}", *lines, r"\end{tabular}"])
+
+    def _caption(self) -> str:
+        return f"{self.title} of {len(self)} steps for {self.schema.target}"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class CoordinatePath(ModelSequence):
+    """A sequence of linear models of which each differs from the one before in one coefficient at most.
+
+    Attributes:
+        features: the column that each step changes, int64, shape (steps,).
+        step_weights: alpha_1, ..., alpha_K, shape (steps,).
+    """
+
+    features: NDArray[np.int64]
+    step_weights: NDArray[np.float64]
+
+    title: ClassVar[str] = "Coordinate path"
+
+    @property
+    def values(self) -> Array:
+        """The new coefficient after each step, shape (steps,)."""
+        return self.models[np.arange(1, len(self) + 1), self.features]
+
+    @property
+    def moved(self) -> tuple[int, ...]:
+        """The columns that move, in the order of their first step."""
+        return tuple(dict.fromkeys(np.asarray(self.features).tolist()))
+
+    @property
+    def loss(self) -> float:
+        """L_alpha for the path's own step weights: sum_k alpha_k c(b_k), Section 3.2."""
+        return weighted_loss(self, self.step_weights)
+
+    def validate(self) -> None:
+        """Check shapes, and that every step changes one coefficient at most.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        super().validate()
+        steps, width = len(self), len(self.columns)
+        if np.shape(self.features) != (steps,) or np.shape(self.step_weights) != (steps,):
+            raise ValueError(f"features and step_weights must have shape {(steps,)}")
+        if not ((self.features >= 0) & (self.features < width)).all():
+            raise ValueError("features must be columns of the models")
+        changed = np.diff(np.asarray(self.models), axis=0) != 0
+        changed[np.arange(steps), self.features] = False
+        if changed.any():
+            raise ValueError("a step changes more than its own coefficient")
+
+    def _shown(self, step: int) -> frozenset[int]:
+        """Of the start its coefficients, of every other model only what changed."""
+        return super()._shown(0) if step == 0 else frozenset([int(self.features[step - 1])])
+
+
+def _latex(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
+
+
+def _exponent(number: str) -> str:
+    mantissa, separator, exponent = number.partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if separator else number
+
+
+# What can be asked of a path. `predict(path, X, step=k)` asks the model after k steps.
+
+
+@decision_function.register
+def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
+    return model.scores(X, step)
+
+
+@predict.register
+def _predict(model: ModelSequence, X: Any, step: int | None = None) -> Array:
+    scores = model.scores(X, step)
+    if model.schema.classes is None:
+        return scores
+    if not isinstance(scores, np.ndarray):  # traced: labels may be text, so the class codes come back
+        return (scores > 0).astype(jnp.int32)
+    return np.asarray(model.schema.classes)[(scores > 0).astype(np.int64)]
+
+
+@predict_proba.register
+def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
+    if model.schema.classes is None:
+        raise ValueError("model has no classes: it predicts numbers; use predict")
+    scores = model.scores(X, step)
+    if isinstance(scores, np.ndarray):
+        return np.stack([expit(-scores), expit(scores)], axis=1)
+    return jnp.stack([jax.nn.sigmoid(-scores), jax.nn.sigmoid(scores)], axis=1)
+
+
+@explain.register
+def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation]:
+    """Per row: the intercept and every column's contribution to the score, largest first."""
+    table = conform(X, model.schema)
+    values = design_matrix(table, model.columns)
+    slopes = model.slopes(step)
+    used = np.flatnonzero(slopes)
+    predictions = np.asarray(_predict(model, table, step))
+    scores = np.asarray(model.scores(table, step))
+    classes = model.schema.classes
+    intercept = Part("intercept", np.asarray(model.intercepts)[[model._step(step)]])
+    explanations = []
+    for i, row in enumerate(values):
+        parts = [
+            Part(f"{display.number(slopes[j])} x {model.names[j]} at {display.number(row[j])}", slopes[[j]] * row[j])
+            for j in used
+        ]
+        parts.sort(key=lambda part: -abs(part.weight[0]))
+        shares = None if classes is None else dict(zip(classes, expit([-scores[i], scores[i]]).tolist(), strict=True))
+        explanations.append(Explanation(predictions[i].item(), (intercept, *parts), scores[[i]], shares))
+    return explanations
+
+
+@complexity.register
+def _(model: CoordinatePath) -> int:
+    """The path complexity L_c of Section 2.1: the number of steps."""
+    return len(model)
+
+
+# Interpretability losses of paths (Section 3)
+
+
+def complexity_loss(path: ModelSequence) -> int:
+    """L_c: the number of steps (Section 2.1)."""
+    return len(path)
+
+
+def weighted_loss(path: ModelSequence, step_weights: ArrayLike) -> float:
+    """L_alpha: sum_k alpha_k c(b_k) over the steps of the path (Section 3.2).
+
+    Args:
+        path: a path.
+        step_weights: alpha_1, alpha_2, ...; at least as many as the path has steps.
+
+    Raises:
+        ValueError: if there are too few weights, or a weight is negative or not finite (then the loss would
+            not be coherent).
+    """
+    weights = np.asarray(step_weights, np.float64)
+    if weights.ndim != 1 or len(weights) < len(path):
+        raise ValueError(f"step_weights must be a sequence of at least {len(path)} numbers")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("step_weights must be finite and at least 0")
+    return float(weights[: len(path)] @ np.asarray(path.costs)[1:])
+
+
+def geometric_loss(path: ModelSequence, gamma: float) -> float:
+    """L_gamma: sum_k gamma^k c(b_k) (Definition 1), gamma > 0.
+
+    Raises:
+        ValueError: if gamma is not positive and finite.
+    """
+    if not (np.isfinite(gamma) and gamma > 0):
+        raise ValueError(f"gamma must be positive and finite, got {gamma}")
+    return weighted_loss(path, geometric_weights(gamma, len(path)))
+
+
+def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0) -> bool:
+    """Whether c_k <= c'_k at every step (condition (b) of Section 3.1; steps beyond the end cost 0)."""
+    length = max(len(path), len(other))
+    ours, theirs = (np.pad(p.costs[1:], (0, length - len(p))) for p in (path, other))
+    return bool((ours <= theirs + tolerance).all())
+
+
+def is_coherent(loss: Callable[[CoordinatePath], float], paths: Iterable[CoordinatePath]) -> bool:
+    """Whether a path loss meets conditions (a) and (b) of Section 3.1 on all pairs of these paths.
+
+    A path that dominates another may not have the larger loss; equal cost sequences dominate each other, so
+    that (b) contains (a). True means that these paths are no counterexample.
+    """
+    known = [(path, loss(path)) for path in paths]
+    return all(ours <= theirs for path, ours in known for other, theirs in known if dominates(path, other))

@@ -1,0 +1,351 @@
+"""The price of interpretability: cost against interpretability loss (Section 3.3), and Definition 1's model loss."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.paths import exact, given_end
+from jaxrules.paths.certificate import Certificate
+from jaxrules.paths.costs import Array, Quadratic, Sequence, best_path, tail_sums
+from jaxrules.paths.fitting import Conditions, with_start
+from jaxrules.paths.logistic import LogisticCost
+from jaxrules.paths.model import CoordinatePath, weighted_loss
+from jaxrules.paths.problem import Problem, check_step_weights, check_steps
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.table import MissingRule
+
+MAX_ENUMERATED = 5_000
+"""Index sequences up to which unsupported points are found by enumeration."""
+TRADEOFFS = np.geomspace(1e3, 1e-4, 36)
+
+
+@dataclass(frozen=True, eq=False)
+class FrontPoint:
+    """One path on the front.
+
+    Attributes:
+        interpretability: L_alpha of the path, 0 for no steps.
+        cost: of its last model.
+        path: the path; of no steps for the start itself.
+        supported: whether a weighted sum of the two finds it (Eq. 8).
+        tradeoff: the lambda of that weighted sum (of its own sequence's, where unsupported).
+        proved: whether the path is proved optimal for its lambda.
+    """
+
+    interpretability: float
+    cost: float
+    path: CoordinatePath
+    supported: bool
+    tradeoff: float
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where points that weighted sums cannot find may hide: between two supported points of different sequences."""
+
+    interpretability: tuple[float, float]
+    cost: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """The Pareto front between interpretability loss and cost, ascending in the loss.
+
+    Attributes:
+        points: no point is at least as good as another in both respects.
+        boxes: where further, unsupported points may lie; empty when all sequences were enumerated.
+        status: OPTIMAL if every supported point is proved, else why not.
+        seconds: wall time.
+    """
+
+    points: tuple[FrontPoint, ...]
+    boxes: tuple[Box, ...]
+    status: Status
+    seconds: float
+
+    @property
+    def interpretability(self) -> Array:
+        """The losses of the points, shape (points,)."""
+        return np.array([point.interpretability for point in self.points])
+
+    @property
+    def cost(self) -> Array:
+        """The costs of the points, shape (points,)."""
+        return np.array([point.cost for point in self.points])
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __str__(self) -> str:
+        lines = [f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"]
+        lines.append("  steps  interpretability loss        cost")
+        for point in self.points:
+            mark = "" if point.supported else "  unsupported"
+            lines.append(f"  {len(point.path):5d}  {point.interpretability:21.6g}  {point.cost:10.6g}{mark}")
+        return "\n".join(lines)
+
+
+def pareto(
+    X: Any,
+    y: ArrayLike,
+    max_steps: int = 10,
+    step_weights: float | ArrayLike = 1.0,
+    tradeoffs: ArrayLike | None = None,
+    start: Any = None,
+    *,
+    l2_penalty: float = 0.0,
+    intercept: bool = True,
+    standardise: bool = False,
+    forbidden: Iterable[Any] = (),
+    sample_weight: ArrayLike | None = None,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+    missing: MissingRule = "refuse",
+) -> Front:
+    """Pareto-optimal paths between the cost of the last model and the interpretability loss L_alpha.
+
+    Proposition 1: for every tradeoff lambda and every length K, the least c(b_K) + lambda sum_k alpha_k c(b_k) is
+    problem (7) with other weights, solved by the exact search and started from its neighbours' solutions.
+    Points that no weighted sum reaches (the dashed part of Fig. 2) are found where there are at most 5000 index
+    sequences, by merging the fronts of each; else `Front.boxes` says where they may lie.
+
+    Args:
+        X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
+        max_steps: the largest K.
+        step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter paths have the first of them.
+        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001.
+        time_limit: seconds, or a `Deadline`; the points found so far are returned.
+        progress: False, True for a bar, or a function of one `Progress`.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    max_steps = check_steps(max_steps, "max_steps")
+    alpha = check_step_weights(step_weights, max_steps)
+    lambdas = TRADEOFFS if tradeoffs is None else np.unique(np.asarray(tradeoffs, np.float64))[::-1]
+    if lambdas.ndim != 1 or not len(lambdas) or not (np.isfinite(lambdas) & (lambdas > 0)).all():
+        raise ValueError("tradeoffs must be a sequence of positive finite numbers")
+    problem = Problem.of(
+        X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
+        sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    first = problem.coefficients(start, "start")
+    columns = problem.allowed(forbidden)
+    assert not isinstance(problem.cost, LogisticCost)
+    cost = problem.cost.around(first).restricted(columns)
+    run = Run("pareto", time_limit, progress, total=max_steps * len(lambdas))
+
+    def point(sequence: Sequence, tradeoff: float, proved: bool, supported: bool = True) -> FrontPoint:
+        steps = len(sequence)
+        changes = (
+            best_path(cost, _tradeoff_weights(alpha[:steps], tradeoff), sequence)
+            if steps
+            else np.zeros((0, len(columns)))
+        )
+        path = problem.path(columns[sequence], with_start(changes, first, columns), alpha[:steps])
+        return FrontPoint(weighted_loss(path, alpha), float(path.costs[-1]), path, supported, tradeoff, proved)
+
+    points = [point(np.zeros(0, np.int64), np.inf, True)]
+    with run:
+        previous: dict[float, Sequence] = {}
+        for steps in range(1, max_steps + 1):
+            known: Sequence | None = None
+            for tradeoff in lambdas.tolist():
+                if run.stopped():
+                    break
+                starts = [] if known is None else [known]
+                if tradeoff in previous:
+                    starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
+                weights = _tradeoff_weights(alpha[:steps], tradeoff)
+                certificate = exact.search(cost, weights, run, starts)
+                known = previous[tradeoff] = certificate.sequence
+                points.append(point(known, tradeoff, certificate.closed))
+                run.report(len(points) - 1, certificate.objective)
+    enumerated = sum(len(columns) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
+    if enumerated and not run.stopped():
+        with run:
+            for sequence, tradeoff in _unsupported(cost, alpha, lambdas, max_steps):
+                points.append(point(sequence, tradeoff, True, supported=False))
+    front = _nondominated(points)
+    boxes = () if enumerated else tuple(_boxes(front))
+    status = Status.OPTIMAL if all(p.proved for p in front) and run.limit is None else run.limit or Status.STALLED
+    return Front(tuple(front), boxes, status, run.seconds())
+
+
+def _tradeoff_weights(alpha: Array, tradeoff: float) -> Array:
+    """alpha'_k = lambda alpha_k, and one more in the last step (below Eq. 8)."""
+    weights = tradeoff * alpha
+    weights[-1] += 1.0
+    return weights
+
+
+def _nondominated(points: list[FrontPoint]) -> list[FrontPoint]:
+    """The points that no other improves in both respects, without duplicates; fewer steps win ties."""
+    order = sorted(points, key=lambda p: (p.interpretability, p.cost, len(p.path), not p.supported))
+    scale = 1e-9 * max(abs(p.cost) for p in points)
+    front: list[FrontPoint] = []
+    for candidate in order:
+        if not front or candidate.cost < front[-1].cost - scale:
+            front.append(candidate)
+    return _with_support(front)
+
+
+def _with_support(front: list[FrontPoint]) -> list[FrontPoint]:
+    """Points above the lower convex hull are unsupported, wherever they were found."""
+    hull: list[int] = []
+    x = [p.interpretability for p in front]
+    y = [p.cost for p in front]
+    scale = max(x) * max(y)
+    for i in range(len(front)):
+        while len(hull) > 1:
+            a, b = hull[-2], hull[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]) + 1e-12 * scale:
+                hull.pop()
+            else:
+                break
+        hull.append(i)
+    kept = set(hull)
+    return [
+        FrontPoint(p.interpretability, p.cost, p.path, i in kept, p.tradeoff, p.proved) for i, p in enumerate(front)
+    ]
+
+
+def _boxes(front: list[FrontPoint]) -> Iterable[Box]:
+    supported = [p for p in front if p.supported]
+    for left, right in itertools.pairwise(supported):
+        if left.path.features.tolist() != right.path.features.tolist():
+            yield Box((left.interpretability, right.interpretability), (right.cost, left.cost))
+
+
+def _unsupported(cost: Quadratic, alpha: Array, lambdas: Array, max_steps: int) -> list[tuple[Sequence, float]]:
+    """The sequences and tradeoffs of all points that are not dominated, among all sequences of up to max_steps."""
+    losses: list[Array] = []
+    lasts: list[Array] = []
+    sequences: list[Sequence] = []
+    tradeoffs: list[float] = []
+    for steps in range(1, max_steps + 1):
+        every = np.array(list(itertools.product(range(len(cost.linear)), repeat=steps)), np.int64)
+        for tradeoff in lambdas.tolist():
+            costs = cost(_best_paths(cost, _tradeoff_weights(alpha[:steps], tradeoff), every))
+            losses.append(costs @ alpha[:steps])
+            lasts.append(costs[:, -1])
+            sequences.extend(every)
+            tradeoffs.extend([tradeoff] * len(every))
+    loss, last = np.concatenate(losses), np.concatenate(lasts)
+    order = np.lexsort((last, loss))
+    below = np.minimum.accumulate(np.append(cost.constant, last[order]))[:-1]
+    return [(sequences[i], tradeoffs[i]) for i in order[last[order] < below - 1e-9 * cost.constant]]
+
+
+def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -> Array:
+    """`best_path` of many sequences at once, shape (sequences, steps, features)."""
+    count, steps = sequences.shape
+    tails = tail_sums(weights)
+    order = np.arange(steps)
+    H = cost.curvature[sequences[:, :, None], sequences[:, None, :]] * tails[np.maximum.outer(order, order)]
+    diagonal = np.diagonal(H, axis1=1, axis2=2)
+    H[:, order, order] += 1e-12 * diagonal + (diagonal == 0)
+    changes = np.linalg.solve(H, (cost.linear[sequences] * tails)[..., None])[..., 0]
+    models = np.zeros((count, steps, len(cost.linear)))
+    models[np.arange(count)[:, None], order, sequences] = changes
+    return models.cumsum(axis=1)
+
+
+def interpretability(
+    X: Any,
+    y: ArrayLike,
+    model: Any,
+    max_steps: int = 10,
+    step_weights: float | ArrayLike = 1.0,
+    start: Any = None,
+    method: Literal["exact", "mip"] = "exact",
+    *,
+    l2_penalty: float = 0.0,
+    intercept: bool = True,
+    standardise: bool = False,
+    forbidden: Iterable[Any] = (),
+    sample_weight: ArrayLike | None = None,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+    missing: MissingRule = "refuse",
+) -> Fit[CoordinatePath]:
+    """The interpretability loss of a given model (Definition 1, Eq. 2): the least L_alpha of any path that ends in it.
+
+    Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof where the least cost
+    of any model, paid in every step, already exceeds the best path: then details["all_lengths"] is True.
+
+    Args:
+        X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
+        model: the model to be explained, in the forms of `fit`'s `end`.
+        max_steps: the greatest length.
+        step_weights: gamma (alpha_k = gamma^k), or alpha_1, ..., alpha_max_steps.
+        method: "exact" (up to 11 columns that may change) or "mip".
+        time_limit: seconds, or a `Deadline`.
+        progress: False, True for a bar, or a function of one `Progress`.
+
+    Returns:
+        A Fit with the best path (of no steps, and loss 0, if the model is the start). Details: `losses`, the
+        objective by length, and `all_lengths`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; if the model is not reachable in `max_steps`.
+    """
+    max_steps = check_steps(max_steps, "max_steps")
+    alpha = check_step_weights(step_weights, max_steps)
+    if method not in ("exact", "mip"):
+        raise ValueError(f'method must be "exact" or "mip", got {method!r}')
+    problem = Problem.of(
+        X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
+        sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    first = problem.coefficients(start, "start")
+    columns = problem.allowed(forbidden)
+    conditions = Conditions.of(problem, first, model, None, None, None, columns, alpha)
+    conditions.check_method(method, "squared")
+    assert not isinstance(problem.cost, LogisticCost)
+    assert conditions.end is not None
+    cost = problem.cost.around(first).restricted(columns)
+    run = Run("interpretability", time_limit, progress, total=max_steps)
+    least = max(float(cost(cost.minimiser())), 0.0)
+    shortest = int((conditions.end != 0).sum())
+    if shortest == 0:
+        path = problem.path(np.zeros(0, np.int64), first[None], np.zeros(0))
+        return run.finish(path, 0.0, "min", Status.OPTIMAL, 0.0, losses={0: 0.0}, all_lengths=True)
+    best: Certificate | None = None
+    losses: dict[int, float] = {}
+    bound = np.inf
+    all_lengths = False
+    for steps in range(shortest, max_steps + 1):
+        weights = alpha[:steps]
+        if best is not None and least * weights.sum() >= best.objective:
+            all_lengths = True
+            break
+        if method == "exact":
+            certificate = given_end.search(cost, weights, conditions.end, run)
+        else:
+            from jaxrules.paths import mip
+
+            certificate = mip.search(cost, weights, *conditions.arguments, run)
+        losses[steps] = certificate.objective
+        bound = min(bound, certificate.bound)
+        if best is None or certificate.objective < best.objective:
+            best = certificate
+        run.step(best.objective, len(best.sequence), done=steps)
+        if run.stopped():  # the lengths not examined cost at least as much as the least model in every step
+            bound = min(bound, least * float(weights.sum()))
+            break
+    assert best is not None
+    path = problem.path(columns[best.sequence], with_start(best.models, first, columns), best.step_weights)
+    bound = min(max(bound, 0.0), path.loss)
+    proved = bound >= best.objective - max(best.tolerance, 1e-8 * abs(best.objective) if method == "mip" else 0.0)
+    return run.finish(
+        path, path.loss, "min", Status.OPTIMAL if proved else Status.STALLED, bound,
+        losses=losses, all_lengths=all_lengths,
+    )  # fmt: skip
