@@ -1,0 +1,486 @@
+"""Which few columns, and with what weights: local search for an L0-penalised additive model.
+
+The problem, over supports S and weights b of two-valued columns x_j:
+
+    G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j,   f = b_0 + sum_{j in S} b_j x_j
+
+where p_j, the coverage of column j, is a constant. It is Problem 2 of LIRE (Kanamori, 2023) once the
+mean of |lsupp(x_n)| / |supp| over the rows is written as the mean coverage of the support; nothing
+here knows of rules. Columns are signed (-1, +1) or binary (0, 1). Column 0 is all ones, the
+intercept: always in the support and free of charge, or penalised like the others.
+
+Two kinds of moves (add, drop, swap) take turns until none improves:
+
+- closed form, exponential loss only: the new column gets its best weight while the others stay
+  (AdaBoost's step). With v = w+ + w-, d = w+ - w- and X_S the support, the products X_S diag(v) X'
+  and X d give the loss after *every* move at once, exactly (`sweep`).
+- full refit: all weights move. X_S diag(v) X' is also the Hessian of the refitted weights against
+  all columns, so its inverse and Schur complements predict every move at once (`rank_moves`); the
+  most promising ones are refitted (`refit`), and the first true decrease is taken.
+
+Equal rows share one pattern. The big matrix is float32 and serves predictions and Newton directions;
+margins, gradients, weights and the decision to accept are float64. The squared loss has a constant
+Gram matrix: it is computed once, in float64, and the rows are never read again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.solvers import support_kernels as kernels
+from jaxrules.solvers.patterns import distinct_rows
+from jaxrules.solvers.support_kernels import ADDITIONS, ONES, SHARE_CLIP, Encoding, LossName
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
+"""The largest weight under the exponential loss, which the clip implies (11.5); twice that on the log-odds."""
+
+_CAPACITIES = (32, 96, 512, 2048, 8192, 32768)  # slots of the kernels; one search uses the first and one more
+_TRIALS = 8  # refits without success before a search counts as stuck
+_EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
+_DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
+_TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
+
+
+# The problem
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data and bookkeeping of one search; independent of the penalties.
+
+    Attributes:
+        columns: float32, shape (columns, patterns), on the device; column 0 is all ones, unused ones 0.
+        first, second: shape (patterns,). Classification: weight of the positive and negative rows of a
+            pattern. Squared loss: weight and mean target. All weights sum to 1.
+        constant: loss that no model removes (squared: the variance within patterns).
+        coverage: p_j, shape (columns,); 0 for an intercept that is free.
+        counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
+        addable: which columns may enter the support, shape (columns,).
+        origin: index of the caller's column, shape (columns,); -1 for the intercept and padding.
+        patterns: the 0/1 columns that were kept, without the intercept, bool, shape (kept, patterns).
+        gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
+        shift: what was subtracted from the target of the squared loss.
+    """
+
+    loss: LossName
+    encoding: Encoding
+    columns: jax.Array
+    first: Floats
+    second: Floats
+    constant: float
+    coverage: Floats
+    counted: Floats
+    addable: NDArray[np.bool_]
+    origin: Integers
+    patterns: NDArray[np.bool_]
+    gram: Floats | None = None
+    moment: Floats | None = None
+    shift: float = 0.0
+
+    @property
+    def free_intercept(self) -> bool:
+        return self.counted[ONES] == 0
+
+    @property
+    def cap(self) -> float:
+        """Largest absolute weight of a column."""
+        return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "squared": np.inf}[self.loss]
+
+    def pattern_targets(self) -> tuple[Floats, Floats]:
+        """Weight of every pattern, and its share of positive rows (classification) or mean target."""
+        n_patterns = self.patterns.shape[1]
+        first, second = self.first[:n_patterns], self.second[:n_patterns]
+        return (first, second) if self.loss == "squared" else (first + second, first / (first + second))
+
+    def penalty(self, columns: Integers, gamma: float, lam: float) -> float:
+        """gamma |S| + lambda mean coverage of S."""
+        size = self.counted[columns].sum()
+        return float(gamma * size + lam * self.coverage[columns].sum() / max(size, 1.0))
+
+
+def make_problem(
+    satisfied: NDArray[np.bool_],
+    target: Floats,
+    sample_weight: Floats,
+    loss: LossName,
+    encoding: Encoding = "signed",
+    penalise_intercept: bool = False,
+) -> Problem:
+    """Aggregate equal rows, drop columns that can never help, and put the rest on the device.
+
+    Columns that are the same for every row only shift the intercept and are left out; of equal columns the
+    first is kept; of complementary ones, where the encoding and the intercept make them
+    interchangeable, the one that covers less.
+
+    Args:
+        satisfied: 0/1 columns, shape (rows, columns).
+        target: -1 or +1 for classification, else real, shape (rows,).
+        sample_weight: at least 0, shape (rows,).
+        loss, encoding, penalise_intercept: see the module.
+
+    Raises:
+        ValueError: if the matrix does not fit into memory.
+    """
+    rows = sample_weight > 0
+    if not rows.all():
+        satisfied, target, sample_weight = satisfied[rows], target[rows], sample_weight[rows]
+    weight = sample_weight / sample_weight.sum()
+    representative, pattern = distinct_rows(satisfied)
+    n_patterns = len(representative)
+    # The matrix in float32 on the host and the device, twice with the L1 start, and working space
+    check_memory(n_patterns, satisfied.shape[1], 17.0, extra=16.0 * _CAPACITIES[1] * n_patterns)
+    by_column = np.ascontiguousarray(satisfied[representative].T)
+    pattern_weight = np.asarray(np.bincount(pattern, weight, n_patterns), np.float64)
+    coverage = np.asarray(by_column @ pattern_weight, np.float64)
+    interchangeable = encoding == "signed" or not penalise_intercept
+    origin = _distinct_columns(by_column, coverage, interchangeable)
+    by_column, coverage = by_column[origin], coverage[origin]
+
+    # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
+    n_columns, width = _bucket(1 + len(origin), 64), _bucket(n_patterns, 256)
+    encoded = np.zeros((n_columns, width), np.float32)
+    encoded[ONES, :n_patterns] = 1.0
+    block = encoded[1 : 1 + len(origin), :n_patterns]
+    block[...] = by_column
+    if encoding == "signed":
+        block *= 2.0
+        block -= 1.0
+
+    intercept_cost = 1.0 if penalise_intercept else 0.0
+    padded_origin = np.full(n_columns, -1)
+    padded_origin[1 : 1 + len(origin)] = origin
+    problem = Problem(
+        loss=loss,
+        encoding=encoding,
+        columns=jnp.asarray(encoded),
+        first=np.zeros(width),
+        second=np.zeros(width),
+        constant=0.0,
+        coverage=_padded(np.concatenate([[intercept_cost], coverage]), n_columns),
+        counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
+        addable=(padded_origin >= 0) | ((np.arange(n_columns) == ONES) & penalise_intercept),
+        origin=padded_origin,
+        patterns=by_column,
+    )
+    if loss != "squared":
+        positive = np.bincount(pattern, weight * (target > 0), n_patterns)
+        negative = np.bincount(pattern, weight * (target <= 0), n_patterns)
+        return dataclasses.replace(problem, first=_padded(positive, width), second=_padded(negative, width))
+    shift = 0.0 if penalise_intercept else float(weight @ target)
+    centred = target - shift
+    mean = np.bincount(pattern, weight * centred, n_patterns) / pattern_weight
+    gram, moment = _normal_equations(encoded[:, :n_patterns], pattern_weight, mean)
+    return dataclasses.replace(
+        problem,
+        first=_padded(pattern_weight, width),
+        second=_padded(mean, width),
+        constant=float(weight @ (centred - mean[pattern]) ** 2),
+        gram=gram,
+        moment=moment,
+        shift=shift,
+    )
+
+
+def _distinct_columns(by_column: NDArray[np.bool_], coverage: Floats, interchangeable: bool) -> Integers:
+    """Indices, ascending, of the columns worth keeping; see `make_problem`."""
+    varying = np.flatnonzero(by_column.any(axis=1) & ~by_column.all(axis=1))
+    rows = by_column[varying]
+    if interchangeable:
+        rows = rows ^ rows[:, :1]  # a column and its complement look the same
+    by_coverage = np.argsort(coverage[varying], kind="stable")
+    first, _ = distinct_rows(rows[by_coverage])
+    return np.sort(varying[by_coverage[first]])
+
+
+def _normal_equations(columns: NDArray[np.float32], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
+    gram = np.zeros((len(columns), len(columns)))
+    moment = np.zeros(len(columns))
+    for start in range(0, len(weight), 4096):
+        rows = slice(start, start + 4096)
+        block = columns[:, rows].astype(np.float64)
+        weighted = block * (2 * weight[rows])
+        gram += weighted @ block.T
+        moment += weighted @ target[rows]
+    return gram, moment
+
+
+def _bucket(size: int, smallest: int) -> int:
+    """`size` rounded up to one of eight steps per doubling."""
+    step = max(smallest, 1 << max(0, size.bit_length() - 4))
+    return -(-size // step) * step
+
+
+def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
+    return np.concatenate([values, np.zeros(length - len(values), values.dtype)])
+
+
+def check_memory(rows: int, rules: int, bytes_per_entry: float, extra: float = 0.0) -> None:
+    """Refuse a matrix of rows x rules that would not fit, before it is made.
+
+    Raises:
+        ValueError: names the sizes and what to do.
+    """
+    needed, available = rows * rules * bytes_per_entry + extra, available_memory()
+    if needed > available:
+        raise ValueError(
+            f"rules: {rules} rules on {rows} distinct rows need {needed / 2**30:.3g} GiB of memory, but "
+            f"{available / 2**30:.3g} GiB are free; pass fewer rules (a smaller forest, rules.take) or fewer rows"
+        )
+
+
+def available_memory() -> int:
+    """Bytes that the device can still give: of the accelerator, or of the machine."""
+    statistics = jax.devices()[0].memory_stats()
+    if statistics and "bytes_limit" in statistics:
+        return int(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
+    try:
+        with open("/proc/meminfo") as meminfo:
+            fields = dict(line.split(":", 1) for line in meminfo)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+# The search
+
+
+@dataclass(frozen=True, eq=False)
+class Incumbent:
+    """A support with its refitted weights.
+
+    Attributes:
+        columns: indices into `Problem.columns`, shape (size,); a free intercept is the first.
+        weights: shape (size,).
+        loss: mean loss.
+        objective: loss plus penalty.
+    """
+
+    columns: Integers
+    weights: Floats
+    loss: float
+    objective: float
+
+
+@dataclass
+class Search:
+    """Local search on one problem at one pair of penalties.
+
+    Attributes:
+        problem: the data.
+        gamma, lam: the penalties of the support's size and of its mean coverage, at least 0.
+        most: largest size of the support, without a free intercept; None for no limit.
+        stopped: asked between moves; the search returns its incumbent when it says True.
+        observe: called with every new incumbent.
+        moves: moves that may still be made.
+        certified: whether no addition, drop or swap improves the result of the last `descend`: all were
+            refitted in vain, or their predictions are exact.
+    """
+
+    problem: Problem
+    gamma: float
+    lam: float
+    most: int | None = None
+    stopped: Callable[[], bool] = lambda: False
+    observe: Callable[[Incumbent], None] = lambda incumbent: None
+    moves: int = 1_000_000
+    certified: bool = False
+
+    def __post_init__(self) -> None:
+        problem, most = self.problem, np.inf if self.most is None else self.most
+        self._data = kernels.Data(problem.columns, problem.first, problem.second)
+        self._charges = kernels.Charges(problem.coverage, problem.counted, problem.addable)
+        self._terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
+        self._large = _CAPACITIES[1]
+        self._tolerance = _TOLERANCE * self.start_empty().loss
+
+    def start_empty(self) -> Incumbent:
+        """The model without rules: the best intercept, or nothing if the intercept is penalised."""
+        intercept = np.arange(1 if self.problem.free_intercept else 0)
+        return self.refit(intercept, np.zeros(len(intercept)))
+
+    def start_from(self, columns: Integers, weights: Floats) -> Incumbent:
+        """The support of these columns, refitted; the intercept is added if it is free."""
+        if self.problem.free_intercept and ONES not in columns:
+            columns, weights = np.append(ONES, columns), np.append(0.0, weights)
+        return self.refit(columns, weights)
+
+    def descend(self, start: Incumbent) -> Incumbent:
+        """Closed-form moves and refit moves in turn, until neither improves."""
+        best = self._shrink(start)
+        self.observe(best)
+        while True:
+            before = best.objective
+            if self.problem.loss == "exponential":
+                best = self._closed_form_moves(best)
+            best = self._refit_moves(best)
+            if self._over() or self.problem.loss != "exponential" or best.objective > before - self._tolerance:
+                return best
+
+    def refit(self, columns: Integers, weights: Floats, goal: float = -np.inf) -> Incumbent:
+        """The best weights of a support, from a first guess; given up early when `goal` is out of reach."""
+        problem = self.problem
+        penalty = problem.penalty(columns, self.gamma, self.lam)
+        if problem.gram is not None and problem.moment is not None:
+            weights, loss = _solve_squared(problem, problem.gram, problem.moment, columns)
+        else:
+            slots = self._slots(columns, weights)
+            capped = (slots.column != ONES) | (not problem.free_intercept)
+            out_of_reach = np.float64(np.inf if goal == -np.inf else goal - penalty)
+            refitted, value = kernels.refit(
+                self._data, slots, capped, np.float64(problem.cap), out_of_reach, loss=problem.loss
+            )
+            weights, loss = refitted[: len(columns)], float(value)
+        loss += problem.constant
+        return Incumbent(columns, weights, loss, loss + penalty)
+
+    def _slots(self, columns: Integers, weights: Floats, spare: int = 0) -> kernels.Slots:
+        """A support in a fixed number of slots: few, or enough for the largest support so far."""
+        size = len(columns)
+        self._large = max(self._large, next(c for c in _CAPACITIES if c >= size + spare))
+        capacity = _CAPACITIES[0] if size + spare <= _CAPACITIES[0] else self._large
+        return kernels.Slots(_padded(columns, capacity), np.arange(capacity) < size, _padded(weights, capacity))
+
+    def _over(self) -> bool:
+        return self.moves <= 0 or self.stopped()
+
+    def _accept(self, incumbent: Incumbent) -> Incumbent:
+        self.moves -= 1
+        self.observe(incumbent)
+        return incumbent
+
+    def _closed_form_moves(self, best: Incumbent) -> Incumbent:
+        while not self._over():
+            columns, active, weights, taken = kernels.sweep(
+                self._data, self._charges, self._slots(best.columns, best.weights, spare=ADDITIONS), self._terms,
+                np.float64(self._tolerance), encoding=self.problem.encoding,
+            )  # fmt: skip
+            if taken == 0:
+                break
+            moved = self.refit(columns[active], weights[active])
+            if moved.objective > best.objective - self._tolerance:
+                break
+            best = self._accept(moved)
+        return best
+
+    def _refit_moves(self, best: Incumbent) -> Incumbent:
+        while not self._over():
+            moves = self._rank(best)
+            better = self._drop_many(best, moves) or self._first_improvement(best, moves)
+            if better is None:
+                break
+            best = self._accept(better)
+        return best
+
+    def _rank(self, best: Incumbent) -> _Moves:
+        problem = self.problem
+        slots = self._slots(best.columns, best.weights)
+        if problem.gram is not None:
+            squares = np.float64(problem.first @ problem.second**2)
+            ranked = kernels.rank_moves_by_gram(
+                problem.gram, problem.moment, squares, self._charges, slots, self._terms
+            )
+        else:
+            ranked = kernels.rank_moves(
+                self._data, self._charges, slots, self._terms, loss=problem.loss, encoding=problem.encoding
+            )
+        size = len(best.columns)
+        drop, add, swap, inverse = ranked
+        constant = problem.constant
+        return _Moves(drop[:size] + constant, add + constant, swap[:size] + constant, inverse[:size, :size])
+
+    def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
+        """Drop several columns whose loss is predicted to pay, half as many when that fails."""
+        pays = np.flatnonzero(moves.drop < best.objective - self._tolerance)
+        pays = pays[np.argsort(moves.drop[pays], kind="stable")]
+        count = min(len(pays), int(_DROPPED_AT_ONCE * len(best.columns)))
+        while count >= 2 and not self.stopped():
+            kept = np.setdiff1d(np.arange(len(best.columns)), pays[:count])
+            goal = best.objective - self._tolerance
+            fewer = self.refit(best.columns[kept], best.weights[kept], goal)
+            if fewer.objective < goal:
+                return fewer
+            count //= 2
+        return None
+
+    def _first_improvement(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
+        """Refit the most promising moves in turn; the first true improvement, or None."""
+        self.certified = False
+        exact = self.problem.gram is not None  # a quadratic loss: predictions are exact
+        goal = best.objective - self._tolerance
+        flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
+        possible = int(np.isfinite(flat).sum())
+        exhaustive = possible <= _EXHAUSTIVE_MOVES
+        count = possible if exhaustive else min(_TRIALS, possible)
+        order = np.argpartition(flat, min(count, len(flat) - 1))[:count]
+        order = order[np.argsort(flat[order], kind="stable")]
+        hopeless = best.objective + 0.25 * self.gamma + 1e3 * self._tolerance
+        for move in order.tolist():
+            if self.stopped():
+                return None
+            if flat[move] > (goal if exact else hopeless) and (exact or not exhaustive):
+                break
+            moved = self.refit(*_apply(best, moves, move), goal)
+            if moved.objective < goal:
+                return moved
+        self.certified = exact or exhaustive
+        return None
+
+    def _shrink(self, start: Incumbent) -> Incumbent:
+        """Drop the cheapest columns until the support is no larger than allowed."""
+        while self.most is not None and self.problem.counted[start.columns].sum() > self.most:
+            excess = int(self.problem.counted[start.columns].sum()) - self.most
+            removable = np.isfinite(drop := self._rank(start).drop).sum()
+            count = min(excess, max(1, int(_DROPPED_AT_ONCE * removable)))
+            kept = np.sort(np.argsort(drop, kind="stable")[count:])
+            start = self.refit(start.columns[kept], start.weights[kept])
+        return start
+
+
+class _Moves(NamedTuple):
+    """Predicted objectives of single moves, and the inverse Hessian on the support."""
+
+    drop: Floats  # (size,)
+    add: Floats  # (columns,)
+    swap: Floats  # (size, columns)
+    inverse: Floats  # (size, size)
+
+
+def _apply(best: Incumbent, moves: _Moves, move: int) -> tuple[Integers, Floats]:
+    """The support after a move (an index into drops, additions, swaps) and a first guess of its weights."""
+    size, n_columns = moves.swap.shape
+    if move >= size + n_columns:
+        slot, column = divmod(move - size - n_columns, n_columns)
+    elif move >= size:
+        return np.append(best.columns, move - size), np.append(best.weights, 0.0)
+    else:
+        slot, column = move, -1
+    # The weights of the rest, refitted to second order once b_k is gone
+    weights = best.weights - moves.inverse[:, slot] * (best.weights[slot] / moves.inverse[slot, slot])
+    kept = np.arange(size) != slot
+    if column < 0:
+        return best.columns[kept], weights[kept]
+    return np.append(best.columns[kept], column), np.append(weights[kept], 0.0)
+
+
+def _solve_squared(problem: Problem, gram: Floats, moment: Floats, columns: Integers) -> tuple[Floats, float]:
+    """Least squares on a support; equal columns share their weight."""
+    on_support = gram[np.ix_(columns, columns)]
+    ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
+    weights = np.asarray(np.linalg.solve(on_support + ridge, moment[columns]), np.float64)
+    squares = float(problem.first @ problem.second**2)
+    loss = squares - weights @ moment[columns] + weights @ on_support @ weights / 2
+    return weights, max(float(loss), 0.0)
