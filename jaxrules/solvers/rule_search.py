@@ -13,6 +13,7 @@ and `rule_search_published` is the paper's own Algorithm 1.
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -78,6 +79,14 @@ class SearchSpace:
 
     def __len__(self) -> int:
         return self.masks.shape[1]
+
+    @functools.cached_property
+    def bits(self) -> np.ndarray:
+        """The masks as bit sets: uint64 (groups, words), proposition a is bit a % 64 of word a // 64."""
+        words = max(1, -(-len(self) // 64))
+        packed = np.zeros((len(self.masks), 8 * words), np.uint8)
+        packed[:, : -(-len(self) // 8)] = np.packbits(self.masks, axis=1, bitorder="little")
+        return packed.view("<u8").astype(np.uint64)
 
     def sum_rows(self, values: np.ndarray) -> np.ndarray:
         """Sums of per-row numbers over the merged rows."""
@@ -254,9 +263,7 @@ class _DepthFirst:
         self.kernels, self.space, self.ridge = kernels, space, float(ridge)
         self.g, self.h = space.sum_rows(gradient), space.sum_rows(curvature)
         length = _limit(max_length, space)
-        self.problem = kernels.Problem(
-            space.column, space.above, space.cell, self.ridge, float(approximation), length
-        )
+        self.problem = kernels.Problem(self.ridge, float(approximation), length)
         incumbent, self.evaluations = _beam(space.masks, self.g, self.h, self.ridge, length, BEAM_WIDTH)
         self.candidates = [(self.objective(incumbent), incumbent)]  # in visit order
 
@@ -334,21 +341,20 @@ class _Worker:
         """A worker whose only level is the root, not yet expanded."""
         kernels, space, g, h = task.kernels, task.space, task.g, task.h
         rows, propositions = space.masks.shape
-        columns, levels = space.codes.shape[1], min(propositions, 20) + 2
+        words, levels = space.bits.shape[1], min(propositions, 20) + 2
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(g == 0.0, 0.0, g / h)
         order = np.argsort(-ratio, kind="stable")
         stack = kernels.Stack(
             levels=np.zeros((levels, kernels.EXPANDED + 1), np.int64),
             base=np.zeros((levels, 2)),
-            low=np.full((levels, columns), np.iinfo(np.uint16).max, np.uint16),
-            high=np.zeros((levels, columns), np.uint16),
+            closure=np.full((levels, words), np.iinfo(np.uint64).max, np.uint64),
+            behind=np.zeros((levels, words), np.uint64),
             available=np.zeros((levels, propositions), np.int32),
             bounds=np.zeros((levels, propositions)),
-            excluded=np.zeros((levels, propositions), np.int32),
             gradient=_with_room(g[order]),
             curvature=_with_room(h[order]),
-            codes=_with_room(space.codes[order]),
+            bits=_with_room(space.bits[order]),
             masks=_with_room(space.masks[order].reshape(-1)),
         )
         root = stack.levels[0]
@@ -361,14 +367,15 @@ class _Worker:
             best=np.zeros(propositions + 1, np.int32),
             found=np.zeros(propositions),
             sums=np.zeros((4, propositions)),
-            rows=np.zeros(rows, np.int64),
+            rows=np.zeros(rows + 1, np.uint64),
+            columns=np.zeros(propositions + 1, np.uint64),
             row_mask=np.zeros(propositions, np.uint8),
-            cell_range=np.zeros((2, columns), np.uint16),
+            words=np.zeros((2, words), np.uint64),
             table=np.zeros((2, 1 << kernels.LEAF_WIDTH)),
         )
         search.values[kernels.FLOOR], incumbent = task.candidates[0]
         search.best[: len(incumbent)] = incumbent
-        search.counters[kernels.LENGTH] = len(incumbent)
+        search.counters[kernels.LENGTH], search.counters[kernels.ROOT] = len(incumbent), -1
         return cls(task, stack, search)
 
     def fork(self) -> _Worker:
@@ -392,7 +399,7 @@ class _Worker:
 
     def _grow(self) -> None:
         """Double what the next level may run out of."""
-        level_arrays = ("levels", "base", "low", "high", "available", "bounds", "excluded")
+        level_arrays = ("levels", "base", "closure", "behind", "available", "bounds")
         level = int(self.search.counters[self.task.kernels.LEVEL])
         names = level_arrays if level + 2 > len(self.stack.levels) else self.stack._fields[len(level_arrays) :]
         self.stack = self.stack._replace(**{name: _with_room(getattr(self.stack, name)) for name in names})

@@ -1,13 +1,15 @@
-"""Compiled kernels of the rule search: depth-first branch and bound, and the beam that starts it.
+"""Compiled kernels of the rule search: depth-first branch and bound, and the sums of the beam search.
 
 Everything here works on one problem: maximise G(q)^2 / (ridge + H(q)) over conjunctions q of propositions,
 G and H the sums of g and h over the rows that q selects. `rule_search` prepares problems, drives the
 kernels in slices and reads the results; this module is imported on first use because numba is.
 
-The depth-first search keeps per level the node's FREE rows (the mandatory ones are summed up in the base), sorted
-by descending g/h, each with its own g, h, cell codes and mask over the node's available propositions.
+The depth-first search keeps per level the node's FREE rows, those on which some available proposition fails,
+by descending g/h; the mandatory rows, which belong to every descendant, are summed up in the base. A row
+has its g, its h, one byte per available proposition (`masks`, for SIMD sums) and one bit per proposition
+(`bits`): the conjunction of the bits of a set of rows is the set of all propositions that hold on them.
 Rows shrink and masks narrow on the way down, so a level is a compact copy of a part of the one above; all
-levels lie on one stack. The search can stop after any node and go on later, in slices of a given budget.
+levels lie on one stack. The search stops after any node and goes on later: that is how time limits work.
 docs/mandatory-rows-bound.md states and proves the bound.
 """
 
@@ -23,7 +25,7 @@ LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets ar
 DONE, PAUSED, FULL = 0, 1, 2  # what `advance` returns
 
 # columns of Stack.levels
-SIZE, POSITIVE, NEGATIVE, WIDTH, CHILDREN, NEXT, EXCLUDED, CHOSEN, ROWS_AT, MASKS_AT, EXPANDED = range(11)
+SIZE, POSITIVE, NEGATIVE, WIDTH, CHILDREN, NEXT, CHOSEN, ROWS_AT, MASKS_AT, EXPANDED = range(10)
 # entries of Search.counters
 NODES, EVALUATIONS, LEAVES, BOUND, MANDATORY, REDUNDANT, IMPLIED, REBOUNDS, WORK, LEVEL, ROOT, LENGTH = range(12)
 # entries of Search.values
@@ -31,29 +33,25 @@ FLOOR, LATER, DROPPED = range(3)
 
 
 class Problem(NamedTuple):
-    """The propositions and the limits; constant during a search."""
+    """What is constant during a search."""
 
-    column: Any  # int32 (propositions,): the code column a proposition looks at
-    above: Any  # uint8 (propositions,): 1 for code >= cell, 0 for code <= cell
-    cell: Any  # uint16 (propositions,)
     ridge: float
     approximation: float
-    max_length: int
+    max_length: int  # at least the number of propositions: no limit
 
 
 class Stack(NamedTuple):
-    """The levels from the root to the current node."""
+    """The levels from the root to the current node, and their rows."""
 
-    levels: Any  # int64 (levels, 11)
+    levels: Any  # int64 (levels, 10)
     base: Any  # float64 (levels, 2): sums of g and h over the mandatory rows
-    low: Any  # uint16 (levels, code columns): smallest code of a mandatory row
-    high: Any  # uint16 (levels, code columns)
+    closure: Any  # uint64 (levels, words): propositions that hold on all mandatory rows
+    behind: Any  # uint64 (levels, words): propositions ranked behind the current child, here or above
     available: Any  # int32 (levels, propositions): meaning of the mask columns
     bounds: Any  # float64 (levels, propositions): of the children, ascending once expanded
-    excluded: Any  # int32 (levels, propositions): ranked behind this node or an ancestor of it
     gradient: Any  # float64 (row capacity,)
     curvature: Any  # float64 (row capacity,)
-    codes: Any  # uint16 (row capacity, code columns)
+    bits: Any  # uint64 (row capacity, words)
     masks: Any  # uint8 (mask capacity,)
 
 
@@ -65,36 +63,55 @@ class Search(NamedTuple):
     best: Any  # int32 (propositions,): the best conjunction; its length is counters[LENGTH]
     found: Any  # float64 (propositions,): best objective below each root child, shared between threads
     sums: Any  # float64 (4, propositions)
-    rows: Any  # int64 (rows,)
+    rows: Any  # uint64 (rows,): unsigned indices need no check for wrapping around
+    columns: Any  # uint64 (propositions,)
     row_mask: Any  # uint8 (propositions,)
-    cell_range: Any  # uint16 (2, code columns)
+    words: Any  # uint64 (2, words)
     table: Any  # float64 (2, 2**LEAF_WIDTH)
 
 
 def _example() -> tuple[Problem, Stack, Search]:
     """Arrays of the right types: the kernels are compiled for these signatures, not per call."""
     f1, f2 = np.zeros(1), np.zeros((1, 1))
-    c1, c2 = np.zeros(1, np.uint16), np.zeros((1, 1), np.uint16)
-    b1, i1, l1 = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64)
-    i2, l2 = np.zeros((1, 1), np.int32), np.zeros((1, 1), np.int64)
-    problem = Problem(i1, b1, c1, 1.0, 1.0, 1)
-    stack = Stack(l2, f2, c2, c2, i2, f2, i2, f1, f1, c2, b1)
-    return problem, stack, Search(l1, f1, i1, f1, f2, l1, b1, c2, f2)
+    u1, u2, b1 = np.zeros(1, np.uint64), np.zeros((1, 1), np.uint64), np.zeros(1, np.uint8)
+    i1, i2 = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
+    l1, l2 = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
+    stack = Stack(l2, f2, u2, u2, i2, f2, f1, f1, u2, b1)
+    return Problem(1.0, 1.0, 1), stack, Search(l1, f1, i1, f1, f2, u1, u1, b1, u2, f2)
 
 
 _PROBLEM, _STACK, _SEARCH = (numba.typeof(example) for example in _example())
-_INT, _FLOAT, _NONE, _BOOL = numba.int64, numba.float64, numba.void, numba.boolean
+_INT, _FLOAT, _NONE, _BOOL, _WORD = numba.int64, numba.float64, numba.void, numba.boolean, numba.uint64
+_WORDS = numba.uint64[::1]
 # Without NaN and infinity checks the inner loops become SIMD code; ridge > 0 keeps both away.
 _FAST = {"contract", "nsz", "nnan", "ninf"}
 
 
 def _compiled(signature: Any) -> Any:
-    return numba.njit(signature, cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+    """numba.njit without reference counts: the caller owns all arrays and nothing is allocated here.
+
+    Counting them costs a fifth of the search. The option is private to numba; without it all works, slower.
+    """
+    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": _FAST}
+    try:
+        return numba.njit(signature, _nrt=False, **options)
+    except KeyError:
+        return numba.njit(signature, **options)
 
 
-@_compiled(_FLOAT(_FLOAT, _FLOAT, _FLOAT))
-def _objective(g, h, ridge):
-    return g * g / (ridge + h)
+@_compiled(_BOOL(_WORDS, _INT))
+def _has(words, proposition):
+    return (words[proposition >> 6] >> np.uint64(proposition & 63)) & np.uint64(1) != 0
+
+
+@_compiled(_NONE(_WORDS, _INT))
+def _insert(words, proposition):
+    words[proposition >> 6] |= np.uint64(1) << np.uint64(proposition & 63)
+
+
+@_compiled(_NONE(_WORDS, _INT))
+def _remove(words, proposition):
+    words[proposition >> 6] &= ~(np.uint64(1) << np.uint64(proposition & 63))
 
 
 @_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT))
@@ -108,8 +125,8 @@ def _evaluate(problem, stack, search, level):
     size, positive, negative, width = info[SIZE], info[POSITIVE], info[NEGATIVE], info[WIDTH]
     rows_at, masks_at = info[ROWS_AT], info[MASKS_AT]
     gradient, curvature = stack.gradient[rows_at : rows_at + size], stack.curvature[rows_at : rows_at + size]
-    g, h, bound, total = search.sums[0], search.sums[1], stack.bounds[level], search.sums[2]
-    objective = search.sums[3]
+    g, h, total, objective = search.sums[0], search.sums[1], search.sums[2], search.sums[3]
+    bound = stack.bounds[level]
     base_g, base_h = stack.base[level, 0], problem.ridge + stack.base[level, 1]
     for a in range(width):
         g[a], h[a], bound[a] = base_g, base_h, base_g * base_g / base_h
@@ -167,7 +184,7 @@ def _look_at_the_other_thread(search):
 def _record(stack, search, level, objective):
     """Remember a better conjunction: the path to the node; the caller appends what it adds."""
     search.values[FLOOR] = objective
-    if level > 0:
+    if search.counters[ROOT] >= 0:
         search.found[search.counters[ROOT]] = objective
     for depth in range(1, level + 1):
         search.best[depth - 1] = stack.levels[depth, CHOSEN]
@@ -180,60 +197,65 @@ def _append(search, proposition):
     search.counters[LENGTH] += 1
 
 
-@_compiled(_INT(_PROBLEM, _STACK, _SEARCH, _INT, _INT))
-def _absorb_mandatory_rows(problem, stack, search, level, width):
-    """Move the rows on which all available propositions hold from the free rows to the base.
+@_compiled(_NONE(_STACK, _SEARCH, _INT, _INT))
+def _select_columns(stack, search, level, kept):
+    """Keep the first `kept` mask columns named in search.columns, in that order."""
+    info, buffer, columns = stack.levels[level], search.row_mask, search.columns
+    width = info[WIDTH]
+    available, bounds = stack.available[level], stack.bounds[level]
+    at = info[MASKS_AT]
+    for r in range(info[SIZE]):
+        wide, narrow = stack.masks[at + r * width : at + (r + 1) * width], stack.masks[at + r * kept : at + (r + 1) * kept]
+        for k in range(kept):
+            buffer[k] = wide[columns[k]]
+        for k in range(kept):
+            narrow[k] = buffer[k]
+    objective = search.sums[3]
+    for k in range(kept):
+        search.sums[0, k], objective[k] = bounds[columns[k]], available[columns[k]]
+    for k in range(kept):
+        bounds[k], available[k] = search.sums[0, k], objective[k]
+    info[WIDTH] = kept
 
-    `width` is the number of mask columns; returns how many rows moved.
-    """
-    info, base = stack.levels[level], stack.base[level]
-    rows_at, masks_at = info[ROWS_AT], info[MASKS_AT]
+
+@_compiled(_INT(_STACK, _SEARCH, _INT))
+def _absorb_mandatory_rows(stack, search, level):
+    """Move the rows on which all available propositions hold into the base; returns how many."""
+    info, base, closure = stack.levels[level], stack.base[level], stack.closure[level]
+    rows_at, masks_at, width = info[ROWS_AT], info[MASKS_AT], info[WIDTH]
     size, positive, negative = info[SIZE], info[POSITIVE], info[NEGATIVE]
-    kept, kept_positive, kept_before_negative = 0, 0, 0
+    needed = search.words[1]
+    needed[:] = 0
+    for a in range(width):
+        _insert(needed, stack.available[level, a])
+    kept, kept_positive, kept_negative = 0, 0, 0
     for r in range(size):
-        at = masks_at + r * width
-        mask = stack.masks[at : at + width]
-        ones = 0
-        for a in range(width):
-            ones += mask[a]
+        if r == positive:
+            kept_positive = kept
+        if r == negative:
+            kept_negative = kept
         source, target = rows_at + r, rows_at + kept
-        if ones == width:
+        lacking = np.uint64(0)
+        for w in range(len(needed)):
+            lacking |= needed[w] & ~stack.bits[source, w]
+        if lacking == 0:
             base[0] += stack.gradient[source]
             base[1] += stack.curvature[source]
-            for f in range(stack.codes.shape[1]):
-                stack.low[level, f] = min(stack.low[level, f], stack.codes[source, f])
-                stack.high[level, f] = max(stack.high[level, f], stack.codes[source, f])
+            for w in range(len(needed)):
+                closure[w] &= stack.bits[source, w]
             continue
         if kept < r:
             stack.gradient[target] = stack.gradient[source]
             stack.curvature[target] = stack.curvature[source]
-            for f in range(stack.codes.shape[1]):
-                stack.codes[target, f] = stack.codes[source, f]
-            to = masks_at + kept * width
+            for w in range(len(needed)):
+                stack.bits[target, w] = stack.bits[source, w]
             for a in range(width):
-                stack.masks[to + a] = mask[a]
+                stack.masks[masks_at + kept * width + a] = stack.masks[masks_at + r * width + a]
         kept += 1
-        if r < positive:
-            kept_positive = kept
-        if r < negative:
-            kept_before_negative = kept
-    kept_before_negative = max(kept_before_negative, kept_positive)
-    info[SIZE], info[POSITIVE], info[NEGATIVE] = kept, kept_positive, kept_before_negative
+    info[SIZE] = kept
+    info[POSITIVE] = kept if positive == size else kept_positive
+    info[NEGATIVE] = kept if negative == size else kept_negative
     return size - kept
-
-
-@_compiled(_NONE(_STACK, _SEARCH, _INT, numba.int64[::1]))
-def _select_columns(stack, search, level, columns):
-    """Keep the given mask columns of a level, in the given order."""
-    info, buffer = stack.levels[level], search.row_mask
-    width, kept = info[WIDTH], len(columns)
-    masks = stack.masks[info[MASKS_AT] :]
-    for r in range(info[SIZE]):
-        for k in range(kept):
-            buffer[k] = masks[r * width + columns[k]]
-        for k in range(kept):
-            masks[r * kept + k] = buffer[k]
-    info[WIDTH] = kept
 
 
 @_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT))
@@ -244,69 +266,61 @@ def _expand(problem, stack, search, level):
     tighter: the evaluation is repeated until that no longer pays.
     """
     info, available, bounds = stack.levels[level], stack.available[level], stack.bounds[level]
+    columns, objective = search.columns, search.sums[3]
     while True:
         width = info[WIDTH]
         _evaluate(problem, stack, search, level)
-        objective = search.sums[3]
         for a in range(width):
             if objective[a] > search.values[FLOOR] * (1.0 + TIE):
                 _record(stack, search, level, objective[a])
                 _append(search, available[a])
         threshold = _threshold(problem, search)
-        survivors = np.empty(width, np.int64)
         kept = 0
         for a in range(width):
             if bounds[a] > threshold:
-                survivors[kept] = a
+                columns[kept] = a
                 kept += 1
             else:
                 search.values[DROPPED] = max(search.values[DROPPED], bounds[a])
-                search.counters[BOUND] += 1
-        survivors = survivors[:kept]
+        search.counters[BOUND] += width - kept
         if kept <= LEAF_WIDTH or kept > 0.8 * width:
             break
-        for k in range(kept):
-            available[k], bounds[k] = available[survivors[k]], bounds[survivors[k]]
-        _select_columns(stack, search, level, survivors)
+        _select_columns(stack, search, level, kept)
         size = info[SIZE]
-        if _absorb_mandatory_rows(problem, stack, search, level, kept) < 0.1 * size:
-            survivors = np.arange(kept)
+        moved = _absorb_mandatory_rows(stack, search, level)
+        for a in range(kept):
+            columns[a] = a
+        if moved < 0.1 * size:
             break
         search.counters[REBOUNDS] += 1
-    survivors = survivors[np.argsort(bounds[survivors], kind="mergesort")]
-    _select_columns(stack, search, level, survivors)
-    ranked, ranked_bounds = available[survivors], bounds[survivors]
-    available[: len(survivors)], bounds[: len(survivors)] = ranked, ranked_bounds
-    info[CHILDREN], info[NEXT], info[EXPANDED] = len(survivors), len(survivors), 1
+    for k in range(1, kept):  # insertion sort: few columns, nearly in order
+        column = columns[k]
+        bound, j = bounds[column], k
+        while j > 0 and bounds[columns[j - 1]] > bound:
+            columns[j] = columns[j - 1]
+            j -= 1
+        columns[j] = column
+    _select_columns(stack, search, level, kept)
+    for k in range(kept):
+        _insert(stack.behind[level], available[k])
+    info[CHILDREN], info[NEXT], info[EXPANDED] = kept, kept, 1
 
 
-@_compiled(_BOOL(_PROBLEM, _SEARCH, _INT))
-def _implied(problem, search, proposition):
-    """Whether the proposition holds on every row of the current child (codes within cell_range)."""
-    column = problem.column[proposition]
-    if problem.above[proposition]:
-        return search.cell_range[0, column] >= problem.cell[proposition]
-    return search.cell_range[1, column] <= problem.cell[proposition]
+@_compiled(_BOOL(_PROBLEM, _STACK, _INT, _INT, _INT, _WORDS))
+def _redundant(problem, stack, level, child, size, closure):
+    """Whether the child's conjunctions are also met elsewhere: a proposition ranked behind holds on all its rows.
 
-
-@_compiled(_BOOL(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT))
-def _redundant(problem, stack, search, level, child, size):
-    """Whether the child's rows are also found elsewhere: a proposition ranked behind it holds on all of them.
-
-    That proposition's own branch, visited later, contains this child's conjunctions with it added. Under
-    a length limit the longer conjunction may not fit; then only a sibling with equal rows counts.
+    That proposition's own branch, visited later, has these conjunctions with it added. Under a length
+    limit the longer conjunction may not fit; then only a sibling that selects the same rows counts.
     """
-    info = stack.levels[level]
-    if problem.max_length >= len(problem.column):
-        for e in range(info[EXCLUDED]):
-            if _implied(problem, search, stack.excluded[level, e]):
-                return True
-        for sibling in range(child):
-            if _implied(problem, search, stack.available[level, sibling]):
+    if problem.max_length >= stack.available.shape[1]:
+        for w in range(len(closure)):
+            if closure[w] & stack.behind[level, w]:
                 return True
         return False
+    info = stack.levels[level]
     for sibling in range(child):
-        if _implied(problem, search, stack.available[level, sibling]):
+        if _has(closure, stack.available[level, sibling]):
             rows_of_sibling = 0
             for r in range(info[SIZE]):
                 rows_of_sibling += stack.masks[info[MASKS_AT] + r * info[WIDTH] + sibling]
@@ -315,42 +329,47 @@ def _redundant(problem, stack, search, level, child, size):
     return False
 
 
-@_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT, numba.int64[::1]))
-def _solve_leaf(problem, stack, search, level, child, size, columns):
+@_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT, _INT))
+def _solve_leaf(problem, stack, search, level, child, size, few):
     """Objectives of all conjunctions of the child with a subset of few propositions, in one pass.
 
     Rows are summed by the pattern of propositions they satisfy; sums over supersets give G and H of
     every subset.
     """
-    info, table = stack.levels[level], search.table
-    width, masks_at, rows_at, few = info[WIDTH], info[MASKS_AT], info[ROWS_AT], len(columns)
+    info, columns = stack.levels[level], search.columns
+    width, masks_at, rows_at = info[WIDTH], info[MASKS_AT], info[ROWS_AT]
+    g, h = search.table[0], search.table[1]
     patterns = 1 << few
     for pattern in range(patterns):
-        table[0, pattern] = table[1, pattern] = 0.0
+        g[pattern] = h[pattern] = 0.0
+    gradient, curvature = stack.gradient[rows_at:], stack.curvature[rows_at:]
     for k in range(size):
-        r = search.rows[k]
-        pattern = 0
+        row = search.rows[k]
+        at = masks_at + np.int64(row) * width
+        mask = stack.masks[at : at + width]
+        pattern = np.uint64(0)
         for bit in range(few):
-            pattern |= np.int64(stack.masks[masks_at + r * width + columns[bit]]) << bit
-        table[0, pattern] += stack.gradient[rows_at + r]
-        table[1, pattern] += stack.curvature[rows_at + r]
-    table[0, patterns - 1] += stack.base[level, 0]
-    table[1, patterns - 1] += stack.base[level, 1]
-    for bit in range(few):
-        for pattern in range(patterns):
-            if not pattern >> bit & 1:
-                table[0, pattern] += table[0, pattern | 1 << bit]
-                table[1, pattern] += table[1, pattern | 1 << bit]
+            pattern |= np.uint64(mask[columns[bit]]) << np.uint64(bit)
+        g[pattern] += gradient[row]
+        h[pattern] += curvature[row]
+    g[patterns - 1] += stack.base[level, 0]
+    h[patterns - 1] += stack.base[level, 1]
+    half = 1
+    while half < patterns:
+        for start in range(0, patterns, 2 * half):
+            for pattern in range(start, start + half):
+                g[pattern] += g[pattern + half]
+                h[pattern] += h[pattern + half]
+        half *= 2
     room = problem.max_length - level - 1
     best, best_pattern = search.values[FLOOR] * (1.0 + TIE), 0
     for pattern in range(1, patterns):
-        value = _objective(table[0, pattern], table[1, pattern], problem.ridge)
-        if value > best:
+        if g[pattern] * g[pattern] > best * (problem.ridge + h[pattern]):
             members = 0
             for bit in range(few):
                 members += pattern >> bit & 1
             if members <= room:
-                best, best_pattern = value, pattern
+                best, best_pattern = g[pattern] * g[pattern] / (problem.ridge + h[pattern]), pattern
     if best_pattern:
         _record(stack, search, level, best)
         _append(search, stack.available[level, child])
@@ -359,21 +378,34 @@ def _solve_leaf(problem, stack, search, level, child, size, columns):
                 _append(search, stack.available[level, columns[bit]])
     search.counters[LEAVES] += 1
     search.counters[EVALUATIONS] += patterns - 1
-    search.counters[WORK] += size * few + 2 * patterns
+    search.counters[WORK] += size * few + patterns
+
+
+@_compiled(_INT(_STACK, _SEARCH, _INT, _INT, _INT, _INT, _INT))
+def _select_rows(stack, search, level, child, start, end, size):
+    """Append the rows from start to end that satisfy the child to search.rows; returns the new size."""
+    info, rows = stack.levels[level], search.rows
+    width, at = info[WIDTH], info[MASKS_AT] + child
+    column = stack.masks[at : at + info[SIZE] * width]
+    for r in range(start, end):
+        rows[size] = r
+        size += column[r * width]
+    return size
 
 
 @_compiled(_FLOAT(_PROBLEM, _STACK, _INT))
 def _node_bound(problem, stack, level):
     """The mandatory-rows bound of one node."""
     info = stack.levels[level]
+    start = info[ROWS_AT]
     g, h = stack.base[level, 0], problem.ridge + stack.base[level, 1]
     bound = g * g / h
-    for r in range(info[ROWS_AT], info[ROWS_AT] + info[POSITIVE]):
+    for r in range(start, start + info[POSITIVE]):
         g += stack.gradient[r]
         h += stack.curvature[r]
         bound = max(bound, g * g / h)
     g, h = stack.base[level, 0], problem.ridge + stack.base[level, 1]
-    for r in range(info[ROWS_AT] + info[SIZE] - 1, info[ROWS_AT] + info[NEGATIVE] - 1, -1):
+    for r in range(start + info[SIZE] - 1, start + info[NEGATIVE] - 1, -1):
         g += stack.gradient[r]
         h += stack.curvature[r]
         bound = max(bound, g * g / h)
@@ -383,75 +415,91 @@ def _node_bound(problem, stack, level):
 @_compiled(_BOOL(_PROBLEM, _STACK, _SEARCH, _INT, _INT))
 def _descend(problem, stack, search, level, child):
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
-    info, available = stack.levels[level], stack.available[level]
+    info, below = stack.levels[level], stack.levels[level + 1]
+    available, closure, rows = stack.available[level], search.words[0], search.rows
     width, rows_at, masks_at = info[WIDTH], info[ROWS_AT], info[MASKS_AT]
-    low, high = search.cell_range[0], search.cell_range[1]
-    for f in range(len(low)):
-        low[f], high[f] = stack.low[level, f], stack.high[level, f]
-    size, positive, negative = 0, 0, 0
-    for r in range(info[SIZE]):
-        if stack.masks[masks_at + r * width + child]:
-            search.rows[size] = r
-            size += 1
-            codes = stack.codes[rows_at + r]
-            for f in range(len(low)):
-                low[f] = min(low[f], codes[f])
-                high[f] = max(high[f], codes[f])
-            if r < info[POSITIVE]:
-                positive = size
-            if r < info[NEGATIVE]:
-                negative = size
-    negative = max(negative, positive)
-    search.counters[WORK] += info[SIZE] + 2 * size
-    if _redundant(problem, stack, search, level, child, size):
+    gradient, curvature, bits = stack.gradient[rows_at:], stack.curvature[rows_at:], stack.bits[rows_at:]
+    _remove(stack.behind[level], available[child])
+    positive = _select_rows(stack, search, level, child, 0, info[POSITIVE], 0)
+    negative = _select_rows(stack, search, level, child, info[POSITIVE], info[NEGATIVE], positive)
+    size = _select_rows(stack, search, level, child, info[NEGATIVE], info[SIZE], negative)
+    for w in range(len(closure)):
+        common = stack.closure[level, w]
+        for k in range(size):
+            common &= bits[rows[k], w]
+        closure[w] = common
+    search.counters[WORK] += info[SIZE] + size
+    if _redundant(problem, stack, level, child, size, closure):
         search.counters[REDUNDANT] += 1
         return False
 
-    columns = np.empty(width - child, np.int64)
+    columns, needed = search.columns, search.words[1]
+    needed[:] = 0
     few = 0
     for later in range(child + 1, info[CHILDREN]):
-        if _implied(problem, search, available[later]):
+        if _has(closure, available[later]):
             search.counters[IMPLIED] += 1
         else:
             columns[few] = later
+            _insert(needed, available[later])
             few += 1
-    columns = columns[:few]
     if few == 0:
         return False
     if few <= LEAF_WIDTH:
-        _solve_leaf(problem, stack, search, level, child, size, columns)
+        _solve_leaf(problem, stack, search, level, child, size, few)
         return False
 
-    below = stack.levels[level + 1]
-    below[ROWS_AT], below[MASKS_AT] = rows_at + info[SIZE], masks_at + info[SIZE] * width
-    below[SIZE], below[POSITIVE], below[NEGATIVE] = size, positive, negative
-    below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
-    stack.base[level + 1, 0], stack.base[level + 1, 1] = stack.base[level, 0], stack.base[level, 1]
-    for f in range(len(low)):
-        stack.low[level + 1, f], stack.high[level + 1, f] = stack.low[level, f], stack.high[level, f]
+    # the rows: mandatory ones into the base, free ones one level down
+    base_g, base_h = stack.base[level, 0], stack.base[level, 1]
+    mandatory = closure  # of the mandatory rows; the child's own closure is no longer needed
+    for w in range(len(mandatory)):
+        mandatory[w] = stack.closure[level, w]
+    at = rows_at + info[SIZE]
+    gradient_below, curvature_below, bits_below = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
+    kept, kept_positive, kept_negative = 0, 0, 0
     for k in range(size):
-        source, target = rows_at + search.rows[k], below[ROWS_AT] + k
-        stack.gradient[target], stack.curvature[target] = stack.gradient[source], stack.curvature[source]
-        for f in range(len(low)):
-            stack.codes[target, f] = stack.codes[source, f]
-        from_mask, to_mask = masks_at + search.rows[k] * width, below[MASKS_AT] + k * few
-        for a in range(few):
-            stack.masks[to_mask + a] = stack.masks[from_mask + columns[a]]
-    _absorb_mandatory_rows(problem, stack, search, level + 1, few)
+        if k == positive:
+            kept_positive = kept
+        if k == negative:
+            kept_negative = kept
+        row = rows[k]
+        lacking = np.uint64(0)
+        for w in range(len(needed)):
+            lacking |= needed[w] & ~bits[row, w]
+        if lacking == 0:
+            base_g += gradient[row]
+            base_h += curvature[row]
+            for w in range(len(needed)):
+                mandatory[w] &= bits[row, w]
+        else:
+            gradient_below[kept], curvature_below[kept] = gradient[row], curvature[row]
+            rows[kept] = row
+            kept += 1
+    below[SIZE] = kept
+    below[POSITIVE] = kept if positive == size else kept_positive
+    below[NEGATIVE] = kept if negative == size else kept_negative
+    below[ROWS_AT], below[MASKS_AT] = at, masks_at + info[SIZE] * width
+    below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
+    stack.base[level + 1, 0], stack.base[level + 1, 1] = base_g, base_h
     bound = _node_bound(problem, stack, level + 1)
     if bound <= _threshold(problem, search):
         search.values[DROPPED] = max(search.values[DROPPED], bound)
         search.counters[MANDATORY] += 1
         return False
 
+    for w in range(len(mandatory)):
+        stack.closure[level + 1, w] = mandatory[w]
+        stack.behind[level + 1, w] = stack.behind[level, w]
     for a in range(few):
         stack.available[level + 1, a] = available[columns[a]]
-    inherited = info[EXCLUDED]
-    for e in range(inherited):
-        stack.excluded[level + 1, e] = stack.excluded[level, e]
-    for sibling in range(child):
-        stack.excluded[level + 1, inherited + sibling] = available[sibling]
-    below[EXCLUDED] = inherited + child
+    for k in range(kept):
+        row = np.int64(rows[k])
+        for w in range(len(mandatory)):
+            bits_below[k, w] = bits[row, w]
+        start, end = masks_at + row * width, below[MASKS_AT] + k * few
+        mask, mask_below = stack.masks[start : start + width], stack.masks[end : end + few]
+        for a in range(few):
+            mask_below[a] = mask[columns[a]]
     return True
 
 
@@ -475,12 +523,12 @@ def advance(problem, stack, search, stop, budget, shared):
         child = info[NEXT] - 1
         if level == 0 and child < stop:
             return DONE
-        prune = False
-        if child >= 0 and stack.bounds[level, child] <= _threshold(problem, search):
+        finished = child < 0 or level + 2 > problem.max_length
+        if not finished and stack.bounds[level, child] <= _threshold(problem, search):
             search.values[DROPPED] = max(search.values[DROPPED], stack.bounds[level, child])
             counters[BOUND] += child + 1
-            prune = True
-        if child < 0 or prune or level + 2 > problem.max_length:
+            finished = True
+        if finished:
             if level == 0:
                 info[NEXT] = stop
                 return DONE
@@ -489,11 +537,7 @@ def advance(problem, stack, search, stop, budget, shared):
             continue
         rows_end = info[ROWS_AT] + 2 * info[SIZE]
         masks_end = info[MASKS_AT] + 2 * info[SIZE] * info[WIDTH]
-        if (
-            level + 2 > len(stack.levels)
-            or rows_end > len(stack.gradient)
-            or masks_end > len(stack.masks)
-        ):
+        if level + 2 > len(stack.levels) or rows_end > len(stack.gradient) or masks_end > len(stack.masks):
             return FULL
         info[NEXT] = child
         if level == 0:
@@ -501,7 +545,7 @@ def advance(problem, stack, search, stop, budget, shared):
             if shared:
                 search.values[LATER] = 0.0
                 _look_at_the_other_thread(search)
-        if child < info[CHILDREN] - 1 and _descend(problem, stack, search, level, child):
+        if _descend(problem, stack, search, level, child):
             level += 1
             counters[LEVEL] = level
 
@@ -516,8 +560,7 @@ def open_bound(problem, stack, search, top):
             if info[NEXT] > 0 and level + 2 <= problem.max_length:
                 bound = max(bound, stack.bounds[level, info[NEXT] - 1])
         elif level > 0:
-            parent = stack.levels[level - 1]
-            bound = max(bound, stack.bounds[level - 1, parent[NEXT]])
+            bound = max(bound, stack.bounds[level - 1, stack.levels[level - 1, NEXT]])
         else:
             bound = np.inf
     return bound
@@ -525,7 +568,7 @@ def open_bound(problem, stack, search, top):
 
 @_compiled(_NONE(numba.uint8[:, ::1], _FLOAT[::1], _FLOAT[::1], _BOOL[::1], _FLOAT[:, ::1]))
 def extension_sums(masks, gradient, curvature, selected, sums):
-    """Add up g and h over the selected rows that satisfy each proposition: sums (2, propositions)."""
+    """Sums of g and h over the selected rows that satisfy each proposition, into sums (2, propositions)."""
     sums[:] = 0.0
     sum_g, sum_h = sums[0], sums[1]
     for r in range(len(selected)):
