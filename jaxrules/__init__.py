@@ -6,6 +6,8 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 
 from jaxrules import losses
 from jaxrules.conjunctions import Condition, Conjunctions
+from jaxrules.ensembles import rulefit
+from jaxrules.ensembles.extraction import default_forest, extract_rules
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
     Explanation,
@@ -43,7 +45,9 @@ __all__ = [
     "as_table",
     "complexity",
     "decision_function",
+    "default_forest",
     "explain",
+    "extract_rules",
     "load",
     "local_support",
     "local_supports",
@@ -51,6 +55,7 @@ __all__ = [
     "predict",
     "predict_proba",
     "risk",
+    "rulefit",
     "save",
     "support",
     "with_weights",

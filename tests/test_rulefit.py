@@ -1,0 +1,235 @@
+"""RuleFit against scikit-learn and against its own optimality conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_friedman1
+from sklearn.linear_model import Lasso, LogisticRegression
+
+import jaxrules as jr
+from jaxrules.conjunctions import Condition, Conjunctions
+from jaxrules.results import Deadline, Status
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return jr.as_table(X), np.array(["malignant", "benign"])[y]
+
+
+@pytest.fixture(scope="module")
+def cancer_rules(cancer):
+    X, y = cancer
+    return jr.extract_rules(jr.default_forest(X, y, n_trees=15, seed=0), X)
+
+
+def test_the_walk_through_the_house(cancer):
+    X, y = cancer
+    fit = jr.rulefit.fit(X, y, l1_penalty=0.05, seed=0)
+    assert fit.status == "converged"
+    assert fit.gap <= 1e-6
+    assert jr.accuracy(fit.model, X, y) > 0.9
+    assert 0 < jr.support(fit.model) == len(fit.model.conjunctions) < fit.details["n_candidates"]
+    assert "Rule ensemble" in str(fit.model)
+    parts = jr.explain(fit.model, X[:1])[0].parts
+    assert sum(float(part.weight[0]) for part in parts) == pytest.approx(jr.decision_function(fit.model, X[:1])[0])
+
+
+def test_logistic_objective_equals_scikit_learn(cancer, cancer_rules):
+    X, y = cancer
+    penalty = 0.01
+    fit = jr.rulefit.fit(X, y, l1_penalty=penalty, rules=cancer_rules, tolerance=1e-9)
+    R = cancer_rules.satisfied(X).astype(float)
+    # saga leaves the intercept unpenalised, as RuleFit does
+    oracle = LogisticRegression(
+        C=1 / (len(y) * penalty), l1_ratio=1, solver="saga", tol=1e-9, max_iter=100_000, random_state=0
+    ).fit(R, y)
+    sign = np.where(y == oracle.classes_[1], 1.0, -1.0)
+    theirs = np.logaddexp(0, -sign * oracle.decision_function(R)).mean() + penalty * np.abs(oracle.coef_).sum()
+    assert fit.objective == pytest.approx(theirs, rel=1e-6)
+    assert fit.bound <= theirs
+    np.testing.assert_allclose(jr.decision_function(fit.model, X), oracle.decision_function(R), atol=2e-3)
+
+
+def test_squared_objective_equals_scikit_learn():
+    X, y = load_diabetes(return_X_y=True)
+    table = jr.as_table(X)
+    rules = jr.extract_rules(jr.default_forest(table, y, classification=False, n_trees=10, seed=1), table)
+    penalty = 8.0
+    fit = jr.rulefit.fit(X, y, l1_penalty=penalty, rules=rules, loss="squared", tolerance=1e-10)
+    oracle = Lasso(alpha=penalty / 2, tol=1e-10, max_iter=100_000).fit(rules.satisfied(table).astype(float), y)
+    predicted = oracle.predict(rules.satisfied(table).astype(float))
+    theirs = ((y - predicted) ** 2).mean() + penalty * np.abs(oracle.coef_).sum()
+    assert fit.objective == pytest.approx(theirs, rel=1e-7)
+    np.testing.assert_allclose(jr.predict(fit.model, X), predicted, atol=1e-2)
+
+
+def test_objective_is_that_of_the_model(cancer, cancer_rules):
+    X, y = cancer
+    fit = jr.rulefit.fit(X, y, l1_penalty=0.02, rules=cancer_rules, linear_terms=True)
+    linear = fit.model.linear
+    clipped_std = np.array([
+        np.clip(X.columns[f], low, high).std()
+        for f, low, high in zip(linear.feature, linear.lower, linear.upper, strict=True)
+    ])  # fmt: skip
+    norm = np.abs(fit.model.weights).sum() + (np.abs(linear.coefficients[:, 0]) * clipped_std / 0.4).sum()
+    assert fit.objective == pytest.approx(jr.risk(fit.model, X, y) + 0.02 * norm, rel=1e-9)
+
+
+def test_path_starts_empty_and_is_monotone(cancer, cancer_rules):
+    X, y = cancer
+    fits = jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=8)
+    penalties = [fit.details["l1_penalty"] for fit in fits]
+    assert penalties == sorted(penalties, reverse=True)
+    assert jr.support(fits[0].model) == 0
+    assert [jr.support(fit.model) > 0 for fit in fits[1:]] == [True] * 7
+    risks = [jr.risk(fit.model, X, y) for fit in fits]
+    assert all(later <= earlier + 1e-9 for earlier, later in zip(risks, risks[1:], strict=False))
+    alone = jr.rulefit.fit(X, y, l1_penalty=penalties[4], rules=cancer_rules)
+    assert alone.objective == pytest.approx(fits[4].objective, rel=2e-6)
+
+
+def test_largest_penalty_is_exact(cancer, cancer_rules):
+    X, y = cancer
+    largest = jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=2)[0].details["l1_penalty"]
+    just_below, at = jr.rulefit.path(X, y, rules=cancer_rules, penalties=[largest, 0.999 * largest], tolerance=1e-10)[
+        ::-1
+    ]
+    assert jr.support(at.model) == 0
+    assert jr.support(just_below.model) >= 1
+
+
+def test_cross_validation_chooses_and_is_reproducible(cancer, cancer_rules):
+    X, y = cancer
+    first, second = (jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3, seed=4) for _ in range(2))
+    np.testing.assert_array_equal(first.model.weights, second.model.weights)
+    curve = first.details["cv_loss"]
+    assert first.details["l1_penalty"] == first.details["cv_penalties"][np.argmin(curve)]
+    sparser = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3, seed=4, one_standard_error=True)
+    assert sparser.details["l1_penalty"] >= first.details["l1_penalty"]
+    assert jr.support(sparser.model) <= jr.support(first.model)
+
+
+def test_linear_terms_are_winsorised_and_win_on_a_linear_target():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    X[0, 0] = 1e6  # an outlier that winsorising tames
+    y = np.clip(X[:, 0], -2, 2) * 3 + 0.1 * rng.normal(size=300)
+    fit = jr.rulefit.fit(X, y, l1_penalty=0.02, loss="squared", linear_terms=True)
+    assert 0 in fit.model.linear.feature
+    assert np.isfinite(fit.model.linear.upper).all()
+    assert ((jr.predict(fit.model, X) - y) ** 2).mean() < 0.3
+    assert "x0" in str(fit.model)
+    unclipped = jr.rulefit.fit(X, y, l1_penalty=0.02, loss="squared", linear_terms=True, winsorise=0)
+    assert np.isinf(unclipped.model.linear.upper).all()
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 2**31 - 1))
+def test_integer_weights_equal_repeated_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0).astype(int)
+    y[:2] = 0, 1
+    weights = rng.integers(1, 4, 40)
+    table = jr.as_table(X)
+    rules = Conjunctions.build(table.schema, [[Condition.above(j, c)] for j in range(3) for c in (-0.5, 0.0, 0.5)])
+    weighted = jr.rulefit.fit(X, y, l1_penalty=0.02, rules=rules, sample_weight=weights, tolerance=1e-9)
+    repeated = jr.rulefit.fit(
+        np.repeat(X, weights, 0), np.repeat(y, weights), l1_penalty=0.02, rules=rules, tolerance=1e-9
+    )
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-7)
+
+
+def test_time_limit_returns_the_best_so_far(cancer, cancer_rules):
+    X, y = cancer
+    ticks = iter(range(10**9))
+    limit = Deadline(30, clock=lambda: next(ticks))
+    fits = jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=50, time_limit=limit)
+    assert 1 <= len(fits) < 50
+    assert fits[-1].status is Status.TIME_LIMIT
+    assert "time_limit" in fits[-1].status.advice
+    at_once = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.01, time_limit=Deadline(0, clock=lambda: 0.0))
+    assert at_once.status is Status.TIME_LIMIT
+    assert np.isfinite(jr.decision_function(at_once.model, X)).all()
+    chosen = jr.rulefit.fit(X, y, rules=cancer_rules, time_limit=Deadline(60, clock=lambda: next(ticks)))
+    assert chosen.status is Status.TIME_LIMIT
+
+
+def test_progress_is_reported(cancer, cancer_rules):
+    X, y = cancer
+    seen = []
+    jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=4, progress=seen.append)
+    assert [p.done for p in seen] == [1, 2, 3, 4]
+    assert {p.total for p in seen} == {4}
+
+
+def test_regression_on_friedman1():
+    X, y = make_friedman1(n_samples=400, noise=0.1, random_state=0)
+    fit = jr.rulefit.fit(X[:300], y[:300], loss="squared", linear_terms=True, n_folds=3)
+    assert ((jr.predict(fit.model, X[300:]) - y[300:]) ** 2).mean() < 0.4 * y.var()
+
+
+def test_missing_values_are_refused_or_a_category_of_their_own():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    job = np.where(x > 0, "a", "b").astype(object)
+    y = np.where((x > 0) ^ (rng.random(200) < 0.05), "yes", "no")
+    x[::7], job[::5] = np.nan, None
+    frame = pandas.DataFrame({"x": x, "job": job})
+    with pytest.raises(ValueError, match=r"missing values in 'x', 'job'.*own_category"):
+        jr.rulefit.fit(frame, y, l1_penalty=0.01)
+    fit = jr.rulefit.fit(frame, y, l1_penalty=0.01, missing="own_category", linear_terms=True)
+    assert jr.accuracy(fit.model, frame, y) > 0.85
+    reordered = frame[["job", "x"]]
+    np.testing.assert_array_equal(jr.predict(fit.model, reordered), jr.predict(fit.model, frame))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"l1_penalty": -1.0}, ValueError, "l1_penalty must be a finite number of at least 0"),
+        ({"l1_penalty": np.nan}, ValueError, "l1_penalty"),
+        ({"l1_penalty": "small"}, ValueError, "l1_penalty"),
+        ({"loss": "hinge"}, ValueError, "loss must be"),
+        ({"winsorise": 0.5}, ValueError, "winsorise"),
+        ({"y": np.zeros(569, int)}, ValueError, "one class only"),
+        ({"y": np.arange(569) % 3}, ValueError, "binary"),
+        ({"y": np.ones(5)}, ValueError, "y has 5 values, but X has 569 rows"),
+        ({"sample_weight": -np.ones(569)}, ValueError, "sample_weight has negative"),
+        ({"sample_weight": np.zeros(569)}, ValueError, "sample_weight is zero"),
+        ({"l1_penalty": None, "n_folds": 1}, ValueError, "n_folds"),
+        ({"X": np.ones(4)}, ValueError, "2-D"),
+        ({"time_limit": -1}, ValueError, "time_limit"),
+        ({"progress": "yes"}, TypeError, "progress"),
+    ],
+)
+def test_bad_input_names_the_argument(cancer, cancer_rules, change, error, message):
+    X, y = cancer
+    arguments = {"X": X, "y": y, "l1_penalty": 0.01, "rules": cancer_rules} | change
+    with pytest.raises(error, match=message):
+        jr.rulefit.fit(**arguments)
+
+
+def test_empty_or_foreign_rules_are_refused(cancer, cancer_rules):
+    X, y = cancer
+    with pytest.raises(ValueError, match="rules is empty"):
+        jr.rulefit.fit(X, y, l1_penalty=0.01, rules=cancer_rules.take([]))
+    with pytest.raises(ValueError, match="other columns"):
+        jr.rulefit.fit(np.ones((569, 2)), y, l1_penalty=0.01, rules=cancer_rules)
+    with pytest.raises(ValueError, match="penalties is empty"):
+        jr.rulefit.path(X, y, rules=cancer_rules, penalties=[])
+
+
+def test_a_second_fit_of_the_same_shape_compiles_nothing(cancer, cancer_rules):
+    from jaxrules.solvers import sparse_glm
+
+    X, y = cancer
+    kernels = [k for k in vars(sparse_glm).values() if hasattr(k, "jitted")]
+    jr.rulefit.fit(X, y, l1_penalty=0.011, rules=cancer_rules)
+    before = [kernel.jitted._cache_size() for kernel in kernels]
+    jr.rulefit.fit(X, np.roll(y, 3), l1_penalty=0.012, rules=cancer_rules)
+    assert [kernel.jitted._cache_size() for kernel in kernels] == before
+    assert sum(before) > 0
