@@ -178,8 +178,9 @@ def refit(data: Data, slots: Slots, capped: Array, cap: Number, goal: Number, *,
         weights, value = jnp.where(better, moved, weights), jnp.where(better, new_value, value)
         return iteration + 1, weights, value, step, jnp.where(better, predicted, 0.0)
 
-    value, slope, curvature = evaluate(slots.weights)
-    start = (0, slots.weights, value, *direction(slots.weights, slope, curvature))
+    guess = jnp.where(capped, jnp.clip(slots.weights, -cap, cap), slots.weights)
+    value, slope, curvature = evaluate(guess)
+    start = (0, guess, value, *direction(guess, slope, curvature))
     _, weights, value, _, _ = lax.while_loop(searching, newton, start)
     return weights, value
 

@@ -320,6 +320,7 @@ class Search:
 
     def descend(self, start: Incumbent) -> Incumbent:
         """Closed-form moves and refit moves in turn, until neither improves."""
+        self.certified = False
         best = self._shrink(start)
         self.observe(best)
         while True:

@@ -1,0 +1,555 @@
+"""LIRE: the paper's lemma and theorem, the objective, the search against brute force, and the facade."""
+
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+import jaxrules as jr
+from jaxrules.ensembles import lire
+from jaxrules.solvers import support_kernels, support_search
+from jaxrules.solvers._x64 import x64_kernel
+
+CAP = support_search.WEIGHT_CAP
+PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}
+
+
+def pool(satisfied: np.ndarray) -> jr.Conjunctions:
+    """One rule per 0/1 column: the column is 1."""
+    schema = jr.as_table(satisfied.astype(float)).schema
+    return jr.Conjunctions.build(schema, [[jr.Condition.above(j, 0.5)] for j in range(satisfied.shape[1])])
+
+
+def noisy(seed: int, rows: int, rules: int, signal: int = 3, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """0/1 columns of mixed coverage, and a 0/1 target that depends on the first `signal` of them."""
+    rng = np.random.default_rng(seed)
+    satisfied = rng.random((rows, rules)) < rng.uniform(0.15, 0.7, rules)
+    score = (satisfied[:, :signal] * 2 - 1) @ rng.choice([-1.0, 1.0, 1.5], signal)
+    target = (score + noise * rng.logistic(size=rows) > 0).astype(int)
+    target[:2] = [0, 1]
+    return satisfied, target
+
+
+def fit_pool(satisfied: np.ndarray, target: np.ndarray, **options: Any) -> jr.Fit[jr.RuleEnsemble]:
+    return lire.fit(satisfied.astype(float), target, rules=pool(satisfied), **PENALTIES | options)
+
+
+def chosen_rules(model: jr.RuleEnsemble) -> list[int]:
+    return model.conjunctions.feature.tolist()
+
+
+def best_loss(
+    satisfied: np.ndarray, target: np.ndarray, weight: np.ndarray, support: tuple[int, ...], loss: str,
+    encoding: str = "signed",
+) -> float:  # fmt: skip
+    """The smallest mean loss over a support with a free intercept, by SciPy."""
+    columns = satisfied[:, support] * 2.0 - 1 if encoding == "signed" else satisfied[:, support] * 1.0
+    columns = np.concatenate([np.ones((len(target), 1)), columns], axis=1)
+    weight = weight / weight.sum()
+    if loss == "squared":
+        weights, *_ = np.linalg.lstsq(columns * np.sqrt(weight)[:, None], target * np.sqrt(weight), rcond=None)
+        return float(weight @ (target - columns @ weights) ** 2)
+    signs = 2.0 * target - 1
+
+    def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        margins = signs * (columns @ weights)
+        if loss == "exponential":
+            losses = slopes = np.exp(-margins)
+        else:
+            losses, slopes = np.logaddexp(0, -margins), 1 / (1 + np.exp(margins))
+        return float(weight @ losses), -(weight * signs * slopes) @ columns
+
+    cap = CAP if loss == "exponential" else 2 * CAP
+    bounds = [(None, None)] + [(-cap, cap)] * len(support)
+    options = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-10}
+    return float(optimize.minimize(value, np.zeros(columns.shape[1]), jac=True, bounds=bounds, options=options).fun)
+
+
+def exact_objective(
+    satisfied: np.ndarray, target: np.ndarray, weight: np.ndarray, support: tuple[int, ...], loss: str,
+    gamma: float, lam: float, encoding: str,
+) -> float:  # fmt: skip
+    """The smallest G over a support with a free intercept."""
+    coverage = np.average(satisfied, axis=0, weights=weight)
+    local = coverage[list(support)].mean() if support else 0.0
+    return best_loss(satisfied, target, weight, support, loss, encoding) + gamma * len(support) + lam * local
+
+
+# The paper's mathematics
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10_000), st.floats(0, 2), st.floats(0, 2))
+def test_lemma_1(seed: int, gamma: float, lam: float) -> None:
+    """C_m is the difference of the penalties, taken row by row from their definition."""
+    rng = np.random.default_rng(seed)
+    satisfied = rng.random((int(rng.integers(1, 30)), 6)) < rng.random(6)
+    weights = rng.normal(size=6) * (rng.random(6) < 0.5)
+    weights[5] = 0.0
+
+    def penalty(weights: np.ndarray) -> float:
+        support = weights != 0
+        rows = [(satisfied[n] & support).sum() / support.sum() if support.any() else 0.0 for n in range(len(satisfied))]
+        return gamma * support.sum() + lam * float(np.mean(rows))
+
+    with_rule = weights.copy()
+    with_rule[5] = 0.7
+    size = int((weights != 0).sum())
+    ratio = satisfied[:, weights != 0].mean() if size else 0.0
+    increase = lire.penalty_increase(size, ratio, satisfied[:, 5].mean(), gamma, lam)
+    assert increase == pytest.approx(penalty(with_rule) - penalty(weights), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.one_of(st.just(0.0), st.floats(1e-6, 3)),
+    st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)),
+    st.floats(-2, 4),
+)
+def test_theorem_1_corrected(loss: float, share: float, increase: float) -> None:
+    """The closed form is at least as good as a fine grid and a bounded scalar minimiser."""
+
+    def value(weight: np.ndarray | float) -> np.ndarray:
+        kept = np.asarray(weight) != 0
+        return loss * ((1 - share) * np.exp(-np.asarray(weight)) + share * np.exp(weight)) + increase * kept
+
+    weight = float(lire.best_weight(loss, share, increase))
+    grid = np.concatenate([[0.0], np.linspace(-CAP, CAP, 4001)])
+    found = optimize.minimize_scalar(value, bounds=(-CAP, CAP), method="bounded").fun
+    unattained = increase < 0 and (loss == 0 or np.isclose(share, 0.5, atol=1e-6))
+    if unattained:  # by definition the rule stays out, or its weight is as good as 0
+        assert value(weight) <= loss + 1e-9
+    else:
+        assert value(weight) <= min(value(grid).min(), found) + 1e-9 * (1 + loss)
+    assert np.isfinite(weight)
+    assert abs(weight) <= CAP + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("loss", "share", "increase", "kept"),
+    [
+        (1.0, 0.01, 1.5, False),  # the decrease is 0.80; the printed interval keeps the rule
+        (1.0, 0.01, 0.5, True),
+        (1.0, 0.5, 0.0, False),
+        (1.0, 0.5, -0.1, False),  # the infimum is not attained
+        (0.0, 0.0, -0.1, False),
+        (1.0, 0.4, -0.1, True),  # the printed interval is not real
+        (0.3, 0.0, 0.1, True),
+        (0.3, 1.0, 0.1, True),
+    ],
+)
+def test_theorem_1_cases(loss: float, share: float, increase: float, kept: bool) -> None:
+    assert (lire.best_weight(loss, share, increase) != 0) == kept
+
+
+def test_the_kernel_computes_theorem_1() -> None:
+    share = np.array([0.0, 1e-12, 0.2, 0.5, 0.9, 1.0, 0.5])
+    loss = np.array([1.0, 1.0, 2.0, 1.0, 0.1, 0.4, 0.0])
+    weight, after = x64_kernel(support_kernels.coordinate_minimum)(loss * (1 - share), loss * share)
+    np.testing.assert_allclose(weight, lire.best_weight(loss, share, -np.inf), atol=1e-12)
+    np.testing.assert_allclose(after, loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight)), atol=1e-15)
+
+
+# The objective
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared"])
+@pytest.mark.parametrize("encoding", ["signed", "binary"])
+@pytest.mark.parametrize("penalise_intercept", [False, True])
+def test_objective_is_that_of_the_model(loss: str, encoding: str, penalise_intercept: bool) -> None:
+    satisfied, target = noisy(1, 250, 25)
+    weight = np.random.default_rng(5).random(250)
+    fit = fit_pool(
+        satisfied, target, loss=loss, encoding=encoding, penalise_intercept=penalise_intercept, sample_weight=weight
+    )
+    model = fit.model
+    model.validate()
+    again = lire.objective(model, satisfied.astype(float), target, sample_weight=weight, **PENALTIES)
+    assert fit.objective == pytest.approx(again, abs=1e-10)
+    # and by hand
+    scores = model.intercept[0] + satisfied[:, chosen_rules(model)] @ model.weights[:, 0]
+    margins = (2 * target - 1) * scores
+    losses = {
+        "exponential": np.exp(-margins),
+        "logistic": np.log1p(np.exp(-margins)),
+        "squared": (target - scores) ** 2,
+    }
+    own = model.intercept[0] + (model.weights.sum() / 2 if encoding == "signed" else 0.0)
+    counts = int(penalise_intercept and abs(own) > 1e-9)
+    size = len(model.weights) + counts
+    local = (np.average(satisfied[:, chosen_rules(model)].sum(axis=1), weights=weight) + counts) / size
+    assert again == pytest.approx(np.average(losses[loss], weights=weight) + 0.01 * size + 0.02 * local, abs=1e-10)
+    assert fit.history[-1].objective == fit.objective
+    assert jr.support(model) >= 1
+
+
+def test_objective_of_models_of_other_learners() -> None:
+    satisfied, target = noisy(1, 100, 4)
+    model = jr.RuleEnsemble(
+        pool(satisfied).take([0, 1]).with_schema(jr.as_table(satisfied.astype(float)).schema.with_classes((0, 1))),
+        np.array([[1.0], [0.0]]), np.array([0.2]), link="logistic",
+    )  # fmt: skip
+    scores = (0.2 + satisfied[:, 0]) * (2 * target - 1)
+    expected = np.log1p(np.exp(-scores)).mean() + 0.01 + 0.02 * satisfied[:, 0].mean()
+    X = satisfied.astype(float)
+    assert lire.objective(model, X, target, **PENALTIES) == pytest.approx(expected)
+    with_intercept = lire.objective(model, X, target, penalise_intercept=True, **PENALTIES)
+    expected = np.log1p(np.exp(-scores)).mean() + 0.02 + 0.02 * (1 + satisfied[:, 0].mean()) / 2
+    assert with_intercept == pytest.approx(expected)
+
+
+# The search
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["exponential", "logistic", "squared"]),
+    st.sampled_from(["signed", "binary"]),
+)
+def test_no_single_move_improves_and_brute_force_is_near(seed: int, loss: str, encoding: str) -> None:
+    """Over all supports of a tiny pool: a certificate of swap optimality, and a bound on what is lost."""
+    rng = np.random.default_rng(seed)
+    rules = int(rng.integers(2, 7))
+    satisfied, target = noisy(seed, int(rng.integers(12, 60)), rules, signal=2)
+    satisfied[:, -1] = ~satisfied[:, 0]  # complementary rules
+    weight = rng.choice([1.0, 2.0, 0.5], len(target))
+    gamma, lam = float(rng.choice([0.003, 0.01, 0.03])), float(rng.choice([0.0, 0.02, 0.1]))
+    fit = fit_pool(
+        satisfied, target, loss=loss, encoding=encoding, sample_weight=weight, global_penalty=gamma, local_penalty=lam
+    )
+    everything = {
+        support: exact_objective(satisfied, target, weight, support, loss, gamma, lam, encoding)
+        for size in range(rules + 1)
+        for support in itertools.combinations(range(rules), size)
+    }
+    best = min(everything.values())
+    assert best - 1e-6 <= fit.objective <= best + 0.05 * abs(best)
+    assert fit.details["swap_optimal"]
+    support = set(chosen_rules(fit.model))
+    assert everything[tuple(sorted(support))] == pytest.approx(fit.objective, abs=1e-5)
+    outside = set(range(rules)) - support
+    drops = [support - {m} for m in support]
+    adds = [support | {j} for j in outside]
+    swaps = [support - {m} | {j} for m in support for j in outside]
+    for neighbour in drops + adds + swaps:
+        assert everything[tuple(sorted(neighbour))] >= fit.objective - 2e-6
+
+
+def test_useless_rules_change_nothing() -> None:
+    """Equal rules, complements that cover more, and rules of all or no rows."""
+    satisfied, target = noisy(3, 200, 8)
+    satisfied = np.where(satisfied.mean(axis=0) > 0.5, ~satisfied, satisfied)
+    ones = np.ones((200, 1), bool)
+    more = np.concatenate([satisfied, satisfied[:, :4], ~satisfied, ones, ~ones], axis=1)
+    for options in ({}, {"encoding": "binary"}, {"loss": "squared"}):
+        plain, padded = fit_pool(satisfied, target, **options), fit_pool(more, target, **options)
+        assert plain.objective == pytest.approx(padded.objective, abs=1e-9)
+        assert chosen_rules(plain.model) == chosen_rules(padded.model)
+
+
+def test_a_pool_of_useless_rules_gives_the_constant_model() -> None:
+    target = np.array([0, 1, 1, 1])
+    fit = fit_pool(np.ones((4, 3), bool), target)
+    assert jr.support(fit.model) == 0
+    assert fit.objective == pytest.approx(2 * np.sqrt(3 / 16), abs=1e-8)
+    np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 3))), [[0.25, 0.75]], atol=1e-4)
+
+
+def test_sample_weights_mean_repeated_rows() -> None:
+    satisfied, target = noisy(4, 120, 12)
+    weight = np.random.default_rng(0).integers(0, 4, 120)
+    repeated = np.repeat(np.arange(120), weight)
+    for loss in ("exponential", "squared"):
+        weighted = fit_pool(satisfied, target, loss=loss, sample_weight=weight)
+        plain = fit_pool(satisfied[repeated], target[repeated], loss=loss)
+        assert weighted.objective == pytest.approx(plain.objective, abs=1e-9)
+        assert chosen_rules(weighted.model) == chosen_rules(plain.model)
+        np.testing.assert_allclose(weighted.model.weights, plain.model.weights, atol=1e-4)
+
+
+def test_separable_data_have_finite_weights() -> None:
+    rng = np.random.default_rng(0)
+    satisfied = rng.random((80, 10)) < 0.5
+    target = satisfied[:, 0].astype(int)
+    for options, cap in (({}, 2 * CAP), ({"encoding": "binary"}, CAP), ({"loss": "logistic"}, 4 * CAP)):
+        for penalty in (0.0, 1e-3):
+            fit = fit_pool(satisfied, target, global_penalty=penalty, local_penalty=0.0, max_support=3, **options)
+            assert np.abs(fit.model.weights).max() <= cap + 1e-6
+            assert fit.objective < 0.01
+            assert (jr.predict(fit.model, satisfied.astype(float)) == target).all()
+
+
+def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
+    satisfied, target = noisy(6, 150, 10)
+    fit = fit_pool(satisfied, target, global_penalty=0.0, local_penalty=0.0)
+    every = best_loss(satisfied, target, np.ones(150), tuple(range(10)), "exponential")
+    assert fit.objective == pytest.approx(every, abs=1e-4)
+    limited = fit_pool(satisfied, target, global_penalty=0.0, local_penalty=0.0, max_support=4)
+    assert jr.support(limited.model) <= 4
+    assert limited.objective >= fit.objective
+
+
+def test_a_large_start_is_cut_to_the_largest_support() -> None:
+    satisfied, target = noisy(7, 250, 60, signal=20, noise=3.0)
+    problem = support_search.make_problem(satisfied, 2.0 * target - 1, np.ones(250), "exponential")
+    search = support_search.Search(problem, 1e-4, 1e-4, most=5)
+    kept = np.flatnonzero(problem.origin >= 0)
+    reached = search.descend(search.start_from(kept, np.zeros(len(kept))))
+    assert problem.counted[reached.columns].sum() <= 5
+
+
+def test_penalties_act_in_their_own_way() -> None:
+    satisfied, target = noisy(8, 250, 40, signal=6)
+    X = satisfied.astype(float)
+    sparse = fit_pool(satisfied, target, global_penalty=0.02, local_penalty=0.0)
+    rich = fit_pool(satisfied, target, global_penalty=0.001, local_penalty=0.0)
+    local = fit_pool(satisfied, target, global_penalty=0.001, local_penalty=1.0)
+    assert jr.support(sparse.model) < jr.support(rich.model)
+    ratio = lambda fit: jr.local_support(fit.model, X) / jr.support(fit.model)  # noqa: E731
+    assert ratio(local) < ratio(rich)
+
+
+def test_regression_finds_the_rules_of_a_step_function() -> None:
+    rng = np.random.default_rng(2)
+    satisfied = rng.random((250, 30)) < 0.4
+    y = 1000.0 + 3.0 * satisfied[:, 4] - 2.0 * satisfied[:, 17] + 0.1 * rng.normal(size=250)
+    fit = fit_pool(satisfied, y, loss="squared")
+    assert chosen_rules(fit.model) == [4, 17]
+    np.testing.assert_allclose(fit.model.weights[:, 0], [3.0, -2.0], atol=0.05)
+    assert fit.model.intercept[0] == pytest.approx(1000.0, abs=0.05)
+    assert fit.details["swap_optimal"]
+    assert fit.model.schema.classes is None
+
+
+# The published search
+
+
+@pytest.mark.parametrize("encoding", ["signed", "binary"])
+def test_published_search(encoding: str) -> None:
+    satisfied, target = noisy(9, 250, 40, signal=6)
+    weight = np.random.default_rng(1).random(250)
+    options = {"encoding": encoding, "sample_weight": weight, "global_penalty": 0.002, "local_penalty": 0.004}
+    published = fit_pool(satisfied, target, search="published", **options)
+    X = satisfied.astype(float)
+    again = lire.objective(published.model, X, target, sample_weight=weight, global_penalty=0.002, local_penalty=0.004)
+    assert published.objective == pytest.approx(again, abs=1e-9)
+    assert dict(published.model.options)["penalise_intercept"] is True
+    assert published.status == "converged"
+    objectives = [step.objective for step in published.history]
+    assert all(after <= before + 1e-12 for before, after in itertools.pairwise(objectives))
+    ours = fit_pool(satisfied, target, penalise_intercept=True, **options)
+    assert ours.objective <= published.objective + 1e-6
+    short = fit_pool(satisfied, target, search="published", max_iterations=1, **options)
+    assert short.status == "max_iterations"
+
+
+def test_published_deletion_is_the_corrected_theorem() -> None:
+    """Every rule that survives pays for itself: the decrease of the loss is above C_m."""
+    satisfied, target = noisy(10, 250, 15)
+    fit = fit_pool(satisfied, target, search="published", encoding="binary")
+    model, signs = fit.model, 2.0 * target - 1
+    columns = np.concatenate([np.ones((250, 1)), satisfied[:, chosen_rules(model)]], axis=1)
+    weights = np.concatenate([model.intercept, model.weights[:, 0]])
+    support = np.flatnonzero(weights)
+    for m in support:
+        others = support[support != m]
+        loss = np.exp(-signs * (columns[:, others] @ weights[others])) / 250
+        covered = columns[:, m] == 1
+        total, wrong = loss[covered].sum(), loss[covered & (signs < 0)].sum()
+        ratio = columns[:, others].mean() if len(others) else 0.0
+        increase = lire.penalty_increase(len(others), ratio, covered.mean(), 0.01, 0.02)
+        assert lire.best_weight(total, wrong / total, increase) != 0
+
+
+# Paths, limits, progress
+
+
+def test_path_is_warm_started_and_monotone() -> None:
+    satisfied, target = noisy(11, 250, 40, signal=8)
+    X, rules = satisfied.astype(float), pool(satisfied)
+    gammas = [0.001, 0.05, 0.005, 0.02]
+    fits = lire.path(X, target, global_penalties=gammas, rules=rules)
+    assert [fit.details["global_penalty"] for fit in fits] == sorted(gammas, reverse=True)
+    assert [fit.details["local_penalty"] for fit in fits] == [2 * g for g in sorted(gammas, reverse=True)]
+    assert all(before.objective >= after.objective for before, after in itertools.pairwise(fits))
+    for fit in fits:
+        gamma = fit.details["global_penalty"]
+        again = lire.objective(fit.model, X, target, global_penalty=gamma, local_penalty=2 * gamma)
+        assert fit.objective == pytest.approx(again, abs=1e-10)
+    pairs = lire.path(X, target, global_penalties=[0.01, 0.02], local_penalties=[0.5, 0.1], rules=rules)
+    assert [(f.details["global_penalty"], f.details["local_penalty"]) for f in pairs] == [(0.02, 0.1), (0.01, 0.5)]
+
+
+def counting_clock() -> Any:
+    ticks = itertools.count()
+    return lambda: float(next(ticks))
+
+
+def test_time_limits_return_the_best_so_far() -> None:
+    satisfied, target = noisy(12, 250, 40, signal=8)
+    done = fit_pool(satisfied, target, global_penalty=0.001)
+    objectives = []
+    for seconds in (0.0, 30.0, 60.0):
+        fit = fit_pool(satisfied, target, global_penalty=0.001, time_limit=jr.Deadline(seconds, clock=counting_clock()))
+        assert fit.status == "time_limit"
+        objectives.append(fit.objective)
+    assert objectives[0] >= objectives[1] >= objectives[2] >= done.objective
+    X = satisfied.astype(float)
+    empty = fit_pool(satisfied, target, search="published", time_limit=0.0)
+    assert empty.status == "time_limit"
+    assert jr.support(empty.model) == 0
+    path = lire.path(
+        X, target, global_penalties=[0.1, 0.01, 0.001], rules=pool(satisfied),
+        time_limit=jr.Deadline(40.0, clock=counting_clock()),
+    )  # fmt: skip
+    assert 1 <= len(path) <= 3
+    assert path[-1].status == "time_limit"
+
+
+def test_ctrl_c_and_progress() -> None:
+    satisfied, target = noisy(13, 200, 20)
+    seen: list[jr.Progress] = []
+
+    def interrupt(progress: jr.Progress) -> None:
+        seen.append(progress)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    fit = fit_pool(satisfied, target, global_penalty=0.001, progress=interrupt)
+    assert fit.status == "interrupted"
+    assert seen[0].task == "lire"
+    again = lire.objective(
+        fit.model, satisfied.astype(float), target, global_penalty=0.001, local_penalty=PENALTIES["local_penalty"]
+    )
+    assert fit.objective == pytest.approx(again)
+
+
+def test_iteration_limit_and_history() -> None:
+    satisfied, target = noisy(14, 250, 30, signal=8)
+    short = fit_pool(satisfied, target, global_penalty=0.001, max_iterations=1)
+    assert short.status == "max_iterations"
+    fit = fit_pool(satisfied, target, global_penalty=0.001)
+    assert fit.status == "converged"
+    objectives = [step.objective for step in fit.history]
+    assert objectives == sorted(objectives, reverse=True)
+    assert fit.history[-1].size == jr.support(fit.model)
+    assert fit.objective <= short.objective
+
+
+def test_equal_seeds_give_equal_models_and_nothing_is_compiled_twice() -> None:
+    satisfied, target = noisy(15, 250, 30, signal=8)
+    first = fit_pool(satisfied, target, seed=3)
+    jitted = [support_kernels.refit, support_kernels.rank_moves, support_kernels.sweep]
+    traces = [kernel.jitted._cache_size() for kernel in jitted]
+    second = fit_pool(satisfied, target, seed=3)
+    fit_pool(satisfied[:, ::-1], 1 - target, global_penalty=0.02, local_penalty=0.3)  # other data, same shapes
+    assert [kernel.jitted._cache_size() for kernel in jitted] == traces
+    assert all(
+        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(first.model), jax.tree.leaves(second.model), strict=True)
+    )
+    assert first.objective == second.objective
+
+
+def test_the_global_precision_flag_does_not_matter() -> None:
+    satisfied, target = noisy(16, 200, 20)
+    without = fit_pool(satisfied, target)
+    with jax.enable_x64(True):
+        flagged = fit_pool(satisfied, target)
+    assert without.objective == pytest.approx(flagged.objective, abs=1e-9)
+    assert isinstance(without.model.weights, np.ndarray)
+    assert without.model.weights.dtype == np.float64
+
+
+def test_labels_rules_and_schema() -> None:
+    satisfied, target = noisy(17, 200, 10)
+    labels = np.where(target == 1, "yes", "no")
+    model = fit_pool(satisfied, labels).model
+    assert model.link == "exponential"
+    assert model.schema.classes == ("no", "yes")
+    assert set(jr.predict(model, satisfied.astype(float))) <= {"no", "yes"}
+    assert "x0" in str(model)
+    assert fit_pool(satisfied, labels, loss="logistic").model.link == "logistic"
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"global_penalty": -1.0}, ValueError, "global_penalty must be finite and at least 0"),
+        ({"local_penalty": np.nan}, ValueError, "local_penalty must be finite"),
+        ({"global_penalty": "0.1"}, TypeError, "global_penalty must be a number"),
+        ({"loss": "hinge"}, ValueError, "loss must be"),
+        ({"encoding": "ternary"}, ValueError, "encoding must be"),
+        ({"search": "best"}, ValueError, "search must be"),
+        ({"max_support": 0}, ValueError, "max_support must be at least 1"),
+        ({"max_support": 2.5}, TypeError, "max_support must be an integer"),
+        ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1"),
+        ({"max_iterations": None}, TypeError, "max_iterations must be an integer"),
+        ({"search": "published", "loss": "logistic"}, ValueError, "published"),
+        ({"search": "published", "max_support": 3}, ValueError, "max_support"),
+        ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
+        ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    satisfied, target = noisy(0, 50, 5)
+    arguments = {"rules": pool(satisfied), **PENALTIES, **options}
+    with pytest.raises(error, match=message):
+        lire.fit(satisfied.astype(float), target, **arguments)
+
+
+def test_bad_targets_and_rules() -> None:
+    satisfied, target = noisy(0, 60, 5)
+    X, rules = satisfied.astype(float), pool(satisfied)
+    with pytest.raises(ValueError, match="3 classes"):
+        lire.fit(X, np.arange(60) % 3, rules=rules, **PENALTIES)
+    with pytest.raises(ValueError, match="one class"):
+        lire.fit(X, np.zeros(60), rules=rules, **PENALTIES)
+    with pytest.raises(ValueError, match="one value only"):
+        lire.fit(X, target, rules=rules, sample_weight=target.astype(float), **PENALTIES)
+    with pytest.raises(ValueError, match="other columns"):
+        lire.fit(X[:, :4], target, rules=rules, **PENALTIES)
+    with pytest.raises(ValueError, match="rules is empty"):
+        lire.fit(X, target, rules=rules.take([]), **PENALTIES)
+    with pytest.raises(ValueError, match="values"):
+        lire.fit(X, target[:-1], rules=rules, **PENALTIES)
+
+
+@pytest.mark.parametrize("search", ["combo", "published"])
+def test_a_pool_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch, search: str) -> None:
+    satisfied, target = noisy(0, 60, 5)
+    monkeypatch.setattr(support_search, "available_memory", lambda: 100)
+    with pytest.raises(ValueError, match=r"rules: 5 rules on .* rows need .* GiB .* pass fewer rules"):
+        fit_pool(satisfied, target, search=search)
+
+
+def test_bad_paths_and_objectives() -> None:
+    satisfied, target = noisy(0, 60, 5)
+    X, rules = satisfied.astype(float), pool(satisfied)
+    with pytest.raises(ValueError, match="global_penalties must be a non-empty"):
+        lire.path(X, target, global_penalties=[], rules=rules)
+    with pytest.raises(ValueError, match="global_penalties must be finite"):
+        lire.path(X, target, global_penalties=[0.1, -0.1], rules=rules)
+    with pytest.raises(ValueError, match="local_penalties has 1 values for 2"):
+        lire.path(X, target, global_penalties=[0.1, 0.2], local_penalties=[0.1], rules=rules)
+    model = fit_pool(satisfied, target).model
+    with pytest.raises(TypeError, match="model must be a RuleEnsemble"):
+        lire.objective(rules, X, target, **PENALTIES)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one of the classes"):
+        lire.objective(model, X, target + 5, **PENALTIES)
+    terms = jr.LinearTerms(np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([1.0]))
+    linear = jr.RuleEnsemble(model.conjunctions, model.weights, model.intercept, terms, "exponential")
+    with pytest.raises(ValueError, match="no linear terms"):
+        lire.objective(linear, X, target, **PENALTIES)
+
+
+def test_memory_that_the_system_reports() -> None:
+    assert support_search.available_memory() > 1 << 20
