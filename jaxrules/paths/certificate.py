@@ -55,6 +55,7 @@ class Certificate:
         better = objective < self.objective
         if better:
             self.sequence, self.models, self.objective = sequence, models, objective
+            self.bound = min(self.bound, objective)  # they may differ by rounding
         return better
 
     def raise_bound(self, bound: float) -> None:

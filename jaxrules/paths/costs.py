@@ -78,8 +78,9 @@ def mean_squared_error(X: Array, y: Array, sample_weight: Array, l2_penalty: flo
 
 
 def geometric_weights(gamma: float, steps: int) -> Array:
-    """alpha_k = gamma^k for k = 1, ..., steps (Section 3.2), shape (steps,)."""
-    return np.power(float(gamma), np.arange(1, steps + 1))
+    """alpha_k = gamma^k for k = 1, ..., steps (Section 3.2), shape (steps,); infinite beyond the largest float."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.power(float(gamma), np.arange(1, steps + 1))
 
 
 def tail_sums(step_weights: Array) -> Array:

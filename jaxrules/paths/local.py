@@ -126,11 +126,11 @@ def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch
     """Objectives of all assignments of features to the chosen steps, shape (features,) * batch."""
     steps = len(sequence)
     order = jnp.arange(steps)
-    kept = (order[:, None] != chosen).all(axis=1)
-    later = jnp.maximum(order[:, None], order)
-    H = P[later, sequence[:, None], sequence]
+    kept = (order[:, None] != chosen[None]).all(axis=1)
+    later = jnp.maximum(order[:, None], order[None])
+    H = P[later, sequence[:, None], sequence[None]]
     diagonal = jnp.where(kept & (jnp.diagonal(H) > 0), jnp.diagonal(H), 1.0)
-    H = jnp.where(kept[:, None] & kept, H, 0.0)
+    H = jnp.where(kept[:, None] & kept[None], H, 0.0)
     H = H.at[order, order].set(diagonal * (1 + JITTER))
     right = [jnp.where(kept[:, None], P[jnp.maximum(order, chosen[a]), sequence], 0.0) for a in range(batch)]
     right.append(jnp.where(kept, G[order, sequence], 0.0)[:, None])

@@ -76,7 +76,7 @@ class LogisticCost:
         Q = X.T @ (X * curvatures[:, None]) / 2 + ridge
         half_gradient = self.X.T @ (self.shares * (chances - (self.y > 0))) / 2 + self.l2_penalty * reference
         g = Q @ reference - half_gradient
-        constant = float(self(reference[None])[0]) + 2 * half_gradient @ reference - reference @ Q @ reference
+        constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
         return Quadratic((Q + Q.T) / 2, g, float(constant))
 
     def system(self, step_weights: Array, models: Array, start: Array) -> tuple[Array, Array, float]:

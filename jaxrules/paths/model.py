@@ -17,6 +17,7 @@ from jaxrules import display
 from jaxrules.metrics import complexity
 from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba
 from jaxrules.paths.costs import geometric_weights
+from jaxrules.persistence import register_model
 from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
 
 Array = NDArray[Any] | jax.Array
@@ -72,6 +73,7 @@ def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.
     return np.stack(values, axis=1)
 
 
+@register_model
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class ModelSequence:
@@ -219,6 +221,7 @@ class ModelSequence:
         return f"{self.title} of {len(self)} steps for {self.schema.target}"
 
 
+@register_model
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class CoordinatePath(ModelSequence):

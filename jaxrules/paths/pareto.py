@@ -129,9 +129,10 @@ def pareto(
     """
     max_steps = check_steps(max_steps, "max_steps")
     alpha = check_step_weights(step_weights, max_steps)
-    lambdas = TRADEOFFS if tradeoffs is None else np.unique(np.asarray(tradeoffs, np.float64))[::-1]
+    lambdas = TRADEOFFS if tradeoffs is None else np.asarray(tradeoffs, np.float64)
     if lambdas.ndim != 1 or not len(lambdas) or not (np.isfinite(lambdas) & (lambdas > 0)).all():
         raise ValueError("tradeoffs must be a sequence of positive finite numbers")
+    lambdas = np.unique(lambdas)[::-1]
     problem = Problem.of(
         X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
         sample_weight=sample_weight, missing=missing,

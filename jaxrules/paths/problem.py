@@ -214,7 +214,9 @@ def check_step_weights(step_weights: Any, steps: int) -> Array:
             raise ValueError(f"step_weights given as gamma must be positive and finite, got {step_weights}")
         weights = geometric_weights(float(weights), steps)
         if not np.isfinite(weights).all() or weights[-1] == 0:
-            raise ValueError(f"gamma = {step_weights} over- or underflows at {steps} steps; bring it nearer to 1")
+            raise ValueError(
+                f"gamma = {step_weights} overflows or underflows within {steps} steps; bring it nearer to 1"
+            )
         return weights
     if weights.shape != (steps,):
         raise ValueError(f"step_weights must have {steps} values, one per step, got shape {weights.shape}")
