@@ -371,6 +371,7 @@ class _Worker:
             columns=np.zeros(propositions + 1, np.uint64),
             row_mask=np.zeros(propositions, np.uint8),
             words=np.zeros((2, words), np.uint64),
+            slots=np.zeros(max(8, 2 ** int(np.ceil(np.log2(2 * rows + 1)))), np.int32),
             table=np.zeros((2, 1 << kernels.LEAF_WIDTH)),
         )
         search.values[kernels.FLOOR], incumbent = task.candidates[0]

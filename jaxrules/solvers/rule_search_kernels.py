@@ -67,6 +67,7 @@ class Search(NamedTuple):
     columns: Any  # uint64 (propositions,)
     row_mask: Any  # uint8 (propositions,)
     words: Any  # uint64 (2, words)
+    slots: Any  # int32 (at least twice the rows, a power of two): a hash table
     table: Any  # float64 (2, 2**LEAF_WIDTH)
 
 
@@ -77,7 +78,7 @@ def _example() -> tuple[Problem, Stack, Search]:
     i1, i2 = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
     l1, l2 = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
     stack = Stack(l2, f2, u2, u2, i2, f2, f1, f1, u2, b1)
-    return Problem(1.0, 1.0, 1), stack, Search(l1, f1, i1, f1, f2, u1, u1, b1, u2, f2)
+    return Problem(1.0, 1.0, 1), stack, Search(l1, f1, i1, f1, f2, u1, u1, b1, u2, i1, f2)
 
 
 _PROBLEM, _STACK, _SEARCH = (numba.typeof(example) for example in _example())
@@ -412,6 +413,97 @@ def _node_bound(problem, stack, level):
     return bound
 
 
+@_compiled(_INT(_STACK, _SEARCH, _INT))
+def _merge_rows(stack, search, level):
+    """Merge rows that no available proposition (words[1]) tells apart; returns how many rows are left.
+
+    Merged rows are all in or all out of every descendant: fewer rows to add up, and a tighter bound,
+    because a prefix cannot split them. The caller sorts what is left.
+    """
+    info, needed, slots, rows = stack.levels[level], search.words[1], search.slots, search.rows
+    at, size = info[ROWS_AT], info[SIZE]
+    gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
+    buckets = 8
+    while buckets < 2 * size:
+        buckets *= 2
+    for slot in range(buckets):
+        slots[slot] = -1
+    last = np.uint64(buckets - 1)
+    groups = 0
+    for r in range(size):
+        key = np.uint64(0)
+        for w in range(len(needed)):
+            key = (key ^ (bits[r, w] & needed[w])) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        slot = key & last
+        while True:
+            group = slots[slot]
+            if group < 0:
+                slots[slot] = groups
+                gradient[groups], curvature[groups], rows[groups] = gradient[r], curvature[r], rows[r]
+                for w in range(len(needed)):
+                    bits[groups, w] = bits[r, w]
+                groups += 1
+                break
+            differ = np.uint64(0)
+            for w in range(len(needed)):
+                differ |= (bits[group, w] ^ bits[r, w]) & needed[w]
+            if differ == 0:
+                gradient[group] += gradient[r]
+                curvature[group] += curvature[r]
+                for w in range(len(needed)):
+                    bits[group, w] &= bits[r, w]
+                break
+            slot = (slot + np.uint64(1)) & last
+    info[SIZE] = groups
+    return groups
+
+
+@_compiled(_BOOL(_FLOAT, _FLOAT, _FLOAT, _FLOAT))
+def _comes_before(g, h, other_g, other_h):
+    """Positive g before zero before negative; within a sign by descending g/h, h = 0 being extreme."""
+    sign, other_sign = (g > 0) - (g < 0), (other_g > 0) - (other_g < 0)
+    if sign != other_sign:
+        return sign > other_sign
+    return g * other_h > other_g * h
+
+
+@_compiled(_NONE(_STACK, _SEARCH, _INT))
+def _sort_rows(stack, search, level):
+    """Sort the rows of a level (g, h, bits and search.rows) by descending g/h: Shell's method, in place."""
+    info, rows = stack.levels[level], search.rows
+    at, size = info[ROWS_AT], info[SIZE]
+    gradient, curvature, bits, spare = stack.gradient[at:], stack.curvature[at:], stack.bits[at:], search.words[0]
+    gap = 1
+    while 9 * gap < 4 * size:
+        gap = 9 * gap // 4 + 1
+    while True:
+        for start in range(gap, size):
+            g, h, row, r = gradient[start], curvature[start], rows[start], start
+            if not _comes_before(g, h, gradient[r - gap], curvature[r - gap]):
+                continue
+            for w in range(len(spare)):
+                spare[w] = bits[start, w]
+            while r >= gap and _comes_before(g, h, gradient[r - gap], curvature[r - gap]):
+                gradient[r], curvature[r], rows[r] = gradient[r - gap], curvature[r - gap], rows[r - gap]
+                for w in range(len(spare)):
+                    bits[r, w] = bits[r - gap, w]
+                r -= gap
+            gradient[r], curvature[r], rows[r] = g, h, row
+            for w in range(len(spare)):
+                bits[r, w] = spare[w]
+        if gap == 1:
+            break
+        gap = max(1, 4 * gap // 9)
+    positive = 0
+    while positive < size and gradient[positive] > 0:
+        positive += 1
+    negative = size
+    while negative > positive and gradient[negative - 1] < 0:
+        negative -= 1
+    info[POSITIVE], info[NEGATIVE] = positive, negative
+
+
 @_compiled(_BOOL(_PROBLEM, _STACK, _SEARCH, _INT, _INT))
 def _descend(problem, stack, search, level, child):
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
@@ -474,6 +566,8 @@ def _descend(problem, stack, search, level, child):
         else:
             gradient_below[kept], curvature_below[kept] = gradient[row], curvature[row]
             rows[kept] = row
+            for w in range(len(needed)):
+                bits_below[kept, w] = bits[row, w]
             kept += 1
     below[SIZE] = kept
     below[POSITIVE] = kept if positive == size else kept_positive
@@ -482,20 +576,24 @@ def _descend(problem, stack, search, level, child):
     below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
     stack.base[level + 1, 0], stack.base[level + 1, 1] = base_g, base_h
     bound = _node_bound(problem, stack, level + 1)
+    if bound > _threshold(problem, search):
+        for w in range(len(mandatory)):
+            stack.closure[level + 1, w] = mandatory[w]
+        if _merge_rows(stack, search, level + 1) < kept:
+            _sort_rows(stack, search, level + 1)
+            kept = below[SIZE]
+            bound = _node_bound(problem, stack, level + 1)
     if bound <= _threshold(problem, search):
         search.values[DROPPED] = max(search.values[DROPPED], bound)
         search.counters[MANDATORY] += 1
         return False
 
     for w in range(len(mandatory)):
-        stack.closure[level + 1, w] = mandatory[w]
         stack.behind[level + 1, w] = stack.behind[level, w]
     for a in range(few):
         stack.available[level + 1, a] = available[columns[a]]
     for k in range(kept):
         row = np.int64(rows[k])
-        for w in range(len(mandatory)):
-            bits_below[k, w] = bits[row, w]
         start, end = masks_at + row * width, below[MASKS_AT] + k * few
         mask, mask_below = stack.masks[start : start + width], stack.masks[end : end + few]
         for a in range(few):
