@@ -4,9 +4,9 @@ Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.mo
 pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
 """
 
-from jaxrules import losses
+from jaxrules import datasets, losses
 from jaxrules.conjunctions import Condition, Conjunctions
-from jaxrules.ensembles import rulefit
+from jaxrules.ensembles import lire, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -44,10 +44,12 @@ __all__ = [
     "accuracy",
     "as_table",
     "complexity",
+    "datasets",
     "decision_function",
     "default_forest",
     "explain",
     "extract_rules",
+    "lire",
     "load",
     "local_support",
     "local_supports",
