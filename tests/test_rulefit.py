@@ -1,5 +1,7 @@
 """RuleFit against scikit-learn and against its own optimality conditions."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,7 +87,7 @@ def test_path_starts_empty_and_is_monotone(cancer, cancer_rules):
     assert jr.support(fits[0].model) == 0
     assert [jr.support(fit.model) > 0 for fit in fits[1:]] == [True] * 7
     risks = [jr.risk(fit.model, X, y) for fit in fits]
-    assert all(later <= earlier + 1e-9 for earlier, later in zip(risks, risks[1:], strict=False))
+    assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(risks))
     alone = jr.rulefit.fit(X, y, l1_penalty=penalties[4], rules=cancer_rules)
     assert alone.objective == pytest.approx(fits[4].objective, rel=2e-6)
 

@@ -1,0 +1,258 @@
+"""Data sets by name: scikit-learn's own, a folder of files with a manifest, or OpenML.
+
+`load` looks in this order: the sets bundled with scikit-learn and its generators, which need no file; the
+folder `data_home`, or the one that the environment variable JAXRULES_DATA names; OpenML.
+
+The folder holds ``manifest.json``, a list of entries with ``name``, ``file`` (CSV, also gzipped, UTF-8, a header
+row, the target column last and named ``target``, empty cells for missing values), ``sha256``, ``task`` ("binary",
+"multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, where it has one,
+``positive_class`` and ``note``.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.table import Feature, Schema, Table, as_table
+
+Task = Literal["binary", "multiclass", "regression"]
+
+DATA_HOME_VARIABLE = "JAXRULES_DATA"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A named data set.
+
+    Attributes:
+        name: its name.
+        X: the features; missing values are kept, and `fit` refuses them unless told otherwise.
+        y: the target, shape (rows,): text or integer labels, or numbers.
+        task: "binary", "multiclass" or "regression".
+        positive_class: the label of interest of a binary task, as its source gives it, or None.
+        note: remarks on the source and on what was changed.
+    """
+
+    name: str
+    X: Table
+    y: NDArray[Any]
+    task: Task
+    positive_class: str | None = None
+    note: str = ""
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Dataset:
+        """The selected rows."""
+        return replace(self, X=self.X[rows], y=self.y[rows])
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {self.task}, {self.X.n_rows} rows, {self.X.shape[1]} columns)"
+
+
+def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: int = 0) -> Dataset:
+    """The data set of this name.
+
+    Args:
+        name: "breast_cancer", "iris", "wine", "digits" or "diabetes" (bundled with scikit-learn), "friedman1",
+            "friedman2" or "friedman3" (its generators, 2000 rows), a name in the folder's manifest, or one of the
+            sets that are known on OpenML; see `available`.
+        data_home: folder of files; None takes the one in the environment variable JAXRULES_DATA.
+        seed: of the generators.
+
+    Raises:
+        ValueError: for an unknown name, or a file that does not match its manifest.
+        FileNotFoundError: if the set is in no folder and cannot be had from OpenML; it says what to put where.
+    """
+    if name in _BUNDLED:
+        return _BUNDLED[name](name)
+    if name in _GENERATED:
+        return _generated(name, seed)
+    home = _home(data_home)
+    entry = _manifest(home).get(name) if home is not None else None
+    if home is not None and entry is not None and entry.get("file"):
+        return _read_file(home / entry["file"], entry)
+    if name in _OPENML:
+        return _from_openml(name)
+    raise ValueError(
+        f"unknown data set {name!r}. Without files there are {', '.join(available(data_home))}; for others put the "
+        f"CSV file and a manifest.json that lists it into a folder, and pass it as data_home or name it in "
+        f"{DATA_HOME_VARIABLE}"
+    )
+
+
+def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+    """The names that `load` can find now; those on OpenML need a network."""
+    home = _home(data_home)
+    files = [] if home is None else [name for name, entry in _manifest(home).items() if entry.get("file")]
+    return tuple(sorted({*_BUNDLED, *_GENERATED, *_OPENML, *files}))
+
+
+def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -> tuple[Dataset, Dataset]:
+    """A random split into training and test rows; classes keep their shares.
+
+    Args:
+        data: the data set.
+        test_size: share of the rows for the test, between 0 and 1.
+        seed: of the shuffle.
+
+    Raises:
+        ValueError: if `test_size` leaves either part without rows.
+    """
+    n_test = round(test_size * len(data)) if 0 < test_size < 1 else 0
+    if not 0 < n_test < len(data):
+        raise ValueError(f"test_size must be a share between 0 and 1 that leaves rows on both sides, got {test_size}")
+    order = np.random.default_rng(seed).permutation(len(data))
+    if data.task != "regression":
+        # By class, then every k-th row: each class gives its share of the test rows.
+        order = order[np.argsort(np.unique(data.y, return_inverse=True)[1][order], kind="stable")]
+    is_test = np.diff(np.floor(np.arange(len(data) + 1) * n_test / len(data) + 1e-9)) > 0
+    return data[np.sort(order[~is_test])], data[np.sort(order[is_test])]
+
+
+# Bundled with scikit-learn
+
+
+def _classes(name: str) -> Dataset:
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
+    labels = np.asarray(bunch.target_names)[bunch.target] if name != "digits" else bunch.target
+    task: Task = "binary" if len(bunch.target_names) == 2 else "multiclass"
+    X = as_table(bunch.data, feature_names=list(bunch.feature_names))
+    positive = str(bunch.target_names[1]) if task == "binary" else None
+    return Dataset(name, X, labels, task, positive, "bundled with scikit-learn")
+
+
+def _diabetes(name: str) -> Dataset:
+    from sklearn.datasets import load_diabetes
+
+    bunch = load_diabetes(scaled=False)
+    X = as_table(bunch.data, feature_names=list(bunch.feature_names))
+    return Dataset(name, X, bunch.target, "regression", note="bundled with scikit-learn, features not scaled")
+
+
+def _generated(name: str, seed: int) -> Dataset:
+    from sklearn import datasets
+
+    make = getattr(datasets, f"make_{name}")
+    X, y = make(n_samples=2000, noise=0.1, random_state=seed)
+    note = f"sklearn.datasets.make_{name}(n_samples=2000, noise=0.1, random_state={seed})"
+    return Dataset(name, as_table(X), y, "regression", note=note)
+
+
+_BUNDLED: dict[str, Callable[[str], Dataset]] = {
+    "breast_cancer": _classes,
+    "iris": _classes,
+    "wine": _classes,
+    "digits": _classes,
+    "diabetes": _diabetes,
+}
+_GENERATED = ("friedman1", "friedman2", "friedman3")
+
+
+# A folder of files
+
+
+def _home(data_home: str | os.PathLike[str] | None) -> Path | None:
+    named = data_home if data_home is not None else os.environ.get(DATA_HOME_VARIABLE)
+    if named is None:
+        return None
+    if not (Path(named) / "manifest.json").is_file():
+        source = "data_home" if data_home is not None else f"the environment variable {DATA_HOME_VARIABLE}"
+        raise FileNotFoundError(f"{source} names {str(named)!r}, which holds no manifest.json")
+    return Path(named)
+
+
+def _manifest(home: Path) -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in json.loads((home / "manifest.json").read_text("utf-8"))}
+
+
+def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.name} of the data set {entry['name']!r} is not in {str(path.parent)!r}")
+    content = path.read_bytes()
+    if "sha256" in entry and hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise ValueError(f"{path.name} is not the file that manifest.json describes (its sha256 differs)")
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    if header[-1] != "target" or len(set(map(len, rows))) != 1 or len(rows[0]) != len(header):
+        raise ValueError(f"{path.name} must have rows of {len(header)} cells with the target last")
+    *columns, target = zip(*rows, strict=True)
+    categorical = set(entry["categorical"])
+    table = _table(header[:-1], columns, categorical, path.name)
+    y = np.array(target, np.float64) if entry["task"] == "regression" else _labels(target)
+    positive = entry.get("positive_class")
+    return Dataset(
+        entry["name"], table, y, entry["task"], None if positive is None else str(positive), entry.get("note", "")
+    )
+
+
+def _table(names: Sequence[str], columns: Sequence[Sequence[str]], categorical: set[str], file: str) -> Table:
+    features, arrays = [], []
+    for name, cells in zip(names, columns, strict=True):
+        if name in categorical:
+            values, codes = np.unique(np.array(cells), return_inverse=True)
+            categories = tuple(value for value in values.tolist() if value)
+            features.append(Feature(name, categories))
+            arrays.append((codes - (len(values) - len(categories))).astype(np.int32))  # "" sorts first: -1 is MISSING
+        else:
+            try:
+                arrays.append(np.array([cell or "nan" for cell in cells], np.float64))
+            except ValueError as error:
+                raise ValueError(f"column {name!r} of {file} is not numeric, but not listed as categorical") from error
+            features.append(Feature(name))
+    table = Table(Schema(tuple(features), "own_category"), tuple(arrays))
+    return table if table.columns_with_missing() else as_table(table)
+
+
+def _labels(cells: Sequence[str]) -> NDArray[Any]:
+    """Integers where all labels are, else text."""
+    try:
+        return np.array(cells, np.int64)
+    except ValueError:
+        return np.array(cells)
+
+
+# OpenML
+
+_OPENML: dict[str, tuple[int, Task, str | None]] = {
+    "adult": (1590, "binary", ">50K"),
+    "tic_tac_toe": (50, "binary", "positive"),
+    "magic": (1120, "binary", "g"),
+    "cmc": (23, "multiclass", None),
+}
+"""Name, pinned data id, task and positive class."""
+
+
+def _from_openml(name: str) -> Dataset:
+    from sklearn.datasets import fetch_openml
+
+    data_id, task, positive = _OPENML[name]
+    try:
+        bunch = fetch_openml(data_id=data_id, as_frame=True)
+    except ImportError as error:
+        raise ImportError(f"loading {name!r} from OpenML needs pandas; pip install pandas") from error
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{name!r} could not be had from OpenML (data id {data_id}). Put its CSV file and a manifest.json that "
+            f"lists it into a folder, and pass it as data_home or name it in {DATA_HOME_VARIABLE}"
+        ) from error
+    table = as_table(bunch.data, missing="own_category")
+    table = table if table.columns_with_missing() else as_table(table)
+    return Dataset(
+        name, table, _labels(np.asarray(bunch.target, dtype=str).tolist()), task, positive, f"OpenML data id {data_id}"
+    )

@@ -1,0 +1,93 @@
+"""Data sets: bundled, generated, from a folder with a manifest; splits; helpful errors."""
+
+import gzip
+import hashlib
+import json
+import os
+
+import numpy as np
+import pytest
+
+import jaxrules as jr
+
+
+@pytest.mark.parametrize(("name", "shape"), [("breast_cancer", (569, 30)), ("iris", (150, 4)), ("diabetes", (442, 10))])
+def test_bundled_sets_have_names_and_text_labels(name, shape):
+    data = jr.datasets.load(name)
+    assert data.X.shape == shape == (len(data), shape[1])
+    assert not data.X.names[0].startswith("x0")
+    assert (data.y.dtype.kind == "U") == (data.task != "regression")
+    assert repr(shape[0]) in repr(data)
+
+
+def test_generators_are_seeded():
+    first, second, other = (jr.datasets.load("friedman1", seed=seed).y for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("test_size", [0.1, 0.25, 0.5])
+def test_splits_are_stratified_disjoint_and_seeded(test_size):
+    data = jr.datasets.load("breast_cancer")
+    train, test = jr.datasets.train_test_split(data, test_size=test_size, seed=3)
+    assert len(train) + len(test) == len(data)
+    assert len(test) == round(test_size * len(data))
+    assert abs((train.y == "benign").mean() - (test.y == "benign").mean()) < 0.02
+    both = np.concatenate([np.stack(part.X.columns, 1) for part in (train, test)])
+    assert sorted(map(tuple, both)) == sorted(map(tuple, np.stack(data.X.columns, 1)))
+    again = jr.datasets.train_test_split(data, test_size=test_size, seed=3)[1]
+    np.testing.assert_array_equal(test.X.columns[0], again.X.columns[0])
+
+
+@pytest.mark.parametrize("test_size", [0, 1, -1, 1e-9, float("nan")])
+def test_a_split_without_rows_on_both_sides_is_refused(test_size):
+    with pytest.raises(ValueError, match="test_size"):
+        jr.datasets.train_test_split(jr.datasets.load("iris"), test_size=test_size)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    text = 'size,job,target\n1.5,"a, b",yes\n,,no\n0x,c,no\n'.replace("0x", "2")
+    content = gzip.compress(text.encode())
+    (tmp_path / "toy.csv.gz").write_bytes(content)
+    entry = {
+        "name": "toy", "file": "toy.csv.gz", "sha256": hashlib.sha256(content).hexdigest(), "task": "binary",
+        "categorical": ["job"], "positive_class": "yes", "note": "made for this test",
+    }  # fmt: skip
+    (tmp_path / "manifest.json").write_text(json.dumps([entry]))
+    return tmp_path
+
+
+def test_a_folder_with_a_manifest(folder, monkeypatch):
+    data = jr.datasets.load("toy", data_home=folder)
+    assert data.X.schema.features[1].categories == ("a, b", "c")
+    np.testing.assert_array_equal(data.X.columns[0], [1.5, np.nan, 2])
+    np.testing.assert_array_equal(data.X.columns[1], [0, -1, 1])
+    assert data.y.tolist() == ["yes", "no", "no"]
+    assert "toy" in jr.datasets.available(folder)
+    monkeypatch.setenv("JAXRULES_DATA", str(folder))
+    assert jr.datasets.load("toy").note == "made for this test"
+
+
+def test_files_are_checked(folder, tmp_path, monkeypatch):
+    (folder / "toy.csv.gz").write_bytes(gzip.compress(b"size,job,target\n9,c,no\n"))
+    with pytest.raises(ValueError, match="sha256"):
+        jr.datasets.load("toy", data_home=folder)
+    (folder / "toy.csv.gz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"toy\.csv\.gz"):
+        jr.datasets.load("toy", data_home=folder)
+    with pytest.raises(FileNotFoundError, match="data_home.*manifest"):
+        jr.datasets.load("toy", data_home=folder / "nowhere")
+    monkeypatch.delenv("JAXRULES_DATA", raising=False)
+    with pytest.raises(ValueError, match=r"unknown data set 'toy'.*manifest\.json"):
+        jr.datasets.load("toy")
+
+
+@pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets")
+def test_the_data_folder_matches_its_manifest():
+    data = jr.datasets.load("adult")
+    assert data.X.shape == (48842, 14)
+    assert data.X.columns_with_missing() == ("workclass", "occupation", "native-country")
+    assert set(data.y) == {"<=50K", ">50K"}
+    assert jr.datasets.load("cmc").task == "multiclass"
+    assert jr.datasets.load("boston").y.dtype == np.float64
