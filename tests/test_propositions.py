@@ -1,0 +1,102 @@
+"""Propositions: evaluation, cell codes, the pool of a table, conversion to conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.propositions import Category, Halfspace, Missing, PropositionPool, Threshold, propositions_of
+from jaxrules.solvers.rule_search import SearchSpace
+from jaxrules.table import MISSING, Feature, Schema, Table
+
+
+def a_table(numbers: list[float | None], colours: list[int]) -> Table:
+    """Two columns; None and code -1 are missing."""
+    schema = Schema((Feature("size"), Feature("colour", ("blue", "green", "red"))), missing="own_category")
+    column = np.array([np.nan if number is None else number for number in numbers])
+    return Table(schema, (column, np.array(colours, np.int32)))
+
+
+tables = st.lists(
+    st.tuples(st.one_of(st.none(), st.integers(-3, 3).map(float)), st.integers(MISSING, 2)), min_size=1, max_size=25
+).map(lambda rows: a_table([number for number, _ in rows], [colour for _, colour in rows]))
+
+
+@settings(deadline=None, max_examples=150)
+@given(table=tables, max_cut_points=st.one_of(st.none(), st.integers(1, 4)))
+def test_masks_codes_and_conditions_agree(table: Table, max_cut_points: int | None) -> None:
+    pool = propositions_of(table, max_cut_points=max_cut_points)
+    masks = pool.evaluate(table)
+    assert masks.shape == (table.n_rows, len(pool))
+    space = SearchSpace.of_codes(*pool.cell_codes(table))
+    np.testing.assert_array_equal(space.masks[space.group] == 1, masks)
+    rules = jr.Conjunctions.build(table.schema, [pool.conditions([a]) for a in range(len(pool))])
+    np.testing.assert_array_equal(rules.satisfied(table), masks)
+
+
+@settings(deadline=None, max_examples=100)
+@given(table=tables)
+def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
+    pool = propositions_of(table)
+    masks = pool.evaluate(table)
+    extents = {mask.tobytes() for mask in masks.T}
+    assert len(extents) == len(pool)
+    assert not masks.all(axis=0).any()
+    assert masks.any(axis=0).all()
+    size, colour = table.columns
+    possible = [size <= v for v in size] + [size >= v for v in size] + [size < v for v in size]
+    possible += [colour == c for c in range(3)] + [colour != c for c in range(3)]
+    possible += [np.isnan(size), ~np.isnan(size), colour == MISSING, colour != MISSING]
+    for mask in possible:
+        assert mask.all() or not mask.any() or mask.tobytes() in extents
+
+
+def test_quantiles() -> None:
+    table = jr.as_table(np.arange(101.0)[:, None])
+    cuts = {p.value for p in propositions_of(table, max_cut_points=4).propositions}
+    assert cuts == {20.0, 40.0, 60.0, 80.0}
+    operators = [p.operator for p in propositions_of(table, max_cut_points=1).propositions]
+    assert operators == ["<=", ">=", "<", ">"]
+    few = jr.as_table(np.array([[0.0], [1.0], [2.0]]))
+    assert {p.operator for p in propositions_of(few, max_cut_points=2).propositions} == {"<=", ">="}
+
+
+def test_halfspaces_are_evaluated_in_order_and_are_no_condition() -> None:
+    table = jr.as_table(np.array([[1.0, 2.0], [0.5, 0.0], [0.1, 0.2]]))
+    halfspace = Halfspace((0, 1), (1.0, -0.5), 0.0)
+    np.testing.assert_array_equal(halfspace.holds(table), [True, True, True])
+    pool = PropositionPool((halfspace, Threshold(0, ">", 0.3)), table.schema)
+    assert pool.describe(0) == "1 * x0 + -0.5 * x1 >= 0"
+    space = SearchSpace.of_codes(*pool.cell_codes(table))
+    np.testing.assert_array_equal(space.masks[space.group] == 1, pool.evaluate(table))
+    with pytest.raises(TypeError, match="cannot be a condition"):
+        pool.conditions([0])
+    with pytest.raises(ValueError, match="distinct and ascending"):
+        Halfspace((1, 0), (1.0, 1.0), 0.0)
+    with pytest.raises(ValueError, match="as many weights"):
+        Halfspace((1,), (), 0.0)
+
+
+def test_words() -> None:
+    table = a_table([1.0, None], [0, -1])
+    pool = PropositionPool(
+        (Threshold(0, "<=", 1.5), Category(1, "!=", 2), Missing(0), Missing(1, present=True)), table.schema
+    )
+    words = [pool.describe(i) for i in range(4)]
+    assert words == ["size <= 1.5", "colour != red", "size is missing", "colour is not missing"]
+
+
+def test_bad_input_is_refused() -> None:
+    table = a_table([1.0, 2.0], [0, 1])
+    for bad in (0, -1, True):
+        with pytest.raises(ValueError, match="max_cut_points must be a positive"):
+            propositions_of(table, max_cut_points=bad)
+    for proposition, message in [
+        (Threshold(1, "<=", 0.0), "compares numbers"),
+        (Threshold(7, "<=", 0.0), "names feature 7"),
+        (Category(0, "==", 0), "does not have"),
+        (Category(1, "==", 3), "does not have"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            PropositionPool((proposition,), table.schema)
