@@ -6,6 +6,7 @@ import html
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,12 @@ _PLAIN = re.compile(r"[^\s,{}&'\"()](?:[^,{}&'\"()\n]*[^\s,{}&'\"()])?")
 
 
 def rule_text(rule: Sequence[Condition], schema: Schema) -> str:
-    """A conjunction, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
+    """A conjunction, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one.
+
+    What a condition says of missing values is shown where the schema admits them.
+    """
+    if schema.missing == "refuse":
+        rule = [replace(c, missing=c.unseen) for c in rule]  # the texts of `unseen` conditions imply missing
     return " & ".join(condition_text(c, schema.features[c.feature]) for c in rule) or "always"
 
 

@@ -123,6 +123,14 @@ def test_rules_in_words(schema: jr.Schema) -> None:
     assert rule_text([], schema) == "always"
 
 
+@pytest.mark.parametrize(("missing", "text"), [("refuse", "age <= 31 & job != cook"), ("own_category", None)])
+def test_missing_values_are_mentioned_only_where_they_are_admitted(missing, text):
+    schema = jr.Schema((AGE, JOB), missing=missing)
+    code = JOB.categories.index("cook")
+    rule = [C.at_most(0, 31, missing=True), C.none_of(1, [code], len(JOB.categories))]
+    assert rule_text(rule, schema) == (text or "(age <= 31 or missing) & job != cook")
+
+
 @given(weight=finite)
 def test_weights_are_zero_only_for_zero(weight: float) -> None:
     shown = weight_text(weight)
