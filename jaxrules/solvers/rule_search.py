@@ -28,6 +28,7 @@ from jaxrules.results import Status
 MEMORY_LIMIT = 2**31  # bytes of the proposition matrix and the search stack
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
 SLICE = 8_000_000  # visits between two looks at the clock: about 10 ms
+_NO_LIMIT = 2**62
 BEAM_WIDTH = 4  # of the beam that gives the exact search its first incumbent
 
 
@@ -94,7 +95,11 @@ class SearchSpace:
 
     def selected(self, propositions: Sequence[int]) -> np.ndarray:
         """bool (rows,): the rows on which all the propositions hold."""
-        return self.masks[:, list(propositions)].all(axis=1)[self.group]
+        return self.selected_groups(propositions)[self.group]
+
+    def selected_groups(self, propositions: Sequence[int]) -> np.ndarray:
+        """bool (groups,): the merged rows on which all the propositions hold."""
+        return np.asarray(np.all(self.masks[:, list(propositions)] == 1, axis=1))
 
 
 def check_memory(rows: int, propositions: int) -> None:
@@ -154,12 +159,14 @@ def search_optimal(
         ridge: positive; the paper's lambda.
         max_length: the most propositions in the conjunction, None for no limit.
         approximation: alpha in (0, 1]; the objective is at least alpha times the optimum.
-        max_evaluations: stop after about this many evaluations.
+        max_evaluations: stop after about this many evaluations (one thread then, to repeat exactly).
         stopped: asked every few milliseconds; True ends the search with the best rule so far.
         threads: 2 lets a second thread join a long search; the rule found is the same.
     """
     search = _DepthFirst(space, gradient, curvature, ridge, max_length, approximation)
-    return search.run(math.inf if max_evaluations is None else max_evaluations, stopped, threads)
+    if max_evaluations is None:
+        return search.run(_NO_LIMIT, stopped, threads)
+    return search.run(max_evaluations, stopped, threads=1)
 
 
 def search_beam(
@@ -192,7 +199,7 @@ def search_greedy(
 def _heuristic(
     space: SearchSpace, g: np.ndarray, h: np.ndarray, ridge: float, best: tuple[int, ...], evaluations: int
 ) -> Found:
-    rows = space.masks[:, list(best)].all(axis=1)
+    rows = space.selected_groups(best)
     short = shortest_equivalent(space, rows)
     return Found(short, objective_of(g, h, ridge, rows), None, Status.CONVERGED, evaluations)
 
@@ -269,17 +276,17 @@ class _DepthFirst:
 
     def objective(self, propositions: Sequence[int]) -> float:
         """The objective of a conjunction, summed in the order of the merged rows."""
-        rows = self.space.masks[:, list(propositions)].all(axis=1)
+        rows = self.space.selected_groups(propositions)
         return objective_of(self.g, self.h, self.ridge, rows)
 
-    def run(self, max_evaluations: float, stopped: Callable[[], bool], threads: int) -> Found:
+    def run(self, max_evaluations: int, stopped: Callable[[], bool], threads: int) -> Found:
         """Search until proved, stopped, interrupted or out of evaluations."""
         workers = [_Worker.at_root(self)]
         pool = None
         status = None
         try:
-            while status is None and self.problem.max_length and not workers[0].advance(0):
-                if sum(worker.evaluations for worker in workers) >= max_evaluations:
+            while status is None and self.problem.max_length and not workers[0].advance(0, max_evaluations):
+                if workers[0].evaluations >= max_evaluations:
                     status = Status.MAX_ITERATIONS
                 elif stopped():
                     status = Status.TIME_LIMIT
@@ -287,7 +294,7 @@ class _DepthFirst:
                     self.candidates.append(workers[0].best)
                     workers.append(workers[0].fork())
                     pool = _Pair(workers)
-                    status = pool.run(max_evaluations, stopped)
+                    status = pool.run(stopped)
                     break
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -307,7 +314,7 @@ class _DepthFirst:
         for other_value, other in self.candidates[1:]:
             if other_value > value * tie:
                 value, best = other_value, other
-        rows = self.space.masks[:, list(best)].all(axis=1)
+        rows = self.space.selected_groups(best)
         value = objective_of(self.g, self.h, self.ridge, rows)
         bound = max([value * tie, open_bound] + [worker.search.values[self.kernels.DROPPED] for worker in workers])
         if status is None:
@@ -389,11 +396,11 @@ class _Worker:
         search.counters[kernels.LENGTH] = length
         return _Worker(self.task, stack, search)
 
-    def advance(self, stop: int, shared: bool = False) -> bool:
+    def advance(self, stop: int, max_evaluations: int = _NO_LIMIT, shared: bool = False) -> bool:
         """Search for one slice; True once the root's children from `stop` on are done."""
         kernels = self.task.kernels
         while True:
-            state = kernels.advance(self.task.problem, self.stack, self.search, stop, SLICE, shared)
+            state = kernels.advance(self.task.problem, self.stack, self.search, stop, SLICE, max_evaluations, shared)
             if state != kernels.FULL:
                 return bool(state == kernels.DONE)
             self._grow()
@@ -426,7 +433,8 @@ class _Worker:
 
     def open_bound(self, top: int) -> float:
         """The largest bound of what this worker has left open from level `top` down."""
-        return float(self.task.kernels.open_bound(self.task.problem, self.stack, self.search, top))
+        bound = float(self.task.kernels.open_bound(self.task.problem, self.stack, self.search, top))
+        return math.inf if bound < 0 else bound
 
 
 class _Pair:
@@ -441,30 +449,28 @@ class _Pair:
         self.kernels = workers[0].task.kernels
         self.next_child = int(workers[0].stack.levels[0, self.kernels.NEXT])  # under way in the first worker
         self.lock = threading.Lock()
-        self.halt = False
+        self.halt = threading.Event()
         self.by_child: dict[int, tuple[float, tuple[int, ...]]] = {}
 
-    def run(self, max_evaluations: float, stopped: Callable[[], bool]) -> Status | None:
-        """Work until all children are done (None), or a limit or Ctrl-C ends the search."""
+    def run(self, stopped: Callable[[], bool]) -> Status | None:
+        """Work until all children are done (None), or the time limit or Ctrl-C ends the search."""
         status = None
         with ThreadPoolExecutor(2) as pool:
             jobs = [pool.submit(self._work, worker, worker is self.workers[0]) for worker in self.workers]
             try:
                 while status is None and wait(jobs, timeout=0.01).not_done:
-                    if sum(worker.evaluations for worker in self.workers) >= max_evaluations:
-                        status = Status.MAX_ITERATIONS
-                    elif stopped():
+                    if stopped():
                         status = Status.TIME_LIMIT
             except KeyboardInterrupt:
                 status = Status.INTERRUPTED
-            finally:
-                self.halt = True if status is not None else self.halt
+            if status is not None:
+                self.halt.set()
         for job in jobs:
             job.result()
         return status
 
     def _work(self, worker: _Worker, under_way: bool) -> None:
-        while not self.halt:
+        while not self.halt.is_set():
             if under_way:
                 child, under_way = self.next_child, False
             else:
@@ -475,7 +481,7 @@ class _Pair:
                     return
                 worker.start(child)
             while not worker.advance(child, shared=True):
-                if self.halt:
+                if self.halt.is_set():
                     break
             self._keep(worker, child)
 
@@ -533,7 +539,8 @@ def shortest_equivalent(space: SearchSpace, rows: np.ndarray) -> tuple[int, ...]
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
     """Of the propositions that hold on all these rows: the most restrictive per code column and side."""
-    low, high = space.codes[rows].min(axis=0), space.codes[rows].max(axis=0)
+    codes = space.codes[rows]
+    low, high = codes.min(axis=0, initial=np.iinfo(np.uint16).max), codes.max(axis=0, initial=0)
     tightest: dict[tuple[int, int], int] = {}
     for a, (column, above, cell) in enumerate(zip(space.column, space.above, space.cell, strict=True)):
         if low[column] >= cell if above else high[column] <= cell:

@@ -82,7 +82,7 @@ def _example() -> tuple[Problem, Stack, Search]:
 
 
 _PROBLEM, _STACK, _SEARCH = (numba.typeof(example) for example in _example())
-_INT, _FLOAT, _NONE, _BOOL, _WORD = numba.int64, numba.float64, numba.void, numba.boolean, numba.uint64
+_INT, _FLOAT, _NONE, _BOOL = numba.int64, numba.float64, numba.void, numba.boolean
 _WORDS = numba.uint64[::1]
 # Without NaN and infinity checks the inner loops become SIMD code; ridge > 0 keeps both away.
 _FAST = {"contract", "nsz", "nnan", "ninf"}
@@ -93,30 +93,31 @@ def _compiled(signature: Any) -> Any:
 
     Counting them costs a fifth of the search. The option is private to numba; without it all works, slower.
     """
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": _FAST}
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": _FAST}
+    njit: Any = numba.njit
     try:
-        return numba.njit(signature, _nrt=False, **options)
+        return njit(signature, _nrt=False, **options)
     except KeyError:
-        return numba.njit(signature, **options)
+        return njit(signature, **options)
 
 
 @_compiled(_BOOL(_WORDS, _INT))
-def _has(words, proposition):
+def _has(words: Any, proposition: int) -> bool:
     return (words[proposition >> 6] >> np.uint64(proposition & 63)) & np.uint64(1) != 0
 
 
 @_compiled(_NONE(_WORDS, _INT))
-def _insert(words, proposition):
+def _insert(words: Any, proposition: int) -> None:
     words[proposition >> 6] |= np.uint64(1) << np.uint64(proposition & 63)
 
 
 @_compiled(_NONE(_WORDS, _INT))
-def _remove(words, proposition):
+def _remove(words: Any, proposition: int) -> None:
     words[proposition >> 6] &= ~(np.uint64(1) << np.uint64(proposition & 63))
 
 
 @_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT))
-def _evaluate(problem, stack, search, level):
+def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     """Objective and mandatory-rows bound of every available proposition: sums[3] and stack.bounds.
 
     Prefixes run over the rows with g > 0 from the front, suffixes over those with g < 0 from the back;
@@ -162,7 +163,7 @@ def _evaluate(problem, stack, search, level):
 
 
 @_compiled(_FLOAT(_PROBLEM, _SEARCH))
-def _threshold(problem, search):
+def _threshold(problem: Problem, search: Search) -> float:
     """Bounds up to this value cannot lead to a better rule than those found (times approximation).
 
     What was found earlier in the visit order wins ties; what another thread found later in it does not,
@@ -173,7 +174,7 @@ def _threshold(problem, search):
 
 
 @_compiled(_NONE(_SEARCH))
-def _look_at_the_other_thread(search):
+def _look_at_the_other_thread(search: Search) -> None:
     root, values = search.counters[ROOT], search.values
     for child in range(root, len(search.found)):
         values[FLOOR] = max(values[FLOOR], search.found[child])
@@ -182,7 +183,7 @@ def _look_at_the_other_thread(search):
 
 
 @_compiled(_NONE(_STACK, _SEARCH, _INT, _FLOAT))
-def _record(stack, search, level, objective):
+def _record(stack: Stack, search: Search, level: int, objective: float) -> None:
     """Remember a better conjunction: the path to the node; the caller appends what it adds."""
     search.values[FLOOR] = objective
     if search.counters[ROOT] >= 0:
@@ -193,20 +194,23 @@ def _record(stack, search, level, objective):
 
 
 @_compiled(_NONE(_SEARCH, _INT))
-def _append(search, proposition):
+def _append(search: Search, proposition: int) -> None:
     search.best[search.counters[LENGTH]] = proposition
     search.counters[LENGTH] += 1
 
 
 @_compiled(_NONE(_STACK, _SEARCH, _INT, _INT))
-def _select_columns(stack, search, level, kept):
+def _select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
     """Keep the first `kept` mask columns named in search.columns, in that order."""
     info, buffer, columns = stack.levels[level], search.row_mask, search.columns
     width = info[WIDTH]
     available, bounds = stack.available[level], stack.bounds[level]
     at = info[MASKS_AT]
     for r in range(info[SIZE]):
-        wide, narrow = stack.masks[at + r * width : at + (r + 1) * width], stack.masks[at + r * kept : at + (r + 1) * kept]
+        wide, narrow = (
+            stack.masks[at + r * width : at + (r + 1) * width],
+            stack.masks[at + r * kept : at + (r + 1) * kept],
+        )
         for k in range(kept):
             buffer[k] = wide[columns[k]]
         for k in range(kept):
@@ -220,7 +224,7 @@ def _select_columns(stack, search, level, kept):
 
 
 @_compiled(_INT(_STACK, _SEARCH, _INT))
-def _absorb_mandatory_rows(stack, search, level):
+def _absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
     """Move the rows on which all available propositions hold into the base; returns how many."""
     info, base, closure = stack.levels[level], stack.base[level], stack.closure[level]
     rows_at, masks_at, width = info[ROWS_AT], info[MASKS_AT], info[WIDTH]
@@ -236,7 +240,7 @@ def _absorb_mandatory_rows(stack, search, level):
         if r == negative:
             kept_negative = kept
         source, target = rows_at + r, rows_at + kept
-        lacking = np.uint64(0)
+        lacking: Any = np.uint64(0)
         for w in range(len(needed)):
             lacking |= needed[w] & ~stack.bits[source, w]
         if lacking == 0:
@@ -260,7 +264,7 @@ def _absorb_mandatory_rows(stack, search, level):
 
 
 @_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT))
-def _expand(problem, stack, search, level):
+def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     """Evaluate a node's children, prune them by bound, and rank the rest by ascending bound.
 
     When pruning thins the available propositions out, more rows are mandatory and all bounds are
@@ -308,17 +312,17 @@ def _expand(problem, stack, search, level):
 
 
 @_compiled(_BOOL(_PROBLEM, _STACK, _INT, _INT, _INT, _WORDS))
-def _redundant(problem, stack, level, child, size, closure):
+def _redundant(problem: Problem, stack: Stack, level: int, child: int, size: int, closure: Any) -> bool:
     """Whether the child's conjunctions are also met elsewhere: a proposition ranked behind holds on all its rows.
 
     That proposition's own branch, visited later, has these conjunctions with it added. Under a length
     limit the longer conjunction may not fit; then only a sibling that selects the same rows counts.
     """
     if problem.max_length >= stack.available.shape[1]:
+        common: Any = np.uint64(0)
         for w in range(len(closure)):
-            if closure[w] & stack.behind[level, w]:
-                return True
-        return False
+            common |= closure[w] & stack.behind[level, w]
+        return common != 0
     info = stack.levels[level]
     for sibling in range(child):
         if _has(closure, stack.available[level, sibling]):
@@ -331,7 +335,7 @@ def _redundant(problem, stack, level, child, size, closure):
 
 
 @_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT, _INT))
-def _solve_leaf(problem, stack, search, level, child, size, few):
+def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int) -> None:
     """Objectives of all conjunctions of the child with a subset of few propositions, in one pass.
 
     Rows are summed by the pattern of propositions they satisfy; sums over supersets give G and H of
@@ -348,11 +352,11 @@ def _solve_leaf(problem, stack, search, level, child, size, few):
         row = search.rows[k]
         at = masks_at + np.int64(row) * width
         mask = stack.masks[at : at + width]
-        pattern = np.uint64(0)
+        pattern_of_row: Any = np.uint64(0)
         for bit in range(few):
-            pattern |= np.uint64(mask[columns[bit]]) << np.uint64(bit)
-        g[pattern] += gradient[row]
-        h[pattern] += curvature[row]
+            pattern_of_row |= np.uint64(mask[columns[bit]]) << np.uint64(bit)
+        g[pattern_of_row] += gradient[row]
+        h[pattern_of_row] += curvature[row]
     g[patterns - 1] += stack.base[level, 0]
     h[patterns - 1] += stack.base[level, 1]
     half = 1
@@ -383,7 +387,7 @@ def _solve_leaf(problem, stack, search, level, child, size, few):
 
 
 @_compiled(_INT(_STACK, _SEARCH, _INT, _INT, _INT, _INT, _INT))
-def _select_rows(stack, search, level, child, start, end, size):
+def _select_rows(stack: Stack, search: Search, level: int, child: int, start: int, end: int, size: int) -> int:
     """Append the rows from start to end that satisfy the child to search.rows; returns the new size."""
     info, rows = stack.levels[level], search.rows
     width, at = info[WIDTH], info[MASKS_AT] + child
@@ -395,7 +399,7 @@ def _select_rows(stack, search, level, child, start, end, size):
 
 
 @_compiled(_FLOAT(_PROBLEM, _STACK, _INT))
-def _node_bound(problem, stack, level):
+def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
     """The mandatory-rows bound of one node."""
     info = stack.levels[level]
     start = info[ROWS_AT]
@@ -414,7 +418,7 @@ def _node_bound(problem, stack, level):
 
 
 @_compiled(_INT(_STACK, _SEARCH, _INT))
-def _merge_rows(stack, search, level):
+def _merge_rows(stack: Stack, search: Search, level: int) -> int:
     """Merge rows that no available proposition (words[1]) tells apart; returns how many rows are left.
 
     Merged rows are all in or all out of every descendant: fewer rows to add up, and a tighter bound,
@@ -426,16 +430,16 @@ def _merge_rows(stack, search, level):
     buckets = 8
     while buckets < 2 * size:
         buckets *= 2
-    for slot in range(buckets):
-        slots[slot] = -1
+    for bucket in range(buckets):
+        slots[bucket] = -1
     last = np.uint64(buckets - 1)
     groups = 0
     for r in range(size):
-        key = np.uint64(0)
+        key: Any = np.uint64(0)
         for w in range(len(needed)):
             key = (key ^ (bits[r, w] & needed[w])) * np.uint64(0x9E3779B97F4A7C15)
             key ^= key >> np.uint64(29)
-        slot = key & last
+        slot: Any = key & last
         while True:
             group = slots[slot]
             if group < 0:
@@ -445,7 +449,7 @@ def _merge_rows(stack, search, level):
                     bits[groups, w] = bits[r, w]
                 groups += 1
                 break
-            differ = np.uint64(0)
+            differ: Any = np.uint64(0)
             for w in range(len(needed)):
                 differ |= (bits[group, w] ^ bits[r, w]) & needed[w]
             if differ == 0:
@@ -460,7 +464,7 @@ def _merge_rows(stack, search, level):
 
 
 @_compiled(_BOOL(_FLOAT, _FLOAT, _FLOAT, _FLOAT))
-def _comes_before(g, h, other_g, other_h):
+def _comes_before(g: float, h: float, other_g: float, other_h: float) -> bool:
     """Positive g before zero before negative; within a sign by descending g/h, h = 0 being extreme."""
     sign, other_sign = (g > 0) - (g < 0), (other_g > 0) - (other_g < 0)
     if sign != other_sign:
@@ -469,7 +473,7 @@ def _comes_before(g, h, other_g, other_h):
 
 
 @_compiled(_NONE(_STACK, _SEARCH, _INT))
-def _sort_rows(stack, search, level):
+def _sort_rows(stack: Stack, search: Search, level: int) -> None:
     """Sort the rows of a level (g, h, bits and search.rows) by descending g/h: Shell's method, in place."""
     info, rows = stack.levels[level], search.rows
     at, size = info[ROWS_AT], info[SIZE]
@@ -505,7 +509,7 @@ def _sort_rows(stack, search, level):
 
 
 @_compiled(_BOOL(_PROBLEM, _STACK, _SEARCH, _INT, _INT))
-def _descend(problem, stack, search, level, child):
+def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> bool:
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
     info, below = stack.levels[level], stack.levels[level + 1]
     available, closure, rows = stack.available[level], search.words[0], search.rows
@@ -555,7 +559,7 @@ def _descend(problem, stack, search, level, child):
         if k == negative:
             kept_negative = kept
         row = rows[k]
-        lacking = np.uint64(0)
+        lacking: Any = np.uint64(0)
         for w in range(len(needed)):
             lacking |= needed[w] & ~bits[row, w]
         if lacking == 0:
@@ -601,9 +605,13 @@ def _descend(problem, stack, search, level, child):
     return True
 
 
-@_compiled(_INT(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _BOOL))
-def advance(problem, stack, search, stop, budget, shared):
-    """Go on with the search until the root's children from `stop` on are done, or the budget is spent.
+@_compiled(_INT(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT, _BOOL))
+def advance(
+    problem: Problem, stack: Stack, search: Search, stop: int, budget: int, max_evaluations: int, shared: bool
+) -> int:
+    """Go on with the search until the root's children from `stop` on are done, or until it is time to pause.
+
+    It pauses after `budget` visits of rows and propositions, or at `max_evaluations` in total.
 
     Returns DONE, PAUSED (call again), or FULL (give the stack more room, then call again).
     """
@@ -616,7 +624,7 @@ def advance(problem, stack, search, stop, budget, shared):
             if shared and counters[NODES] & 31 == 0:
                 _look_at_the_other_thread(search)
             _expand(problem, stack, search, level)
-            if counters[WORK] > until:
+            if counters[WORK] > until or counters[EVALUATIONS] >= max_evaluations:
                 return PAUSED
         child = info[NEXT] - 1
         if level == 0 and child < stop:
@@ -649,8 +657,11 @@ def advance(problem, stack, search, stop, budget, shared):
 
 
 @_compiled(_FLOAT(_PROBLEM, _STACK, _SEARCH, _INT))
-def open_bound(problem, stack, search, top):
-    """The largest bound among the children from level `top` down that have not been visited; 0 for none."""
+def open_bound(problem: Problem, stack: Stack, search: Search, top: int) -> float:
+    """The largest bound among the children from level `top` down that have not been visited; 0 for none.
+
+    Negative if the root itself has not been expanded.
+    """
     bound = 0.0
     for level in range(top, min(search.counters[LEVEL] + 1, problem.max_length)):
         info = stack.levels[level]
@@ -660,12 +671,12 @@ def open_bound(problem, stack, search, top):
         elif level > 0:
             bound = max(bound, stack.bounds[level - 1, stack.levels[level - 1, NEXT]])
         else:
-            bound = np.inf
+            return -1.0
     return bound
 
 
 @_compiled(_NONE(numba.uint8[:, ::1], _FLOAT[::1], _FLOAT[::1], _BOOL[::1], _FLOAT[:, ::1]))
-def extension_sums(masks, gradient, curvature, selected, sums):
+def extension_sums(masks: Any, gradient: Any, curvature: Any, selected: Any, sums: Any) -> None:
     """Sums of g and h over the selected rows that satisfy each proposition, into sums (2, propositions)."""
     sums[:] = 0.0
     sum_g, sum_h = sums[0], sums[1]
