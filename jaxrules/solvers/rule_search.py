@@ -415,6 +415,9 @@ class _Worker:
     def start(self, child: int) -> None:
         """Make the root's child the next one to visit."""
         self.stack.levels[0, self.task.kernels.NEXT] = child + 1
+        behind = self.stack.available[0, : child + 1]
+        self.stack.behind[0] = 0
+        np.bitwise_or.at(self.stack.behind[0], behind // 64, np.uint64(1) << (behind % 64).astype(np.uint64))
 
     @property
     def best(self) -> tuple[float, tuple[int, ...]]:
