@@ -1,0 +1,28 @@
+"""The main job: fit interpretable rule models on data bundled with scikit-learn, and read them.
+
+    python examples/quickstart.py
+"""
+
+import jaxrules as jr
+
+data = jr.datasets.load("breast_cancer")
+train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
+rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=0), train.X)
+print(f"{data.name}: {len(train.y)} training rows, {len(test.y)} test rows, {len(rules)} candidate rules\n")
+
+fits = {
+    "RuleFit": jr.rulefit.fit(train.X, train.y, l1_penalty=0.02, rules=rules, progress=True),
+    "LIRE": jr.lire.fit(train.X, train.y, global_penalty=0.01, local_penalty=0.02, rules=rules, progress=True),
+}
+
+print(f"{'':10}{'test accuracy':>15}{'support':>9}{'local support':>15}{'complexity':>12}  status")
+for name, fit in fits.items():
+    print(
+        f"{name:10}{jr.accuracy(fit.model, test.X, test.y):>15.3f}{jr.support(fit.model):>9}"
+        f"{jr.local_support(fit.model, test.X):>15.2f}{jr.complexity(fit.model):>12}  {fit.status}"
+    )
+
+model = fits["LIRE"].model
+print(f"\n{model}\n")
+print("Why is the first test row predicted as it is?")
+print(jr.explain(model, test.X[:1])[0])
