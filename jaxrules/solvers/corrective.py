@@ -1,0 +1,72 @@
+"""Fully corrective refit: all weights of a rule ensemble at once, for any convex loss of the score.
+
+    minimise  sum_i s_i l(y_i, f_i) / sum_i s_i + l2_penalty / (2 sum_i s_i) sum_j w_j^2,    f = b + Q w
+
+Newton's method with halved steps, for tens of rules: the Hessian is dense and small.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.losses import Loss, derivatives
+
+Floats = NDArray[np.float64]
+
+
+def refit_weights(
+    loss: Loss,
+    y: Floats,
+    features: NDArray[np.bool_] | Floats,
+    *,
+    l2_penalty: float,
+    intercept: bool,
+    sample_weight: Floats,
+    start: tuple[Floats, float],
+    max_steps: int = 100,
+) -> tuple[Floats, float]:
+    """The best weights and intercept (0 and fixed if `intercept` is False), from a start.
+
+    Args:
+        loss: convex in the score.
+        y: float64 (rows,), in the loss's coding.
+        features: (rows, rules), e.g. 0/1 for rules.
+        l2_penalty: >= 0; the intercept is not penalised.
+        intercept: whether there is one.
+        sample_weight: float64 (rows,).
+        start: weights (rules,) and intercept.
+        max_steps: of Newton's method.
+
+    Raises:
+        ValueError: for non-finite derivatives or negative curvature of the loss.
+    """
+    columns = [features, np.ones(len(y))] if intercept else [features]
+    design: Floats = np.column_stack(columns).astype(np.float64)
+    point = np.append(start[0], start[1]) if intercept else np.array(start[0], np.float64)
+    penalty = np.full(len(point), float(l2_penalty))
+    if intercept:
+        penalty[-1] = 0.0
+
+    def objective(at: Floats) -> float:
+        with np.errstate(over="ignore"):
+            return float(sample_weight @ loss.value(y, design @ at) + 0.5 * penalty @ at**2)
+
+    value = objective(point)
+    for _ in range(max_steps):
+        g, h = derivatives(loss, y, design @ point)
+        slope = design.T @ (sample_weight * g) + penalty * point
+        hessian = (design.T * (sample_weight * h)) @ design + np.diag(penalty)
+        step = -np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
+        decrease = -float(slope @ step)
+        if not decrease > 1e-14 * max(abs(value), 1e-300):
+            break
+        size = 1.0
+        trial = objective(point + step)
+        while not trial <= value - 1e-4 * size * decrease and size > 1e-10:
+            size /= 2.0
+            trial = objective(point + size * step)
+        if not trial < value:
+            break
+        point, value = point + size * step, trial
+    return (point[:-1], float(point[-1])) if intercept else (point, 0.0)

@@ -1,0 +1,327 @@
+"""Rule boosting end to end: stages against the formulas, limits, losses, missing values, refusals."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules import losses
+from jaxrules.ensembles import boosting
+from jaxrules.propositions import Halfspace, PropositionPool, Threshold, propositions_of
+from jaxrules.results import Deadline, Status
+from jaxrules.solvers import rule_search
+from jaxrules.solvers.corrective import refit_weights
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4)).round(1)
+Y = 2.0 * (X[:, 0] > 0) * (X[:, 1] < 0.5) - (X[:, 2] > 1) + 0.3 * RNG.normal(size=150)
+LABEL = np.where(Y > 0.5, "yes", "no")
+
+
+def risk(fit: jr.Fit[jr.RuleEnsemble], loss: losses.Loss, y: np.ndarray, l2_penalty: float, data: Any = X) -> float:
+    """The regularised risk (2.1) from the model alone."""
+    scores = jr.decision_function(fit.model, data)
+    weights = np.asarray(fit.model.weights)
+    return float(np.mean(loss.value(y, scores)) + l2_penalty / (2 * len(y)) * np.sum(weights**2))
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "poisson", "exponential"])
+@pytest.mark.parametrize("search", ["optimal", "greedy", "beam", "published"])
+def test_stages_follow_the_paper(name: str, search: str) -> None:
+    loss = losses.loss_by_name(name)
+    y: Any = {"real": Y, "count": np.round(np.abs(Y) * 2), "sign": LABEL}[loss.target]
+    coded = np.where(LABEL == "yes", 1.0, -1.0) if loss.target == "sign" else y
+    fit = boosting.fit(X, y, loss=name, search=search, max_rules=4, l2_penalty=2.0, max_cut_points=3)
+    satisfied = fit.model.conjunctions.satisfied(jr.as_table(X))
+    scores = np.zeros(len(X))
+    assert len(fit.details["stages"]) == len(fit.model.conjunctions) == 4
+    for rule, stage in enumerate(fit.details["stages"]):
+        g, h = losses.derivatives(loss, coded, scores)
+        rows = satisfied[:, rule]
+        assert stage.objective == pytest.approx(g[rows].sum() ** 2 / (2 * len(X) * (2 + h[rows].sum())), rel=1e-10)
+        assert fit.model.weights[rule, 0] == pytest.approx(-g[rows].sum() / (2 + h[rows].sum()), rel=1e-10)
+        scores += fit.model.weights[rule, 0] * rows
+        if search in ("greedy", "beam"):
+            assert stage.bound is None
+            assert stage.gap is None
+        else:
+            assert stage.status == Status.OPTIMAL
+            assert stage.gap is not None
+            assert stage.gap < 1e-9
+    np.testing.assert_allclose(jr.decision_function(fit.model, X), scores, atol=1e-12)
+    assert fit.objective == pytest.approx(risk(fit, loss, coded, 2.0), rel=1e-12)
+    assert fit.details["risks"][-1] == pytest.approx(fit.objective, rel=1e-12)
+    assert fit.status == Status.CONVERGED
+    assert [step.size for step in fit.history] == [1, 2, 3, 4]
+
+
+def brute_force(objective: str, masks: np.ndarray, g: np.ndarray, h: np.ndarray, l2_penalty: float) -> float:
+    best = 0.0
+    for length in range(masks.shape[1] + 1):
+        for conjunction in itertools.combinations(range(masks.shape[1]), length):
+            q = masks[:, conjunction].all(axis=1)
+            if objective == "second_order":
+                best = max(best, g[q].sum() ** 2 / (2 * len(g) * (l2_penalty + h[q].sum())) if q.any() else 0.0)
+            else:
+                best = max(best, abs(g[q].sum()))
+    return best
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    objective=st.sampled_from(["second_order", "gradient_sum"]),
+    name=st.sampled_from(["squared", "logistic"]),
+    l2_penalty=st.sampled_from([0.0, 0.5, 4.0]),
+)
+def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty: float) -> None:
+    random = np.random.default_rng(seed)
+    data = random.integers(0, 3, (20, 3)).astype(float)
+    data[:, 2] = data[:, 1] if seed % 3 else 1.0  # a repeated or a constant column
+    coded = random.choice([-1.0, 1.0], 20) if name == "logistic" else random.integers(-2, 3, 20).astype(float)
+    coded[:2] = [-1.0, 1.0]
+    loss = losses.loss_by_name(name)
+    table = jr.as_table(data)
+    masks = propositions_of(table).evaluate(table)
+    fit = boosting.fit(data, coded, loss=name, objective=objective, l2_penalty=l2_penalty, max_rules=3)
+    scores = np.zeros(20)
+    satisfied = fit.model.conjunctions.satisfied(table)
+    for rule, stage in enumerate(fit.details["stages"]):
+        g, h = losses.derivatives(loss, coded, scores)
+        if l2_penalty == 0:
+            h = np.maximum(h, 1e-8 * h.max())
+        assert stage.objective == pytest.approx(brute_force(objective, masks, g, h, l2_penalty), rel=1e-9)
+        scores += fit.model.weights[rule, 0] * satisfied[:, rule]
+
+
+@pytest.mark.parametrize("search", ["optimal", "greedy", "beam"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_orthogonal_objective(search: Any, intercept: bool) -> None:
+    small, y = X[:40, :2].round(), Y[:40]
+    fit = boosting.fit(
+        small, y, objective="orthogonal", corrective=True, search=search, intercept=intercept, max_rules=3
+    )
+    table = jr.as_table(small)
+    masks = propositions_of(table).evaluate(table)
+    satisfied = fit.model.conjunctions.satisfied(table)
+    first = [np.ones(40)] if intercept else []
+    for rule, stage in enumerate(fit.details["stages"]):
+        earlier = np.stack([*first, *satisfied[:, :rule].T.astype(float)], axis=1) if first or rule else None
+        weights, constant = np.zeros(rule), float(np.mean(y)) if intercept else 0.0
+        if rule:
+            weights, constant = refit_weights(
+                losses.squared, y, satisfied[:, :rule], l2_penalty=1.0, intercept=intercept,
+                sample_weight=np.ones(40), start=(weights, constant),
+            )  # fmt: skip
+        g = losses.squared.gradient(y, constant + satisfied[:, :rule] @ weights)
+        basis = np.zeros((40, 0)) if earlier is None else np.linalg.qr(earlier)[0]
+        g = g - basis @ (basis.T @ g)
+
+        def value(q: np.ndarray, g: np.ndarray = g, basis: np.ndarray = basis) -> float:
+            rest = q - basis @ (basis.T @ q)
+            return abs(g @ q) / (np.linalg.norm(rest) + 1e-6) if rest @ rest > 1e-9 * max(q.sum(), 1) else 0.0
+
+        assert stage.objective == pytest.approx(value(satisfied[:, rule].astype(float)), rel=1e-6)
+        if search == "optimal":
+            every = itertools.chain.from_iterable(itertools.combinations(range(masks.shape[1]), k) for k in range(5))
+            best = max(value(masks[:, c].all(axis=1).astype(float)) for c in every)
+            assert stage.objective >= best * (1 - 1e-6)
+
+
+def test_optimal_is_never_worse_than_greedy_in_the_first_stage() -> None:
+    for penalty in (0.1, 1.0, 10.0):
+        stages = [
+            boosting.fit(X, Y, search=s, max_rules=1, l2_penalty=penalty).details["stages"][0]
+            for s in ("optimal", "beam", "greedy")
+        ]
+        assert stages[0].objective >= stages[1].objective >= stages[2].objective
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_corrective_refit_is_stationary(name: str, intercept: bool) -> None:
+    loss = losses.loss_by_name(name)
+    y: Any = {"real": Y, "count": np.round(np.abs(Y) * 2), "sign": LABEL}[loss.target]
+    coded = np.where(LABEL == "yes", 1.0, -1.0) if loss.target == "sign" else y
+    options: Any = {"loss": name, "max_rules": 4, "intercept": intercept, "max_cut_points": 4}
+    fit = boosting.fit(X, y, corrective=True, **options)
+    g, _ = losses.derivatives(loss, coded, jr.decision_function(fit.model, X))
+    satisfied = fit.model.conjunctions.satisfied(jr.as_table(X))
+    np.testing.assert_allclose(satisfied.T @ g + fit.model.weights[:, 0], 0.0, atol=1e-5)
+    if intercept:
+        assert abs(g.sum()) < 1e-5
+    else:
+        assert fit.model.intercept[0] == 0.0
+    assert fit.objective == pytest.approx(risk(fit, loss, coded, 1.0), rel=1e-12)
+    assert list(fit.details["risks"]) == sorted(fit.details["risks"], reverse=True)
+
+
+def test_weights_are_repetitions_and_zero_weights_are_absent_rows() -> None:
+    weight = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted = boosting.fit(X, Y, sample_weight=weight, max_rules=3, max_length=2)
+    repeated = boosting.fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight), max_rules=3, max_length=2)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-10)
+    for ours, theirs in zip(weighted.details["stages"], repeated.details["stages"], strict=True):
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-10)
+
+
+def test_user_loss_matches_the_built_in_one() -> None:
+    own = boosting.fit(X, Y, loss=lambda y, score: (y - score) ** 2, max_rules=3)
+    named = boosting.fit(X, Y, loss="squared", max_rules=3)
+    assert str(own.model.conjunctions) == str(named.model.conjunctions)
+    np.testing.assert_allclose(own.model.weights, named.model.weights, rtol=1e-12)
+
+
+def test_categories_and_missing_values() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")})
+    frame.loc[:19, "size"] = np.nan
+    y = np.where(frame["size"].isna(), 5.0, 0.0) + (frame["colour"] == "red")
+    fit = boosting.fit(frame, y, missing="own_category", max_rules=3, l2_penalty=0.01)
+    words = [fit.model.conjunctions.describe(r) for r in range(len(fit.model.conjunctions))]
+    assert words[0] == "size is missing"
+    assert any("colour" in text for text in words)
+    np.testing.assert_allclose(jr.predict(fit.model, frame), y, atol=0.2)
+    with pytest.raises(ValueError, match="missing values"):
+        boosting.fit(frame, y)
+
+
+def test_stops_when_nothing_is_left() -> None:
+    y = 3.0 * (X[:, 0] > 0)
+    fit = boosting.fit(X, y, max_rules=10, l2_penalty=0.0)
+    assert len(fit.model.conjunctions) == 1
+    assert fit.objective == pytest.approx(0.0, abs=1e-20)
+    nothing = boosting.fit(X, np.zeros(len(X)))
+    assert len(nothing.model.conjunctions) == 0
+    np.testing.assert_array_equal(jr.predict(nothing.model, X), 0.0)
+
+
+def test_time_limit_with_an_injected_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_search, "SLICE", 500)
+    ticks = itertools.count()
+    fit = boosting.fit(X, Y, max_rules=4, time_limit=Deadline(40.0, clock=lambda: float(next(ticks))))
+    assert fit.status == Status.TIME_LIMIT
+    assert len(fit.details["stages"]) == 4  # later stages go on
+    limited = [stage for stage in fit.details["stages"] if stage.status == Status.TIME_LIMIT]
+    assert limited
+    assert all(stage.gap is not None and stage.gap >= 0 for stage in fit.details["stages"])
+    optimum = boosting.fit(X, Y, max_rules=1).details["stages"][0].objective
+    assert fit.details["stages"][0].bound >= optimum * (1 - 1e-9)
+
+
+def test_interrupt_keeps_the_rules_so_far() -> None:
+    def ctrl_c(progress: jr.Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    fit = boosting.fit(X, Y, max_rules=5, progress=ctrl_c)
+    assert fit.status == Status.INTERRUPTED
+    assert len(fit.model.conjunctions) == 2
+
+
+def test_interrupt_in_the_search_keeps_its_best_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CtrlC(Deadline):
+        def expired(self) -> bool:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(rule_search, "SLICE", 500)
+    monkeypatch.setattr(boosting, "_share", lambda _, left: CtrlC(None) if left == 4 else Deadline(None))
+    fit = boosting.fit(X, Y, max_rules=5)
+    assert fit.status == Status.INTERRUPTED
+    assert [stage.status for stage in fit.details["stages"]] == [Status.OPTIMAL, Status.INTERRUPTED]
+    assert len(fit.model.conjunctions) == 2
+
+
+def test_approximation_evaluations_and_length() -> None:
+    best = boosting.fit(X, Y, max_rules=1).details["stages"][0]
+    rough = boosting.fit(X, Y, max_rules=1, approximation=0.5).details["stages"][0]
+    assert rough.objective >= 0.5 * best.objective
+    assert rough.evaluations <= best.evaluations
+    few = boosting.fit(X, Y, max_rules=2, max_evaluations=10)
+    assert few.status == Status.MAX_ITERATIONS
+    short = boosting.fit(X, Y, max_rules=3, max_length=1)
+    assert max(short.model.conjunctions.lengths) <= 1
+
+
+def test_own_propositions() -> None:
+    table = jr.as_table(X)
+    pool = PropositionPool((Threshold(0, ">", 0.0), Threshold(1, "<", 0.5)), table.schema)
+    fit = boosting.fit(X, Y, propositions=pool, max_rules=2)
+    assert fit.details["propositions"] == 2
+    assert set(fit.model.conjunctions.feature) <= {0, 1}
+    half = PropositionPool((Halfspace((0, 1), (1.0, 1.0), 0.0),), table.schema)
+    with pytest.raises(TypeError, match="cannot be a condition"):
+        boosting.fit(X, Y, propositions=half)
+    with pytest.raises(ValueError, match="other columns"):
+        boosting.fit(X[:, :2], Y, propositions=pool)
+    with pytest.raises(TypeError, match="PropositionPool"):
+        boosting.fit(X, Y, propositions=[Threshold(0, ">", 0.0)])  # type: ignore[arg-type]
+
+
+def test_equal_fits_are_equal_and_survive_saving(tmp_path: Any) -> None:
+    one, two = (boosting.fit(X, LABEL, loss="logistic", max_rules=3) for _ in range(2))
+    assert str(one.model) == str(two.model)
+    np.testing.assert_array_equal(one.model.weights, two.model.weights)
+    jr.save(one.model, tmp_path / "model.json")
+    again = jr.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(jr.predict_proba(again, X), jr.predict_proba(one.model, X))
+    assert set(jr.predict(one.model, X)) <= {"yes", "no"}
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"objective": "third_order"}, ValueError, "objective must be"),
+    ({"search": "random"}, ValueError, "search must be"),
+    ({"max_rules": 0}, ValueError, "max_rules must be at least 1"),
+    ({"max_rules": 2.5}, TypeError, "max_rules must be an integer"),
+    ({"max_rules": None}, TypeError, "max_rules must be an integer"),
+    ({"max_length": 0}, ValueError, "max_length must be at least 1"),
+    ({"max_evaluations": -1}, ValueError, "max_evaluations must be at least 1"),
+    ({"max_cut_points": 0}, ValueError, "max_cut_points must be a positive"),
+    ({"l2_penalty": -1.0}, ValueError, "l2_penalty must be"),
+    ({"l2_penalty": float("nan")}, ValueError, "l2_penalty must be"),
+    ({"approximation": 0.0}, ValueError, "approximation must lie"),
+    ({"approximation": 1.5}, ValueError, "approximation must lie"),
+    ({"corrective": 1}, TypeError, "corrective must be True or False"),
+    ({"loss": "hinge"}, ValueError, "loss must be one of"),
+    ({"loss": "poisson"}, ValueError, "y must be non-negative"),
+    ({"loss": lambda y, score: -((y - score) ** 2)}, ValueError, "not convex"),
+    ({"loss": lambda y, score: jnp.log(score)}, ValueError, "non-finite derivative"),
+    ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
+    ({"search": "published", "max_length": 2}, ValueError, "max_length does not go with"),
+    ({"search": "published", "objective": "orthogonal"}, ValueError, "does not go with"),
+    ({"time_limit": -1.0}, ValueError, "time_limit"),
+    ({"sample_weight": -np.ones(150)}, ValueError, "sample_weight"),
+    ({"progress": 3}, TypeError, "progress"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD)
+def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        boosting.fit(X, Y, **arguments)
+
+
+def test_bad_targets_are_refused() -> None:
+    with pytest.raises(TypeError, match="y holds text labels"):
+        boosting.fit(X, LABEL, loss="squared")
+    with pytest.raises(ValueError, match="3 classes"):
+        boosting.fit(X, np.arange(150) % 3, loss="logistic")
+
+
+def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_search, "MEMORY_LIMIT", 1000)
+    with pytest.raises(ValueError, match="set max_cut_points"):
+        boosting.fit(X, Y)
+
+
+def test_stage_gap() -> None:
+    stage = boosting.Stage(2.0, 3.0, Status.TIME_LIMIT, 1.0, 1, 5, 0.1)
+    assert stage.gap == 0.5
