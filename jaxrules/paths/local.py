@@ -88,8 +88,8 @@ def improve_weighted(
 
 
 def _bucket(n: int) -> int:
-    """Shapes are padded to multiples of 4, beyond 32 of 16."""
-    unit = 4 if n <= 32 else 16
+    """Shapes are padded to multiples of 4, beyond 32 of 8."""
+    unit = 4 if n <= 32 else 8
     return -(-n // unit) * unit
 
 
@@ -108,10 +108,9 @@ def _descend(P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choi
             sequence, objective, cursor, stale = state
             chosen = order[cursor % n_choices]
             candidates = _candidates(P, G, constant, sequence, chosen, batch)
-            best = jnp.argmin(candidates)
-            value = candidates.ravel()[best]
+            features, value = _least(candidates)
             better = value < objective - tolerance
-            features = jnp.stack(jnp.unravel_index(best, candidates.shape)).astype(sequence.dtype)
+            features = features.astype(sequence.dtype)
             sequence = jnp.where(better, sequence.at[chosen].set(features), sequence)
             return sequence, jnp.where(better, value, objective), cursor + 1, jnp.where(better, 0, stale + 1)
 
@@ -120,6 +119,16 @@ def _descend(P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choi
         return sequence, objective
 
     return jax.vmap(descend)(sequences, choices)
+
+
+def _least(candidates: Any) -> Any:
+    """Where a table is least, and its value there; row by row, which vectorises better than one argmin."""
+    if candidates.ndim == 1:
+        best = jnp.argmin(candidates)
+        return best[None], candidates[best]
+    first = jnp.argmin(candidates.min(axis=tuple(range(1, candidates.ndim))))
+    rest, value = _least(candidates[first])
+    return jnp.concatenate([first[None], rest]), value
 
 
 def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch: int) -> Any:
@@ -134,7 +143,8 @@ def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch
     H = H.at[order, order].set(diagonal * (1 + JITTER))
     right = [jnp.where(kept[:, None], P[jnp.maximum(order, chosen[a]), sequence], 0.0) for a in range(batch)]
     right.append(jnp.where(kept, G[order, sequence], 0.0)[:, None])
-    solved = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(H), jnp.concatenate(right, axis=1), lower=True)
+    inverse_factor = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(H), jnp.eye(steps), lower=True)
+    solved = inverse_factor @ jnp.concatenate(right, axis=1)
     columns, last = jnp.split(solved[:, :-1], batch, axis=1), solved[:, -1]
 
     def on_axes(array: Any, *axes: int) -> Any:
