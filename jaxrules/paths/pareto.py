@@ -20,6 +20,10 @@ from jaxrules.paths.problem import Problem, check_step_weights, check_steps
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.table import MissingRule
 
+LINES = 24
+"""Points up to which a printed front lists all of them."""
+RESOLUTION = 2e-3
+"""Neighbours on one sequence that are nearer, relative to the whole front, count as duplicates."""
 MAX_ENUMERATED = 5_000
 """Index sequences up to which unsupported points are found by enumeration."""
 TRADEOFFS = np.geomspace(1e3, 1e-4, 36)
@@ -86,10 +90,19 @@ class Front:
     def __str__(self) -> str:
         lines = [f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"]
         lines.append("  steps  interpretability loss        cost")
-        for point in self.points:
+        shown = self.points if len(self) <= LINES else [self.points[i] for i in self._landmarks()]
+        for point in shown:
             mark = "" if point.supported else "  unsupported"
             lines.append(f"  {len(point.path):5d}  {point.interpretability:21.6g}  {point.cost:10.6g}{mark}")
+        if len(shown) < len(self):
+            lines.append(f"  ({len(self) - len(shown)} more between these, along the same sequences of features)")
         return "\n".join(lines)
+
+    def _landmarks(self) -> list[int]:
+        """The first and the last point of every stretch of one sequence."""
+        keys = [(point.path.features.tolist(), point.supported) for point in self.points]
+        last = len(keys) - 1
+        return [i for i in range(len(keys)) if i in (0, last) or keys[i - 1] != keys[i] or keys[i] != keys[i + 1]]
 
 
 def pareto(
@@ -195,7 +208,24 @@ def _nondominated(points: list[FrontPoint]) -> list[FrontPoint]:
     for candidate in order:
         if not front or candidate.cost < front[-1].cost - scale:
             front.append(candidate)
-    return _with_support(front)
+    return _thinned(_with_support(front))
+
+
+def _thinned(front: list[FrontPoint]) -> list[FrontPoint]:
+    """Without near duplicates inside a stretch of one sequence; its ends stay."""
+    loss = RESOLUTION * (front[-1].interpretability - front[0].interpretability)
+    cost = RESOLUTION * (front[0].cost - front[-1].cost)
+    kept: list[FrontPoint] = []
+    for i, point in enumerate(front):
+        key = (point.path.features.tolist(), point.supported)
+        inside = 0 < i < len(front) - 1 and all(
+            (front[j].path.features.tolist(), front[j].supported) == key for j in (i - 1, i + 1)
+        )
+        last = kept[-1] if kept else point
+        near = point.interpretability - last.interpretability < loss and last.cost - point.cost < cost
+        if not (inside and near):
+            kept.append(point)
+    return kept
 
 
 def _with_support(front: list[FrontPoint]) -> list[FrontPoint]:
