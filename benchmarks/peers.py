@@ -1,0 +1,74 @@
+"""Environments of other people's programs: one virtual environment per peer, with pinned versions.
+
+    from benchmarks.peers import python_of
+    python = python_of("realkd")        # path of an interpreter; created on first use
+
+Environments live in the folder that JAXRULES_PEERS names, by default benchmarks/results/peers. A peer that
+cannot be installed raises `NotRun`, whose text a benchmark prints as "not run: reason".
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Requirements, and packages whose own pins do not build on a current Python (installed as they are)."""
+
+    requirements: tuple[str, ...]
+    without_dependencies: tuple[str, ...] = ()
+    imports: str = ""
+
+
+PEERS = {
+    "realkd": Peer(
+        (
+            "numpy==1.26.4", "pandas==1.5.3", "bitarray==3.12.3", "sortedcontainers==2.4.0", "sortednp==0.5.0",
+            "scikit-learn", "matplotlib",
+        ),
+        ("realkd==0.2.1",),  # pins bitarray 1.5.3, which has no wheel for current Pythons
+        "import realkd.rules, realkd.search",
+    ),
+}  # fmt: skip
+
+
+class NotRun(RuntimeError):
+    """A peer that cannot be run here, and why."""
+
+
+def python_of(name: str) -> Path:
+    """The interpreter of a peer's environment.
+
+    Raises:
+        NotRun: if it cannot be installed.
+    """
+    peer = PEERS[name]
+    default = Path(__file__).parent / "results" / "peers"
+    folder = Path(os.environ.get("JAXRULES_PEERS", default)) / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        _run([sys.executable, "-m", "venv", str(folder)])
+    if _imports(python, peer):
+        return python
+    _run([str(python), "-m", "pip", "install", "-q", *peer.requirements])
+    if peer.without_dependencies:
+        _run([str(python), "-m", "pip", "install", "-q", "--no-deps", *peer.without_dependencies])
+    if not _imports(python, peer):
+        raise NotRun(f"{name} is installed but does not import")
+    return python
+
+
+def _imports(python: Path, peer: Peer) -> bool:
+    return subprocess.run([str(python), "-c", peer.imports], capture_output=True, check=False).returncode == 0
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise NotRun(f"{' '.join(command[:4])} ... failed: {' '.join(reason)}")
