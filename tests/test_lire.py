@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -553,3 +554,20 @@ def test_bad_paths_and_objectives() -> None:
 
 def test_memory_that_the_system_reports() -> None:
     assert support_search.available_memory() > 1 << 20
+
+
+def test_default_rules_categories_and_missing_values() -> None:
+    rng = np.random.default_rng(0)
+    age, job = rng.normal(40, 10, 200).round(), rng.choice(["cook", "smith", "clerk"], 200)
+    target = np.where((age > 40) & (job != "cook"), "yes", "no")
+    age[:5] = np.nan
+    frame = {"age": age, "job": job}
+    with pytest.raises(ValueError, match="missing"):
+        lire.fit(pd.DataFrame(frame), target, **PENALTIES)
+    fit = lire.fit(pd.DataFrame(frame), target, missing="own_category", seed=1, **PENALTIES)
+    assert jr.accuracy(fit.model, pd.DataFrame(frame), target) > 0.95
+    assert fit.details["n_candidates"] > 20
+    again = lire.fit(pd.DataFrame(frame), target, missing="own_category", seed=1, **PENALTIES)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(fit.model), jax.tree.leaves(again.model), strict=True)
+    )

@@ -20,12 +20,14 @@ Two searches: "combo" is ours (`jaxrules.solvers.support_search`); "published" i
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 
 from jaxrules.conjunctions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
@@ -51,7 +53,7 @@ Floats = NDArray[np.float64]
 _LARGEST_START = 50
 """Rules of the L1 solution that the search starts from: more slow it down and do not survive."""
 _L1_TOLERANCE = 1e-2
-"""Relative duality gap of the L1 solution, which is only a start."""
+"""The L1 solution is only a start, and need not be exact."""
 _SMALLEST_L1_PENALTY = 2e-4
 
 
@@ -412,29 +414,21 @@ class _Searcher:
             options.penalise_intercept,
         )  # fmt: skip
         self.previous: Incumbent | None = None
-        self._design: sparse_glm.Design | None = None
-        self._solution: sparse_glm.Solution | None = None
+        self._l1: _L1Logistic | _L1Squared | None = None
 
     def l1_start(self, gamma: float, run: Run) -> tuple[NDArray[np.int64], Floats]:
         """Columns and encoded weights of RuleFit's solution (Problem 1 at gamma, on signed rules).
 
-        On signed rules the L1 norm is half of that on 0/1 rules, which is the penalty that the solver knows.
+        On signed rules the L1 norm is half of that on 0/1 rules, which are what the solvers see.
         """
         problem = self.problem
-        if self._design is None:
-            self._design = sparse_glm.Design.of(problem.patterns.T)
-        weight, target = problem.pattern_targets()
-        self._solution = sparse_glm.solve(
-            self._design,
-            target,
-            max(gamma, _SMALLEST_L1_PENALTY) / 2,
-            loss="squared" if problem.loss == "squared" else "logistic",
-            sample_weight=weight,
-            start=self._solution,
-            tolerance=_L1_TOLERANCE,
-            run=run,
-        )
-        rules = self._solution.coefficients
+        if not len(problem.patterns):  # no rule tells rows apart
+            return np.zeros(0, np.int64), np.zeros(0)
+        if self._l1 is None:
+            self._l1 = (
+                _L1Squared(problem) if problem.loss == "squared" else _L1Logistic(problem, self.data.options.seed)
+            )
+        rules = self._l1.solve(max(gamma, _SMALLEST_L1_PENALTY) / 2, run)
         chosen = np.flatnonzero(rules)
         if len(chosen) > _LARGEST_START:  # those that move the scores most
             coverage = problem.coverage[1 + chosen]
@@ -443,6 +437,54 @@ class _Searcher:
             chosen = np.sort(chosen[np.argsort(-influence, kind="stable")[:size]])
         halves = (2 if problem.loss == "exponential" else 1) * (2 if problem.encoding == "signed" else 1)
         return 1 + chosen, rules[chosen] / halves
+
+
+class _L1Logistic:
+    """L1-penalised logistic regression on the patterns by liblinear: no start is sooner at hand."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        n_patterns = problem.patterns.shape[1]
+        weights = np.concatenate(problem.of_patterns())
+        used = np.flatnonzero(weights)  # every pattern once for each class that it has
+        pattern, rule = np.nonzero(problem.patterns.T[used % n_patterns])
+        self.columns = csr_matrix((np.ones(len(rule)), (pattern, rule)), (len(used), len(problem.patterns)))
+        self.target, self.weights, self.seed = used < n_patterns, weights[used], seed
+
+    def solve(self, l1_penalty: float, run: Run) -> Floats:
+        """Weights of the 0/1 rules: minimise the mean loss + l1_penalty * their L1 norm, roughly."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(
+            l1_ratio=1.0, solver="liblinear", C=1 / l1_penalty, tol=_L1_TOLERANCE, random_state=self.seed
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(self.columns, self.target, sample_weight=self.weights)
+        return np.asarray(model.coef_[0], np.float64)
+
+
+class _L1Squared:
+    """The lasso on the patterns, warm-started along a path."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.design = sparse_glm.Design.of(problem.patterns.T)
+        self.weights, self.target = problem.of_patterns()
+        self.solution: sparse_glm.Solution | None = None
+
+    def solve(self, l1_penalty: float, run: Run) -> Floats:
+        """Weights of the 0/1 rules."""
+        self.solution = sparse_glm.solve(
+            self.design,
+            self.target,
+            l1_penalty,
+            loss="squared",
+            sample_weight=self.weights,
+            start=self.solution,
+            tolerance=_L1_TOLERANCE,
+            run=run,
+        )
+        return self.solution.coefficients
 
 
 class _Watch:

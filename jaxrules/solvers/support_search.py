@@ -99,11 +99,10 @@ class Problem:
         """Largest absolute weight of a column."""
         return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "squared": np.inf}[self.loss]
 
-    def pattern_targets(self) -> tuple[Floats, Floats]:
-        """Weight of every pattern, and its share of positive rows (classification) or mean target."""
+    def of_patterns(self) -> tuple[Floats, Floats]:
+        """`first` and `second` without the padding."""
         n_patterns = self.patterns.shape[1]
-        first, second = self.first[:n_patterns], self.second[:n_patterns]
-        return (first, second) if self.loss == "squared" else (first + second, first / (first + second))
+        return self.first[:n_patterns], self.second[:n_patterns]
 
     def penalty(self, columns: Integers, gamma: float, lam: float) -> float:
         """gamma |S| + lambda mean coverage of S."""
