@@ -33,7 +33,7 @@ class Certificate:
 
     @classmethod
     def of(cls, cost: Quadratic, step_weights: Array) -> Certificate:
-        """A certificate without a path yet: the start itself is offered to no one."""
+        """A certificate without a path yet, of infinite objective."""
         steps = len(step_weights)
         least = float(cost(cost.minimiser())) * float(step_weights.sum())
         standstill = np.zeros((steps, len(cost.linear)))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules.paths import exact, given_end, integer, local
+from jaxrules.paths import exact, given_end, integer, local, mip
 from jaxrules.paths.certificate import Certificate
 from jaxrules.paths.costs import Array, Quadratic, best_path, greedy_path
 from jaxrules.paths.logistic import LogisticCost
@@ -112,8 +112,6 @@ def fit(
     def solve(quadratic: Quadratic) -> Certificate:
         reduced = quadratic.around(first).restricted(columns)
         if method == "mip":
-            from jaxrules.paths import mip
-
             return mip.search(reduced, weights, *conditions.arguments, run)
         if integer_steps is not None:
             return integer.search(reduced, weights, integer_steps, *conditions.arguments[1:], run)
@@ -131,18 +129,11 @@ def fit(
     objective = path.loss
     if method == "local":
         return run.finish(path, objective, "min", Status.CONVERGED, nodes=certificate.nodes)
-    proved = certificate.closed or (method == "mip" and mip_closed(certificate))
+    proved = mip.closed(certificate) if method == "mip" else certificate.closed
     bound = min(max(certificate.bound, 0.0), objective)
     return run.finish(
         path, objective, "min", Status.OPTIMAL if proved else Status.STALLED, bound, nodes=certificate.nodes
     )
-
-
-def mip_closed(certificate: Certificate) -> bool:
-    """Whether the gap is what mixed-integer programming resolves."""
-    from jaxrules.paths import mip
-
-    return certificate.objective - certificate.bound <= mip.GAP * abs(certificate.objective)
 
 
 def with_start(changes: Array, first: Array, columns: Any) -> Array:

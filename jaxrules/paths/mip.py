@@ -54,7 +54,7 @@ def search(
     with run:
         tangents: list[Array] = []
         for _ in range(MAX_ROUNDS):
-            if run.stopped() or certificate.closed or _near(certificate):
+            if run.stopped() or closed(certificate):
                 break
             relaxed = _solve_relaxation(certificate, kind, lower, upper, end, tangents, run)
             if relaxed is None:
@@ -65,8 +65,10 @@ def search(
     return certificate
 
 
-def _near(certificate: Certificate) -> bool:
-    return certificate.objective - certificate.bound <= GAP * abs(certificate.objective)
+def closed(certificate: Certificate) -> bool:
+    """Whether the bound meets the objective, up to what the solver resolves."""
+    difference = certificate.objective - certificate.bound
+    return difference <= max(GAP * abs(certificate.objective), certificate.tolerance)
 
 
 def _offer_relaxed(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.paths import exact, given_end
+from jaxrules.paths import exact, given_end, mip
 from jaxrules.paths.certificate import Certificate
 from jaxrules.paths.costs import Array, Quadratic, Sequence, best_path, tail_sums
 from jaxrules.paths.fitting import Conditions, with_start
@@ -361,8 +361,6 @@ def interpretability(
         if method == "exact":
             certificate = given_end.search(cost, weights, conditions.end, run)
         else:
-            from jaxrules.paths import mip
-
             certificate = mip.search(cost, weights, *conditions.arguments, run)
         losses[steps] = certificate.objective
         bound = min(bound, certificate.bound)
@@ -375,7 +373,8 @@ def interpretability(
     assert best is not None
     path = problem.path(columns[best.sequence], with_start(best.models, first, columns), best.step_weights)
     bound = min(max(bound, 0.0), path.loss)
-    proved = bound >= best.objective - max(best.tolerance, 1e-8 * abs(best.objective) if method == "mip" else 0.0)
+    precision = mip.GAP * abs(best.objective) if method == "mip" else 0.0
+    proved = bound >= best.objective - max(best.tolerance, precision)
     return run.finish(
         path, path.loss, "min", Status.OPTIMAL if proved else Status.STALLED, bound,
         losses=losses, all_lengths=all_lengths,
