@@ -4,9 +4,9 @@ Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.mo
 pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
 """
 
-from jaxrules import datasets, losses
+from jaxrules import datasets, losses, paths
 from jaxrules.conjunctions import Condition, Conjunctions
-from jaxrules.ensembles import lire, rulefit
+from jaxrules.ensembles import boosting, lire, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -43,6 +43,7 @@ __all__ = [
     "Table",
     "accuracy",
     "as_table",
+    "boosting",
     "complexity",
     "datasets",
     "decision_function",
@@ -54,6 +55,7 @@ __all__ = [
     "local_support",
     "local_supports",
     "losses",
+    "paths",
     "predict",
     "predict_proba",
     "risk",
