@@ -299,17 +299,21 @@ class _Ensemble:
         self.weights: list[float] = []
         self.scores = np.full(len(y), self.intercept)
         self.gain = 0.0  # what the last rule promised, (2.3)
+        self._derivatives: tuple[Floats, Floats, Floats] | None = None  # the scores they belong to, g, h
         self._before: tuple[list[float], float, Floats] = ([], self.intercept, self.scores)
 
     def derivatives(self) -> tuple[Floats, Floats]:
         """Weighted gradient and curvature per row; the curvature is safe to divide by with l2_penalty = 0."""
+        if self._derivatives is not None and self._derivatives[0] is self.scores:
+            return self._derivatives[1:]
         g, h = derivatives(self.loss, self.y, self.scores)
         if self.l2_penalty == 0.0:
             largest = float(h.max())
             if largest == 0.0:
                 raise ValueError("l2_penalty must be positive: the loss has no curvature at any row")
             h = np.maximum(h, _SMALLEST_CURVATURE * largest)
-        return self.sample_weight * g, self.sample_weight * h
+        self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
+        return self._derivatives[1:]
 
     def span(self) -> NDArray[np.bool_]:
         """The extents of the rules, and of the intercept: bool (rows, rules)."""

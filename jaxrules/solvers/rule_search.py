@@ -27,9 +27,9 @@ from jaxrules.results import Status
 
 MEMORY_LIMIT = 2**31  # bytes of the proposition matrix and the search stack
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
-SLICE = 8_000_000  # visits between two looks at the clock: about 10 ms
+SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
 _NO_LIMIT = 2**62
-BEAM_WIDTH = 4  # of the beam that gives the exact search its first incumbent
+BEAM_WIDTH = 2  # of the beam that gives the exact search its first incumbent
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class SearchSpace:
             ValueError: if the proposition matrix would not fit into memory.
         """
         check_memory(len(codes), len(column))
-        distinct, group = np.unique(codes, axis=0, return_inverse=True)
-        distinct = np.ascontiguousarray(distinct, np.uint16)
-        values = distinct[:, column]
+        values = codes[:, column]
         masks = np.where(above[None, :], values >= cell[None, :], values <= cell[None, :])
+        first, group = _distinct_rows(bit_sets(masks))
         return cls(
-            np.ascontiguousarray(masks, np.uint8), distinct, np.ascontiguousarray(column, np.int32),
-            np.ascontiguousarray(above, np.uint8), np.ascontiguousarray(cell, np.uint16), group.reshape(-1),
+            np.ascontiguousarray(masks[first], np.uint8), np.ascontiguousarray(codes[first], np.uint16),
+            np.ascontiguousarray(column, np.int32), np.ascontiguousarray(above, np.uint8),
+            np.ascontiguousarray(cell, np.uint16), group,
         )  # fmt: skip
 
     @classmethod
@@ -84,10 +84,7 @@ class SearchSpace:
     @functools.cached_property
     def bits(self) -> np.ndarray:
         """The masks as bit sets: uint64 (groups, words), proposition a is bit a % 64 of word a // 64."""
-        words = max(1, -(-len(self) // 64))
-        packed = np.zeros((len(self.masks), 8 * words), np.uint8)
-        packed[:, : -(-len(self) // 8)] = np.packbits(self.masks, axis=1, bitorder="little")
-        return packed.view("<u8").astype(np.uint64)
+        return bit_sets(self.masks)
 
     def sum_rows(self, values: np.ndarray) -> np.ndarray:
         """Sums of per-row numbers over the merged rows."""
@@ -100,6 +97,26 @@ class SearchSpace:
     def selected_groups(self, propositions: Sequence[int]) -> np.ndarray:
         """bool (groups,): the merged rows on which all the propositions hold."""
         return np.asarray(np.all(self.masks[:, list(propositions)] == 1, axis=1))
+
+
+def bit_sets(masks: np.ndarray) -> np.ndarray:
+    """Rows of a 0/1 matrix as bit sets: uint64 (rows, words)."""
+    words = max(1, -(-masks.shape[1] // 64))
+    packed = np.zeros((len(masks), 8 * words), np.uint8)
+    packed[:, : -(-masks.shape[1] // 8)] = np.packbits(masks, axis=1, bitorder="little")
+    return packed.view("<u8").astype(np.uint64)
+
+
+def _distinct_rows(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct row comes first, and the distinct row of every row."""
+    key = np.zeros(len(bits), np.uint64)
+    for word in bits.T:  # a hash, so that one sort of integers is enough
+        key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    if not np.array_equal(bits[first[group]], bits):  # two different rows of equal hash: sort the rows themselves
+        _, first, group = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    return first, group.reshape(-1)
 
 
 def check_memory(rows: int, propositions: int) -> None:
@@ -489,7 +506,8 @@ class _Pair:
             self._keep(worker, child)
 
     def _keep(self, worker: _Worker, child: int) -> None:
-        value = worker.search.found[child]
+        found = worker.search.found
+        value = found[child] if child < len(found) else 0.0  # none was under way
         if value > 0.0:
             self.by_child[child] = (value, worker.best[1])
 

@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search import Found, SearchSpace, never, objective_of, shortest_equivalent
+from jaxrules.solvers.rule_search import Found, SearchSpace, bit_sets, never, objective_of, shortest_equivalent
 
 TIE = 1e-10
 # entries of the counts
@@ -166,7 +166,7 @@ def search_published(
         rank = np.argsort(-np.where(g == 0.0, 0.0, g / h), kind="stable")
     order = np.argsort(space.masks.sum(axis=0), kind="stable")
     masks = space.masks[rank][:, order]
-    members, bits = np.ascontiguousarray(masks.T), _bit_sets(masks)
+    members, bits = np.ascontiguousarray(masks.T), bit_sets(masks)
     sorted_g, sorted_h = g[rank], h[rank]
     d, words = len(space), bits.shape[1]
     best = np.array([objective_of(g, h, ridge, np.ones(len(g), bool)), -1.0, 0.0, 0.0])
@@ -228,10 +228,3 @@ def search_published(
         shortest_equivalent(space, selected), value, float(max(value * (1.0 + TIE), open_bound, best[3])), status,
         int(best[2]), {"nodes": nodes} | dict(zip(_COUNT_NAMES, counts.tolist(), strict=True)),
     )  # fmt: skip
-
-
-def _bit_sets(masks: np.ndarray) -> np.ndarray:
-    words = max(1, -(-masks.shape[1] // 64))
-    packed = np.zeros((len(masks), 8 * words), np.uint8)
-    packed[:, : -(-masks.shape[1] // 8)] = np.packbits(masks, axis=1, bitorder="little")
-    return packed.view("<u8").astype(np.uint64)
