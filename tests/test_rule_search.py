@@ -242,7 +242,7 @@ def test_the_stack_grows() -> None:
 
 
 def test_counts_and_evaluations() -> None:
-    space, g, h, ridge = a_long_problem()
+    space, g, h, ridge = a_long_problem(n=100, columns=4, cuts=3)
     ours, theirs = search_optimal(space, g, h, ridge=ridge), search_published(space, g, h, ridge=ridge)
     assert ours.counts["nodes"] < theirs.counts["nodes"]
     assert {"bound", "mandatory_rows", "redundant", "implied", "rebounds"} <= ours.counts.keys()
