@@ -1,6 +1,6 @@
 """The main job: fit interpretable rule models on data bundled with scikit-learn, and read them.
 
-    python examples/quickstart.py
+python examples/quickstart.py
 """
 
 import jaxrules as jr
@@ -8,11 +8,14 @@ import jaxrules as jr
 data = jr.datasets.load("breast_cancer")
 train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
 rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=0), train.X)
-print(f"{data.name}: {len(train.y)} training rows, {len(test.y)} test rows, {len(rules)} candidate rules\n")
+print(f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rules)} candidate rules\n")
 
 fits = {
-    "RuleFit": jr.rulefit.fit(train.X, train.y, l1_penalty=0.02, rules=rules, progress=True),
-    "LIRE": jr.lire.fit(train.X, train.y, global_penalty=0.01, local_penalty=0.02, rules=rules, progress=True),
+    "RuleFit": jr.rulefit.fit(train.X, train.y, l1_penalty=0.04, rules=rules, progress=True),
+    "LIRE": jr.lire.fit(train.X, train.y, global_penalty=0.05, local_penalty=0.1, rules=rules, progress=True),
+    "boosting": jr.boosting.fit(
+        train.X, train.y, loss="logistic", max_rules=4, l2_penalty=5.0, max_cut_points=4, progress=True
+    ),
 }
 
 print(f"{'':10}{'test accuracy':>15}{'support':>9}{'local support':>15}{'complexity':>12}  status")
