@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxrules.results import Status
 
-MEMORY_LIMIT = 2**31  # bytes of the proposition matrix and the search stack
+MEMORY_LIMIT = 2**29  # bytes of the proposition matrix; a search takes about six times as much
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
 SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
 _NO_LIMIT = 2**62
@@ -62,8 +62,11 @@ class SearchSpace:
             ValueError: if the proposition matrix would not fit into memory.
         """
         check_memory(len(codes), len(column))
-        values = codes[:, column]
-        masks = np.where(above[None, :], values >= cell[None, :], values <= cell[None, :])
+        masks = np.empty((len(codes), len(column)), bool)
+        block = max(1, 2**22 // max(1, len(column)))
+        for start in range(0, len(codes), block):  # not to hold all codes of all propositions at once
+            values = codes[start : start + block, column]
+            masks[start : start + block] = np.where(above[None, :], values >= cell[None, :], values <= cell[None, :])
         first, group = _distinct_rows(bit_sets(masks))
         return cls(
             np.ascontiguousarray(masks[first], np.uint8), np.ascontiguousarray(codes[first], np.uint16),
