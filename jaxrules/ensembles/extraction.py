@@ -1,30 +1,45 @@
 """Rules from tree ensembles: every node but the root is the conjunction of the splits above it.
 
-The rules reproduce the routing of the trees exactly on float64 data. Scikit-learn's forests and boosted
-trees cast a value to float32 before they compare it; `_float64_threshold` turns their threshold into the
-float64 number that divides the same values without a cast. HistGradientBoosting and LightGBM compare in
-float64.
+The rules route every row exactly as the trees do (see `jaxrules.ensembles.forests`), without a cast at
+prediction.
 
-Forests are trained on the columns of a table as they are, or, where it has categories and the forest knows
-none, on `Table.one_hot`; a split on an indicator becomes "category == value" or "category != value".
+A forest knows columns, a rule knows features of a `Table`. The columns are those of the table as they are, or,
+where the table has categories and the forest knows none, those of `Table.one_hot`: then a split on an
+indicator becomes "category == value" or "category != value".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.conjunctions import Condition, Conjunctions
-from jaxrules.table import EncodedColumn, Feature, Schema, Table, as_table
-
-_SUPPORTED = (
-    "scikit-learn's decision trees, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting, and LightGBM"
+from jaxrules.conjunctions import Conjunctions
+from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
+from jaxrules.table import (
+    MISSING,
+    EncodedColumn,
+    Feature,
+    Schema,
+    Table,
+    as_table,
+    check_sample_weight,
+    class_target,
+    regression_target,
+    target_array,
 )
-_NO_CHILD = -1
+
+_NOT_KNOWN = -1
+_RULES_PER_BLOCK = 1 << 16
+_BITS_PER_BLOCK = 1 << 27
+"""Rows x rules that are compared at once: 16 MiB."""
+_ROWS_PER_TILE = 512
+"""A multiple of 8 for which a column of the tile stays in the cache while it is transposed."""
 
 
 def extract_rules(
@@ -39,38 +54,72 @@ def extract_rules(
 
     Args:
         forest: a fitted decision tree, RandomForest, ExtraTrees, GradientBoosting or HistGradientBoosting of
-            scikit-learn, or a LightGBM model (scikit-learn interface or Booster).
-        X: the data that the forest was trained on (or `as_table` of it: forests that know no categories are
-            trained on ``as_table(X).one_hot()``). Missing values are allowed. None takes the column names from
-            the forest.
-        drop_duplicates: keep one of several rules that the same rows of `X` satisfy, the one with the fewest
-            conditions, and no rule that all rows or no row satisfies. Without `X`, only rules with the same
-            conditions are duplicates.
-        drop_complements: of two rules that divide the rows of `X` between them, keep the one of lower coverage.
+            scikit-learn (classifier or regressor), or a LightGBM model (scikit-learn interface or Booster).
+        X: the training data, as `as_table` takes them; missing values are allowed. The forest was trained on
+            these columns, or on ``as_table(X).one_hot()[0]`` where X has categories that the forest does not
+            know. None takes names and categories from the forest (names are x0, x1, ... where it has none).
+        drop_duplicates: keep one of several rules that the same rows of `X` satisfy (the one with the fewest
+            conditions, then the first), and no rule that all rows or no row satisfies: it carries no information.
+            Without `X`, only rules with the same conditions are duplicates.
+        drop_complements: of rules that divide the rows of `X` between them keep the one of lower coverage too.
         leaves_only: only the rules of the leaves, which divide the rows between them tree by tree.
 
     Returns:
-        The rules in the order of the trees and, within a tree, of a walk from the root to the left.
+        The rules in the order of the trees, and within a tree in the forest's order of nodes.
+
+        In a numeric column where `X` misses no value, a missing value satisfies no condition: the forest never
+        saw where to send it. Everywhere else it satisfies what the forest's own routing says.
 
     Raises:
         TypeError: for a model that is no tree ensemble.
-        ValueError: for a forest without fit or without a split, or one that was trained on other columns.
+        ValueError: for a forest without fit or without a split that tells rows apart, for one that was trained on
+            other columns, or for `drop_complements` without `X` and `drop_duplicates`.
+
+    References:
+        Friedman and Popescu, "Predictive learning via rule ensembles", 2008, Sec. 3.
     """
-    if drop_complements and X is None:
-        raise ValueError("drop_complements compares rules on rows; pass X")
-    read = _reader(forest)
-    table = None if X is None else as_table(X, missing="own_category")
-    schema = _schema_of(forest) if table is None else table.schema
-    trees = read(forest, _columns(forest, table, schema), schema)
-    rules = [rule for tree in trees for rule in _rules_of(tree, leaves_only)]
-    if not rules:
-        raise ValueError("forest has no split, so it holds no rules; train deeper trees on more informative data")
-    conjunctions = Conjunctions.build(schema, rules)
+    if drop_complements and (X is None or not drop_duplicates):
+        raise ValueError("drop_complements compares rules on rows; pass X, and leave drop_duplicates=True")
+    found = _read_rules(forest, X, leaves_only)
+    rules = found.rules.conjunctions
     if not drop_duplicates:
-        return conjunctions
-    first = {_key(rule): index for index, rule in reversed(list(enumerate(conjunctions)))}
-    conjunctions = conjunctions.take(sorted(first.values()))
-    return conjunctions if table is None else _distinct(conjunctions, table, drop_complements)
+        return rules
+    rules = rules.take(_distinct_conditions(rules))
+    if found.table is not None:
+        rules = rules.take(_distinct_activations(rules, found.table, drop_complements))
+    if not len(rules):
+        raise ValueError(
+            "forest has no rule that some rows of X satisfy and others do not; train it on columns that vary, and pass "
+            "the data that it was trained on"
+        )
+    return rules
+
+
+class TreeRules(NamedTuple):
+    """The rules of a forest, and the nodes that they stand for.
+
+    Attributes:
+        conjunctions: one rule for every node but the roots, duplicates included. A node of a LightGBM tree with
+            ``zero_as_missing=True`` may admit several intervals: then it and the nodes below it have one rule each.
+        tree: index of the tree, shape (rules,): the column of ``forest.apply`` or of ``pred_leaf``.
+        node: index of the node in its tree, as scikit-learn numbers nodes; in LightGBM splits and leaves are
+            numbered apart.
+        is_leaf: shape (rules,).
+    """
+
+    conjunctions: Conjunctions
+    tree: NDArray[np.int64]
+    node: NDArray[np.int64]
+    is_leaf: NDArray[np.bool_]
+
+
+def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> TreeRules:
+    """Every rule of a fitted tree ensemble with the node that it comes from; arguments as in `extract_rules`.
+
+    Raises:
+        TypeError, ValueError: as `extract_rules`.
+    """
+    return _read_rules(forest, X, leaves_only).rules
 
 
 def default_forest(
@@ -88,20 +137,32 @@ def default_forest(
     These are the forests of the experiments in the LIRE paper (Sec. 5). Categories are one-hot encoded.
 
     Args:
-        X, y: the data, shape (rows, features) and (rows,). Missing values are allowed.
+        X: the data, as `as_table` takes them; missing values are allowed.
+        y: labels or numbers, shape (rows,).
         classification: False fits a regression forest.
         n_trees, max_depth: size of the forest.
-        sample_weight: weight of every row.
+        sample_weight: weight of every row, shape (rows,); rows of weight 0 take no part.
         seed: of the bootstrap and the columns tried.
 
     Returns:
         A fitted scikit-learn forest; pass it to `extract_rules` with the same `X`.
+
+    Raises:
+        ValueError: for a target or weights that do not fit.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+    table = as_table(X, missing="own_category")
+    target = target_array(y, table.n_rows)
+    class_target(target) if classification else regression_target(target)  # refuses what cannot be learnt
+    weight = check_sample_weight(sample_weight, table.n_rows)
     kind = RandomForestClassifier if classification else RandomForestRegressor
     forest = kind(n_estimators=n_trees, max_depth=max_depth, random_state=seed, n_jobs=-1)
-    return forest.fit(as_table(X, missing="own_category").one_hot()[0], y, sample_weight=sample_weight)
+    matrix = table.one_hot()[0]
+    if sample_weight is None:
+        return forest.fit(matrix, target)
+    used = weight > 0
+    return forest.fit(matrix[used], target[used], sample_weight=weight[used])
 
 
 def default_rules(
@@ -115,281 +176,354 @@ def default_rules(
 # Trees, whatever library they come from
 
 
-@dataclass(frozen=True)
-class _Tree:
-    """Children by node (`_NO_CHILD` for leaves), and the two conditions of every split."""
-
-    left: Sequence[int]
-    right: Sequence[int]
-    split: Callable[[int], tuple[Condition, Condition]]
+class _Found(NamedTuple):
+    rules: TreeRules
+    table: Table | None
 
 
-def _rules_of(tree: _Tree, leaves_only: bool) -> Iterator[tuple[Condition, ...]]:
-    """The conditions above every node but the root, depth first, left before right."""
-    pending: list[tuple[int, tuple[Condition, ...]]] = [(0, ())]
-    while pending:
-        node, above = pending.pop()
-        is_leaf = tree.left[node] == _NO_CHILD
-        if above and (is_leaf or not leaves_only):
-            yield above
-        if not is_leaf:
-            to_left, to_right = tree.split(node)
-            pending.append((tree.right[node], (*above, to_right)))
-            pending.append((tree.left[node], (*above, to_left)))
-
-
-def _numeric_split(feature: int, threshold: float, missing_left: bool) -> tuple[Condition, Condition]:
-    """x <= threshold and x > threshold; a threshold of infinity sends every number to the left."""
-    return (
-        Condition.at_most(feature, threshold, missing=missing_left),
-        Condition.above(feature, threshold, missing=not missing_left)
-        if threshold < np.inf
-        else _missing_or_never(feature, missing=not missing_left),
-    )
-
-
-def _missing_or_never(feature: int, missing: bool) -> Condition:
-    return Condition(feature, lower=np.inf, upper=-np.inf, missing=missing)
-
-
-def _category_split(
-    feature: int, left: frozenset[int], n_categories: int, missing_left: bool, unseen_left: bool
-) -> tuple[Condition, Condition]:
-    """x in left, and x in the other categories."""
-    right = frozenset(range(n_categories)) - left
-    return (
-        Condition(feature, missing=missing_left, categories=left, unseen=unseen_left),
-        Condition(feature, missing=not missing_left, categories=right, unseen=not unseen_left),
-    )
-
-
-def _reader(forest: Any) -> Callable[[Any, Sequence[EncodedColumn], Schema], list[_Tree]]:
-    """The function that reads this kind of forest."""
-    kind, module = type(forest).__name__, type(forest).__module__
-    fitted_with, read = _READERS.get((module.split(".")[0], kind), (None, None))
-    if fitted_with is None or read is None:
-        raise TypeError(f"forest must be one of {_SUPPORTED}; got {kind}")
-    if not hasattr(forest, fitted_with):
-        raise ValueError(f"forest is a {kind} without fit; call forest.fit(X, y) first")
-    return read
-
-
-# Columns of the forest, and columns of the table
-
-
-def _n_columns(forest: Any) -> int:
-    return forest.num_feature() if type(forest).__name__ == "Booster" else int(forest.n_features_in_)
-
-
-def _schema_of(forest: Any) -> Schema:
-    names = getattr(forest, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{i}" for i in range(_n_columns(forest))]
-    return Schema(tuple(Feature(str(name)) for name in names), "own_category")
-
-
-def _columns(forest: Any, table: Table | None, schema: Schema) -> tuple[EncodedColumn, ...]:
-    """What every column of the forest is in the table."""
-    n = _n_columns(forest)
-    as_they_are = tuple(EncodedColumn(f, None) for f in range(len(schema.features)))
+def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
+    """The rules of the nodes, and `X` as a table."""
+    read = read_forest(forest)
+    table = None if X is None else as_table(X, missing="own_category")
+    if not (read.trees.parent != NO_NODE).any():
+        raise ValueError("forest has no split, so it holds no rules; train deeper trees on columns that vary")
     if table is None:
-        return as_they_are
-    is_lightgbm = type(forest).__module__.startswith("lightgbm")
-    names = [] if is_lightgbm else [str(name) for name in getattr(forest, "feature_names_in_", [])]
-    if names and set(names) == set(schema.names):  # trained on this dataframe
-        return tuple(EncodedColumn(schema.names.index(name), None) for name in names)
-    if not names:
-        knows_categories = is_lightgbm or type(forest).__name__.startswith("Hist")
-        if n == len(as_they_are) and (knows_categories or all(feature.is_numeric for feature in schema.features)):
-            return as_they_are
-        encoded = table.one_hot()[1]
-        if n == len(encoded):
-            return encoded
+        read = _with_listed_categories(read, None)
+        schema = _own_schema(read)
+        columns: Sequence[EncodedColumn] = [EncodedColumn(f, None) for f in range(read.n_columns)]
+        complete = np.zeros(len(schema.features), bool)
+    else:
+        schema = table.schema
+        read, columns = _match_columns(read, table)
+        complete = np.array([not table.missing_mask(f).any() for f in range(len(schema.features))])
+    edges = _edges(read, columns, schema, complete)
+    trees = read.trees
+    nodes = np.flatnonzero((trees.parent != NO_NODE) & (trees.is_leaf | (not leaves_only)))
+    conjunctions = _merged(edges, trees.parent, nodes, schema, complete)
+    conjunctions.validate()
+    return _Found(TreeRules(conjunctions, trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]), table)
+
+
+# Columns of the forest, and features of the table
+
+
+def _own_schema(forest: Forest) -> Schema:
+    """What the forest knows of its data."""
+    names = forest.names or tuple(f"x{i}" for i in range(forest.n_columns))
+    features = []
+    for column, name in enumerate(names):
+        values = forest.categories.get(column)
+        known = () if values is None else tuple(sorted(_text(v) for v in values.values() if v is not None))
+        features.append(Feature(name, known or None))
+    return Schema(tuple(features), "own_category")
+
+
+def _text(value: Any) -> str:
+    """A category as `as_table` reads it; whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[EncodedColumn]]:
+    """What every column of the forest is in the table."""
+    schema = table.schema
+    categorical = [feature.name for feature in schema.features if not feature.is_numeric]
+    if forest.categories or not categorical:
+        features = _match_names(forest, schema)
+        is_categorical = [column for column, f in enumerate(features) if not schema.features[f].is_numeric]
+        return _with_listed_categories(forest, is_categorical), [EncodedColumn(f, None) for f in features]
+    encoded = _encoding(table)
+    if forest.names is None and forest.n_columns == len(encoded):
+        return forest, encoded
     raise ValueError(
-        f"forest was trained on {n} columns that are not those of X ({len(schema.features)} columns"
-        + (", which make other one-hot columns" if any(not f.is_numeric for f in schema.features) else "")
-        + "); pass the training data, and train on jaxrules.as_table(X).one_hot()[0] where X has categories"
+        f"forest was trained on {forest.n_columns} numeric columns, but X has the categorical columns "
+        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded. Train the forest on "
+        "jaxrules.as_table(X).one_hot()[0], and pass the same X"
     )
 
 
-# scikit-learn's trees
+def _match_names(forest: Forest, schema: Schema) -> list[int]:
+    """The feature of every column: by name where both sides have names, else by position."""
+    if forest.names is not None:
+        for names in (schema.names, tuple(name.replace(" ", "_") for name in schema.names)):  # as LightGBM writes them
+            if set(names) == set(forest.names):
+                return [names.index(name) for name in forest.names]
+    unnamed = schema.names == tuple(f"x{i}" for i in range(len(schema.names)))
+    if forest.n_columns == len(schema.features) and (forest.names is None or unnamed):
+        return list(range(forest.n_columns))
+    if forest.names is None or forest.n_columns != len(schema.features):
+        detail = f"{forest.n_columns} columns that are not those of X, which has {len(schema.features)}"
+    else:
+        absent = [name for name in forest.names if name not in schema.names]
+        detail = f"columns that X lacks: {', '.join(map(repr, absent[:8]))}"
+    raise ValueError(f"forest was trained on {detail}; pass the data that it was trained on")
 
 
-def _float64_threshold(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The float64 t' with x <= t' exactly where float32(x) <= threshold.
-
-    Let a be the largest float32 number that does not exceed the threshold and b the next one. Float64 numbers
-    between them round to the nearer, at the midpoint to the one with an even mantissa.
-    """
-    nearest = threshold.astype(np.float32)
-    a = np.where(nearest <= threshold, nearest, np.nextafter(nearest, np.float32(-np.inf)))
-    b = np.nextafter(a, np.float32(np.inf))
-    midpoint = (a.astype(np.float64) + b.astype(np.float64)) / 2
-    with np.errstate(over="ignore"):  # the midpoint above the largest float32 number rounds to infinity
-        belongs_to_a = midpoint.astype(np.float32) == a
-    return np.where(belongs_to_a, midpoint, np.nextafter(midpoint, -np.inf))
+def _encoding(table: Table) -> tuple[EncodedColumn, ...]:
+    """The columns of ``table.one_hot()``, without the matrix: one row that misses each feature tells."""
+    masks = [table.missing_mask(f) for f in range(len(table.schema.features))]
+    return table[np.array([int(mask.argmax()) for mask in masks])].one_hot()[1]
 
 
-def _sklearn_trees(forest: Any, columns: Sequence[EncodedColumn], schema: Schema) -> list[_Tree]:
-    estimators = np.ravel(forest.estimators_) if hasattr(forest, "estimators_") else [forest]
-    return [_sklearn_tree(estimator.tree_, columns, schema) for estimator in estimators]
+def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -> Forest:
+    """LightGBM's lists of categories, one per dataframe column of type category, put to their columns."""
+    lists = forest.category_lists
+    if not lists:
+        return forest
+    known = sorted(forest.categories)
+    for columns in (categorical or (), known, sorted([*known, *forest.constant_columns])):
+        if len(columns) == len(lists):
+            listed = {column: dict(enumerate(values)) for column, values in zip(columns, lists, strict=True)}
+            categories = {**forest.categories, **listed}
+            return Forest(forest.trees, forest.n_columns, forest.names, categories)
+    raise ValueError(
+        f"forest was trained on {len(lists)} columns of type category, but X has {len(categorical or known)}; pass the "
+        "dataframe that it was trained on"
+    )
 
 
-def _sklearn_tree(tree: Any, columns: Sequence[EncodedColumn], schema: Schema) -> _Tree:
-    thresholds = _float64_threshold(tree.threshold)
-    missing_left = np.asarray(tree.missing_go_to_left, bool)
+@dataclass(frozen=True)
+class _Edges:
+    """The conditions of `Trees` on features of a table; all of shape (nodes,) but `allowed`, (nodes, categories)."""
 
-    def split(node: int) -> tuple[Condition, Condition]:
-        feature, category = columns[tree.feature[node]]
+    feature: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
+
+
+def _edges(forest: Forest, columns: Sequence[EncodedColumn], schema: Schema, complete: NDArray[np.bool_]) -> _Edges:
+    """Conditions on features; in a `complete` numeric one a missing value satisfies none."""
+    trees = forest.trees
+    feature = np.array([column.feature for column in columns], np.int64)[trees.column]
+    width = max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
+    allowed = np.zeros((len(feature), width), bool)
+    numeric = np.array([f.is_numeric for f in schema.features])
+    missing = trees.missing & ~(complete & numeric)[feature]
+    unseen = np.zeros(len(feature), bool)
+    lower, upper = trees.lower.copy(), trees.upper.copy()
+    is_edge = trees.parent != NO_NODE
+    for column in np.unique(trees.column[is_edge]).tolist():
+        f, category = columns[column]
+        on = np.flatnonzero(is_edge & (trees.column == column))
+        categories = schema.features[f].categories
+        splits_codes = trees.category_set[on[0]] != NO_SET
+        if category is None and splits_codes != (categories is not None):
+            raise ValueError(_wrong_kind(schema.features[f].name, splits_codes))
+        if categories is None:
+            continue
+        n = len(categories)
         if category is None:
-            return _numeric_split(feature, float(thresholds[node]), bool(missing_left[node]))
-        n_categories = len(schema.features[feature].categories or ())
-        return (  # indicator 0 to the left, 1 to the right
-            Condition.none_of(feature, [category], n_categories),
-            Condition.one_of(feature, [category]),
+            in_set = trees.sets[trees.category_set[on]]
+            codes, missing_code = _forest_codes(schema.features[f], forest.categories[column], forest.names is not None)
+            known = (codes != _NOT_KNOWN) & (codes < in_set.shape[1])
+            allowed[on, :n] = np.where(known, in_set[:, np.where(known, codes, 0)], trees.missing[on, None])
+            unseen[on] = trees.missing[on]
+            if missing_code is not None:
+                missing[on] = in_set[:, missing_code]
+        else:  # an indicator: 0 for all categories but one
+            has_zero = (trees.lower[on] < 0) & (trees.upper[on] >= 0)
+            has_one = (trees.lower[on] < 1) & (trees.upper[on] >= 1)
+            allowed[on, :n] = has_zero[:, None]
+            unseen[on] = missing[on] = has_zero
+            if category == MISSING:
+                missing[on] = has_one
+            else:
+                allowed[on, category] = has_one
+            lower[on], upper[on] = -np.inf, np.inf
+    return _Edges(feature, lower, upper, missing, unseen, allowed)
+
+
+def _wrong_kind(name: str, in_forest: bool) -> str:
+    if in_forest:
+        return (
+            f"forest treats column {name!r} as categorical, but X has it as numbers; pass X as a dataframe in which it "
+            f"is text, e.g. frame.astype({{{name!r}: str}})"
         )
-
-    return _Tree(tree.children_left.tolist(), tree.children_right.tolist(), split)
-
-
-# HistGradientBoosting
-
-
-def _hist_trees(forest: Any, columns: Sequence[EncodedColumn], schema: Schema) -> list[_Tree]:
-    # Inside, categorical columns come first, as codes of the encoder's categories.
-    categorical = forest.is_categorical_
-    inside = list(range(len(columns)))
-    names: dict[int, list[str]] = {}
-    if categorical is not None and getattr(forest, "_preprocessor", None) is not None:
-        inside.sort(key=lambda column: not categorical[column])
-        encoder = forest._preprocessor.named_transformers_["encoder"]
-        for position, categories in enumerate(encoder.categories_):
-            names[position] = ["" if category != category else str(category) for category in categories]
-    return [
-        _hist_tree(predictor, [columns[i] for i in inside], schema, names)
-        for iteration in forest._predictors
-        for predictor in iteration
-    ]
-
-
-def _hist_tree(predictor: Any, columns: Sequence[EncodedColumn], schema: Schema, names: dict[int, list[str]]) -> _Tree:
-    nodes = predictor.nodes
-    leaf = nodes["is_leaf"].astype(bool)
-
-    def split(node: int) -> tuple[Condition, Condition]:
-        position = int(nodes["feature_idx"][node])
-        feature = columns[position].feature
-        missing_left = bool(nodes["missing_go_to_left"][node])
-        if not nodes["is_categorical"][node]:
-            return _numeric_split(feature, float(nodes["num_threshold"][node]), missing_left)
-        bits = predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]]
-        codes = [code for code in range(256) if bits[code // 32] >> (code % 32) & 1]
-        left, n = _codes_to_left(schema.features[feature], names.get(position), codes)
-        return _category_split(feature, left, n, missing_left, unseen_left=missing_left)
-
-    return _Tree(
-        np.where(leaf, _NO_CHILD, nodes["left"].astype(np.int64)).tolist(),
-        np.where(leaf, _NO_CHILD, nodes["right"].astype(np.int64)).tolist(),
-        split,
+    return (
+        f"column {name!r} of X is categorical, but the forest compares it with thresholds; train the forest on a "
+        "categorical column, or on jaxrules.as_table(X).one_hot()[0]"
     )
 
 
-def _codes_to_left(feature: Feature, names: list[str] | None, codes: Sequence[int]) -> tuple[frozenset[int], int]:
-    """The forest's category codes as those of the table."""
-    if feature.categories is None or names is None:
-        raise ValueError(
-            f"forest treats column {feature.name!r} as categorical, but X has it as numbers; train the forest on a "
-            "dataframe with a categorical column, and pass that dataframe as X"
-        )
-    known = {category: code for code, category in enumerate(feature.categories)}
-    chosen = [names[code] for code in codes if code < len(names)]
-    return frozenset(known[name] for name in chosen if name in known), len(known)
+def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> tuple[NDArray[np.int64], int | None]:
+    """The forest's code of every category of the feature, and its code of a missing value, if that has one.
 
-
-# LightGBM
-
-
-def _lightgbm_trees(forest: Any, columns: Sequence[EncodedColumn], schema: Schema) -> list[_Tree]:
-    booster = forest if type(forest).__name__ == "Booster" else forest.booster_
-    model = booster.dump_model()
-    # Category codes are positions in these lists, one list per categorical column in column order.
-    lists = model.get("pandas_categorical") or []
-    categorical = [c.feature for c in columns if not schema.features[c.feature].is_numeric]
-    names = dict(zip(categorical, ([str(value) for value in values] for values in lists), strict=False))
-    return [_lightgbm_tree(tree["tree_structure"], columns, schema, names) for tree in model["tree_info"]]
-
-
-def _lightgbm_tree(
-    root: dict[str, Any], columns: Sequence[EncodedColumn], schema: Schema, names: dict[int, list[str]]
-) -> _Tree:
-    nodes, left, right = [root], [_NO_CHILD], [_NO_CHILD]
-    for index, node in enumerate(nodes):  # grows while it runs
-        if "split_feature" in node:
-            left[index], right[index] = len(nodes), len(nodes) + 1
-            nodes += [node["left_child"], node["right_child"]]
-            left += [_NO_CHILD] * 2
-            right += [_NO_CHILD] * 2
-
-    def split(index: int) -> tuple[Condition, Condition]:
-        node = nodes[index]
-        feature, category = columns[node["split_feature"]]
-        if node["decision_type"] == "==":
-            codes = [int(code) for code in node["threshold"].split("||")]
-            chosen, n = _codes_to_left(schema.features[feature], names.get(feature), codes)
-            return _category_split(feature, chosen, n, missing_left=False, unseen_left=False)
-        threshold, default_left = float(node["threshold"]), bool(node["default_left"])
-        if category is not None:
-            n_categories = len(schema.features[feature].categories or ())
-            return Condition.none_of(feature, [category], n_categories), Condition.one_of(feature, [category])
-        zero_left = threshold >= 0
-        if node["missing_type"] == "Zero" and default_left != zero_left:
+    Text values are the categories' names. Numbers are names as well ("3"), or, from an array, the codes of the
+    `Table` itself.
+    """
+    n = len(feature.categories or ())
+    known = {code: value for code, value in values.items() if value is not None}
+    missing_code = next((code for code, value in values.items() if value is None), None)
+    by_name = {text: code for code, value in known.items() for text in (_text(value), str(value))}
+    names = np.array([by_name.get(category, _NOT_KNOWN) for category in feature.categories or ()], np.int64)
+    has_names = bool((names != _NOT_KNOWN).any())
+    if has_names and named:
+        return names, missing_code
+    if not any(isinstance(value, str) or value not in range(MISSING, n) for value in known.values()):
+        by_number = {int(value): code for code, value in known.items()}
+        codes = np.array([by_number.get(code, _NOT_KNOWN) for code in range(n)], np.int64)
+        if has_names and (codes != names).any():
             raise ValueError(
-                "forest was trained with zero_as_missing=True and sends zeros apart from their neighbours, which no "
-                "interval can say; train it with zero_as_missing=False"
+                f"the categories of column {feature.name!r} are numbers as text, and the forest was trained on an "
+                "array of numbers, which could be these or the codes of a Table; train the forest on a dataframe "
+                "with that column as a category"
             )
-        # Without a missing type, LightGBM reads a missing value as zero.
-        missing_left = zero_left if node["missing_type"] == "None" else default_left
-        return _numeric_split(feature, threshold, missing_left)
+        return codes, by_number.get(MISSING, missing_code)
+    if not has_names:
+        raise ValueError(
+            f"forest knows the categories {', '.join(map(str, list(known.values())[:5]))} of column "
+            f"{feature.name!r}, of which X has none; pass the data that the forest was trained on"
+        )
+    return names, missing_code
 
-    return _Tree(left, right, split)
+
+# Rules: the edges above a node, merged by feature
+
+
+def _merged(
+    edges: _Edges, parent: NDArray[np.int64], nodes: NDArray[np.int64], schema: Schema, complete: NDArray[np.bool_]
+) -> Conjunctions:
+    """One rule per node; conditions in the order in which the path from the root mentions their features."""
+    blocks = [
+        _merged_block(edges, parent, nodes[start : start + _RULES_PER_BLOCK], schema, complete)
+        for start in range(0, len(nodes), _RULES_PER_BLOCK)
+    ]
+    return blocks[0] if len(blocks) == 1 else Conjunctions.concatenate(blocks)
+
+
+def _merged_block(
+    edges: _Edges, parent: NDArray[np.int64], nodes: NDArray[np.int64], schema: Schema, complete: NDArray[np.bool_]
+) -> Conjunctions:
+    rule, edge, height = _paths(parent, nodes)
+    key = rule * len(schema.features) + edges.feature[edge]
+    order = np.argsort(key, kind="stable")
+    rule, edge, height, key = rule[order], edge[order], height[order], key[order]
+    start = np.flatnonzero(np.diff(key, prepend=-1))  # of every group of edges of one rule on one feature
+    feature = edges.feature[edge[start]]
+    lower = np.maximum.reduceat(edges.lower[edge], start)
+    upper = np.minimum.reduceat(edges.upper[edge], start)
+    missing = np.logical_and.reduceat(edges.missing[edge], start)
+    unseen = np.logical_and.reduceat(edges.unseen[edge], start)
+    allowed = np.zeros((len(start), edges.allowed.shape[1]), bool)
+    if allowed.size:
+        allowed = np.logical_and.reduceat(edges.allowed[edge], start, axis=0)
+    empty = lower >= upper
+    lower[empty], upper[empty] = np.inf, -np.inf  # one way to write an interval without numbers
+    says_nothing = _holds_always(feature, lower, upper, missing, unseen, allowed, schema, complete)
+    by_mention = np.lexsort((-np.maximum.reduceat(height, start), rule[start]))
+    kept = by_mention[~says_nothing[by_mention]]
+    lengths = np.bincount(rule[start][kept], minlength=len(nodes))
+    return Conjunctions(
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        feature=feature[kept].astype(np.int32),
+        lower=lower[kept],
+        upper=upper[kept],
+        lower_closed=np.zeros(len(kept), bool),
+        upper_closed=np.ones(len(kept), bool),
+        missing=missing[kept],
+        unseen=unseen[kept],
+        allowed=allowed[kept],
+        schema=schema,
+    )
+
+
+def _paths(parent: NDArray[np.int64], nodes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The edges above every node: index of the node in `nodes`, edge, and its height above the node."""
+    rule, edge = np.arange(len(nodes)), nodes
+    rules, edges = [], []
+    while len(rule):
+        rules.append(rule)
+        edges.append(edge)
+        above = parent[edge]
+        inner = parent[above] != NO_NODE
+        rule, edge = rule[inner], above[inner]
+    heights = [np.full(len(one), height) for height, one in enumerate(rules)]
+    return np.concatenate(rules), np.concatenate(edges), np.concatenate(heights)
+
+
+def _holds_always(
+    feature: NDArray[np.int64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    missing: NDArray[np.bool_],
+    unseen: NDArray[np.bool_],
+    allowed: NDArray[np.bool_],
+    schema: Schema,
+    complete: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Which conditions every value satisfies."""
+    sizes = np.array([len(f.categories) if f.categories is not None else 0 for f in schema.features])[feature]
+    numeric = (lower == -np.inf) & (upper == np.inf)
+    categorical = unseen & (allowed.sum(axis=1) == sizes)
+    return np.where(sizes == 0, numeric, categorical) & (missing | complete[feature])
 
 
 # Duplicates
 
 
-def _key(rule: tuple[Condition, ...]) -> frozenset[Condition]:
-    return frozenset(rule)
+def _distinct_conditions(rules: Conjunctions) -> NDArray[np.int64]:
+    """The first of the rules with the same conditions; none that always or never holds."""
+    arrays = (
+        rules.feature, rules.lower, rules.upper, rules.lower_closed, rules.upper_closed, rules.missing, rules.unseen,
+        rules.allowed,
+    )  # fmt: skip
+    n = len(rules.feature)
+    # Negative zero equals zero: adding zero makes it so.
+    texts = [np.ascontiguousarray(one + 0.0 if one.dtype.kind == "f" else one).view(np.uint8) for one in arrays]
+    octets = np.concatenate([one.reshape(n, -1) for one in texts], axis=1)
+    numeric = np.array([feature.is_numeric for feature in rules.schema.features])[rules.feature]
+    some = np.where(numeric, rules.lower < rules.upper, rules.allowed.any(axis=1) | rules.unseen) | rules.missing
+    by_feature = np.lexsort((rules.feature, np.repeat(np.arange(len(rules)), rules.lengths)))
+    octets, never = octets[by_feature], ~some
+    first: dict[bytes, int] = {}
+    for index, (start, stop) in enumerate(pairwise(rules.offsets.tolist())):
+        if stop > start and not never[start:stop].any():
+            first.setdefault(octets[start:stop].tobytes(), index)
+    return np.array(list(first.values()), np.int64)
 
 
-def _distinct(rules: Conjunctions, table: Table, drop_complements: bool) -> Conjunctions:
-    """One rule of those that the same rows satisfy; none that all rows or no row satisfies."""
-    satisfied = rules.satisfied(table)
-    coverage = satisfied.sum(axis=0)
-    order = np.lexsort((rules.lengths, coverage)) if drop_complements else np.argsort(rules.lengths, kind="stable")
-    if drop_complements:
-        satisfied = satisfied ^ satisfied[:1]  # a rule and its complement become equal
-    packed = np.ascontiguousarray(np.packbits(satisfied, axis=0).T)
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first = np.unique(keys[order], return_index=True)
-    kept = np.sort(order[first])
-    return rules.take(kept[(coverage[kept] > 0) & (coverage[kept] < table.n_rows)])
+def _distinct_activations(rules: Conjunctions, table: Table, drop_complements: bool) -> NDArray[np.int64]:
+    """The shortest, then first, of the rules that the same rows satisfy; none that all rows or no row satisfies.
+
+    Up to complement, the rule of lower coverage comes before the shortest.
+    """
+    digests: list[bytes] = []
+    coverage = np.zeros(len(rules), np.int64)
+    size = max(64, _BITS_PER_BLOCK // table.n_rows)
+    for start in range(0, len(rules), size):
+        block = slice(start, min(start + size, len(rules)))
+        bits = _activations(rules.take(np.arange(len(rules))[block]), table)
+        coverage[block] = np.bitwise_count(bits).sum(axis=1)
+        if drop_complements:  # of a rule and its complement, hash the one that the first row does not satisfy
+            bits[bits[:, 0] >= 128] ^= _ones(table.n_rows)
+        digests += [blake2b(row.tobytes(), digest_size=16).digest() for row in bits]
+    first_keys = (coverage,) if drop_complements else ()
+    first: dict[bytes, int] = {}
+    for index in np.lexsort((rules.lengths, *first_keys)).tolist():
+        if 0 < coverage[index] < table.n_rows:
+            first.setdefault(digests[index], index)
+    return np.sort(np.array(list(first.values()), np.int64))
 
 
-_READERS: dict[tuple[str, str], tuple[str, Callable[[Any, Sequence[EncodedColumn], Schema], list[_Tree]]]] = {
-    **{("sklearn", f"{name}{task}"): (fitted_with, read)
-       for name, fitted_with, read in (
-           ("DecisionTree", "tree_", _sklearn_trees),
-           ("ExtraTree", "tree_", _sklearn_trees),
-           ("RandomForest", "estimators_", _sklearn_trees),
-           ("ExtraTrees", "estimators_", _sklearn_trees),
-           ("GradientBoosting", "estimators_", _sklearn_trees),
-           ("HistGradientBoosting", "_predictors", _hist_trees),
-       )
-       for task in ("Classifier", "Regressor")},
-    **{("lightgbm", name): (fitted_with, _lightgbm_trees)
-       for name, fitted_with in (
-           ("LGBMClassifier", "n_features_"), ("LGBMRegressor", "n_features_"),
-           ("LGBMRanker", "n_features_"), ("Booster", "dump_model"),
-       )},
-}  # fmt: skip
-"""By library and class: the attribute that a fitted forest has, and the function that reads it."""
+def _activations(rules: Conjunctions, table: Table) -> NDArray[np.uint8]:
+    """Which rows satisfy every rule, eight rows to a byte, shape (rules, rows / 8)."""
+    parts = []
+    rest = np.zeros((0, len(rules)), bool)
+    for _, batch in rules.batches(table):
+        rows = np.concatenate([rest, batch]) if len(rest) else batch
+        whole = len(rows) // _ROWS_PER_TILE * _ROWS_PER_TILE
+        parts += [_transposed(rows[start : start + _ROWS_PER_TILE]) for start in range(0, whole, _ROWS_PER_TILE)]
+        rest = rows[whole:]
+    return np.concatenate([*parts, _transposed(rest)], axis=1)
+
+
+def _transposed(tile: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(np.ascontiguousarray(tile.T), axis=1)
+
+
+def _ones(n: int) -> NDArray[np.uint8]:
+    return np.packbits(np.ones(n, bool))
