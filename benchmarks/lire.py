@@ -83,7 +83,7 @@ def pool(name: str) -> tuple[jr.Table, NDArray[Any], jr.Conjunctions]:
     return data.X, data.y, rules
 
 
-def compare(names: list[str], gammas: tuple[float, ...], repeats: int) -> list[dict[str, Any]]:
+def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[str, Any]]:
     """Both searches on the same rules."""
     rows = []
     for name in names:
@@ -224,6 +224,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="COMPAS and Heart only, one repeat")
     parser.add_argument("--parts", nargs="+", default=["pairs", "fresh", "path", "gap"])
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--gammas", nargs="+", type=float, default=list(GAMMAS))
     parser.add_argument("--fresh-process", metavar="CACHE", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fresh_process:
@@ -233,7 +234,7 @@ def main() -> None:
     repeats = 1 if arguments.quick else 3
     names = ["compas", "heart"] if arguments.quick else arguments.sets
     parts = {
-        "pairs": lambda: compare(names, GAMMAS, repeats),
+        "pairs": lambda: compare(names, arguments.gammas, repeats),
         "fresh": lambda: fresh(repeats),
         "path": lambda: path(repeats),
         "gap": lambda: gap(20 if arguments.quick else 200),

@@ -50,8 +50,8 @@ from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sa
 
 Floats = NDArray[np.float64]
 
-_LARGEST_START = 50
-"""Rules of the L1 solution that the search starts from: more slow it down and do not survive."""
+_LARGEST_START = 22
+"""Rules of the L1 solution that the search starts from: more than these slow it down, and hardly any survives."""
 _L1_TOLERANCE = 1e-2
 """The L1 solution is only a start, and need not be exact."""
 _SMALLEST_L1_PENALTY = 2e-4
@@ -433,8 +433,7 @@ class _Searcher:
         if len(chosen) > _LARGEST_START:  # those that move the scores most
             coverage = problem.coverage[1 + chosen]
             influence = np.abs(rules[chosen]) * np.sqrt(coverage * (1 - coverage))
-            size = max(_LARGEST_START, len(chosen) // 8)
-            chosen = np.sort(chosen[np.argsort(-influence, kind="stable")[:size]])
+            chosen = np.sort(chosen[np.argsort(-influence, kind="stable")[:_LARGEST_START]])
         halves = (2 if problem.loss == "exponential" else 1) * (2 if problem.encoding == "signed" else 1)
         return 1 + chosen, rules[chosen] / halves
 

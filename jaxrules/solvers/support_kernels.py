@@ -158,7 +158,7 @@ def refit(data: Data, slots: Slots, capped: Array, cap: Number, goal: Number, *,
 
     def searching(state: State) -> Array:
         iteration, _, value, _, predicted = state
-        return (iteration < 50) & (predicted > _CONVERGED) & (value - 4 * predicted < goal)
+        return (iteration < 50) & (predicted > _CONVERGED) & (value - 2 * predicted < goal)
 
     def newton(state: State) -> State:
         iteration, weights, value, step, _ = state
