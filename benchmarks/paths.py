@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 import jaxrules as jr
-import jaxrules.paths
 from jaxrules.paths import exact, local, mip
 from jaxrules.paths.costs import (
     Quadratic,
