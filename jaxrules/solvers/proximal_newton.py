@@ -30,6 +30,7 @@ _EASY_ROUNDS = 2  # rounds before the interior-point method
 _INNER_ITERATIONS = 30  # of the interior-point method
 _STEP_SIZES = (1.0, 0.5, 0.2, 0.05, 0.01)  # tried along the Newton step on the support
 _HALVINGS = 30  # of the line search
+_CENTRING_ITERATIONS = 60  # for the intercept alone
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
@@ -81,11 +82,15 @@ def kkt_violation(coefficients: Array, slope: Array, penalties: Array) -> Array:
     )
 
 
-def centring_shift(loss: LossName, weights: Array, target: Array, score: Array, max_iterations: int = 60) -> Array:
+def centring_shift(
+    loss: LossName, weights: Array, target: Array, score: Array, fit_intercept: Array | bool = True
+) -> Array:
     """The change of the intercept that minimises the loss of `score + shift`: its weighted slope is then zero.
 
-    Newton's method in one dimension, kept inside the bracket that the signs of the slope give.
+    Newton's method in one dimension, kept inside the bracket that the signs of the slope give; 0 without
+    `fit_intercept`.
     """
+    max_iterations = jnp.where(fit_intercept, _CENTRING_ITERATIONS, 0)
     dtype = score.dtype
     eps = jnp.finfo(dtype).eps
 
@@ -115,30 +120,43 @@ def centring_shift(loss: LossName, weights: Array, target: Array, score: Array, 
 
 
 def project_out(
-    columns: Array, chosen: Array, weights: Array, dual: Array, fit_intercept: bool, refinements: int = 3
+    columns: Array,
+    chosen: Array,
+    weights: Array,
+    dual: Array,
+    curvature: Array,
+    fit_intercept: Array | bool,
+    refinements: int = 3,
 ) -> Array:
     """`dual` (rows,) made orthogonal, under `weights`, to the chosen columns and to the constant.
 
-    A dual point is feasible only if it is orthogonal to everything without a penalty.
+    A dual point is feasible only if it is orthogonal to everything without a penalty. The correction is the
+    change that a Newton step of the score makes: proportional to the curvature, it keeps logistic duals of
+    saturated rows in their domain.
 
     Args:
         columns: (k, rows).
         chosen: (k,) bool, the columns to project out.
+        curvature: (rows,) of the loss.
     """
+    tiny = jnp.finfo(columns.dtype).tiny
+    metric = weights * curvature
 
-    def centred(values: Array) -> Array:
-        return values - (values @ weights)[..., None] if fit_intercept else values
+    def mean(values: Array) -> Array:
+        return jnp.where(fit_intercept, values @ metric / (jnp.sum(metric) + tiny), 0)
 
-    dual = centred(dual)
     if columns.shape[0] == 0:
-        return dual
-    basis = centred(jnp.where(chosen[:, None], columns, 0))
-    matrix = (basis * weights[None, :]) @ basis.T
-    ridge = 1e3 * jnp.finfo(columns.dtype).eps * jnp.max(jnp.diagonal(matrix))
-    factor = jnp.linalg.cholesky(matrix + jnp.diag(jnp.where(chosen, ridge, 1)))
+        slope = jnp.where(fit_intercept, jnp.sum(weights * dual), 0)
+        return dual - curvature * (slope / (jnp.sum(metric) + tiny))
+    basis = jnp.where(chosen[:, None], columns, 0)
+    basis = jnp.concatenate([basis - mean(basis)[:, None], jnp.where(fit_intercept, 1, 0) * jnp.ones_like(basis[:1])])
+    matrix = (basis * metric[None, :]) @ basis.T
+    ridge = 1e3 * jnp.finfo(columns.dtype).eps * jnp.max(jnp.diagonal(matrix)) + tiny
+    used = jnp.diagonal(matrix) > 0
+    factor = jnp.linalg.cholesky(matrix + jnp.diag(jnp.where(used, ridge, 1)))
     for _ in range(refinements):
         along = jax.scipy.linalg.cho_solve((factor, True), basis @ (weights * dual))
-        dual = centred(dual - along @ basis)
+        dual = dual - curvature * (along @ basis)
     return dual
 
 
@@ -217,7 +235,8 @@ def quadratic_minimum(
         """The interior-point solution if it is wanted and better than b."""
         iterations = jnp.where(wanted, _INNER_ITERATIONS, 0)
         inner = interior_point(hessian, slope, start, b, penalties, curvature, tolerance / 100, iterations)
-        return jnp.where(wanted & (value(inner) < value(b)), inner, b)
+        rounding = 8 * jnp.finfo(b.dtype).eps * jnp.sum(penalties * jnp.abs(b))
+        return jnp.where(wanted & (value(inner) <= value(b) + rounding), inner, b)
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         b, gradient, rounds = state
@@ -271,10 +290,6 @@ def interior_point(
         gradient = slope + regular @ (parts[0] - parts[1] - anchor)
         return gradient, penalised(sides * gradient[None, :] + penalties[None, :] - duals)
 
-    def longest(values: Array, steps: Array) -> Array:
-        """The longest step, at most 1, that keeps values non-negative."""
-        return jnp.min(jnp.where((steps < 0) & ~free[None, :], -values / steps, 1), initial=1)
-
     def iteration(state: tuple[Array, ...]) -> tuple[Array, ...]:
         parts, duals, worst, gap, iterations = state
         gradient, violation = residual(parts, duals)
@@ -288,23 +303,32 @@ def interior_point(
             force = aim / divisor - duals - violation
             right = jnp.where(free, -gradient, jnp.sum(sides * force / stiffness, axis=0) / give)
             along = jax.scipy.linalg.cho_solve((factor, True), right)
+            # Each part by its own equation where it is stiff, by the difference of the parts where it is soft.
             bend = (force - sides * (regular @ along)[None, :]) / stiffness
+            soft = stiffness < stiffness[::-1]
+            bend = jnp.where(soft, bend[::-1] + sides * along[None, :], bend)
             unbounded = jnp.stack([along, jnp.zeros_like(along)])
             step = jnp.where(free[None, :], unbounded, bend)
             return step, penalised(aim / divisor - duals - stiffness * step)
 
+        def longest(step: Array, dual_step: Array) -> Array:
+            """The longest step, at most 1, that keeps parts and duals non-negative."""
+            values, steps = jnp.stack([parts, duals]), jnp.stack([step, dual_step])
+            return jnp.min(jnp.where((steps < 0) & ~free[None, None, :], -values / steps, 1), initial=1)
+
         now = jnp.sum(penalised(parts * duals)) / count
         step, dual_step = direction(jnp.zeros_like(parts))
-        ahead = parts + longest(parts, step) * step
-        dual_ahead = duals + longest(duals, dual_step) * dual_step
+        length = longest(step, dual_step)
+        ahead, dual_ahead = parts + length * step, duals + length * dual_step
         centring = (jnp.sum(penalised(ahead * dual_ahead)) / count / now) ** 3
         step, dual_step = direction(centring * now - step * dual_step)
-        new = parts + 0.995 * longest(parts, step) * step
-        new_duals = duals + 0.995 * longest(duals, dual_step) * dual_step
+        length = 0.995 * longest(step, dual_step)
+        new, new_duals = parts + length * step, duals + length * dual_step
         new_gap = jnp.sum(penalised(new * new_duals)) / count
         gradient, violation = residual(new, new_duals)
         new_worst = jnp.maximum(jnp.max(jnp.abs(violation)), jnp.max(jnp.where(free, jnp.abs(gradient), 0)))
         better = (new_gap < 0.99 * gap) | (new_worst < 0.99 * worst)  # False for NaN
+        better &= new_worst <= jnp.maximum(1.1 * worst, tolerance)  # exact steps never add to the residual
         # Without progress (rounding) zero residuals end the iteration at the last good point.
         return (
             jnp.where(better, new, parts),
@@ -319,11 +343,14 @@ def interior_point(
         small = (worst <= tolerance) & (gap * jnp.max(curvature) <= tolerance * jnp.max(penalties))
         return ~small & (iterations < max_iterations)
 
-    offset = jnp.max(penalties) / jnp.max(curvature) + jnp.max(jnp.abs(start)) / 100
-    parts = jnp.maximum(sides * start[None, :], 0) + offset
-    unbounded = jnp.stack([start, jnp.zeros_like(start)])
-    parts = jnp.where(free[None, :], unbounded, parts)
-    duals = jnp.where(free, 1, penalties)[None, :] * jnp.ones_like(sides)
+    # The start, shifted inside: every part and every dual is at least a small share of what is large.
+    gradient = slope + regular @ (start - anchor)
+    shift = jnp.max(penalties) / jnp.max(curvature) + jnp.max(jnp.abs(start)) / 100
+    violation = jnp.max(kkt_violation(start, gradient, penalties))
+    parts = jnp.maximum(sides * start[None, :], 0) + shift
+    parts = jnp.where(free[None, :], jnp.stack([start, jnp.zeros_like(start)]), parts)
+    duals = jnp.maximum(penalties[None, :] + sides * gradient[None, :], 0) + jnp.max(penalties) / 10 + violation / 10
+    duals = jnp.where(free[None, :], 1, duals)
     infinity = jnp.asarray(jnp.inf, dtype)
     state: tuple[Array, ...] = (parts, duals, infinity, infinity, jnp.int32(0))
     parts, duals, *_ = lax.while_loop(unfinished, iteration, state)
@@ -372,11 +399,11 @@ def proximal_newton(
     intercept: Array,
     *,
     loss: LossName,
-    fit_intercept: bool,
+    fit_intercept: Array | bool,
     tolerance: Array,
     max_steps: Array,
 ) -> Iterate:
-    """Minimise F from a start, using all columns in every step. Traceable; `loss`, `fit_intercept` static.
+    """Minimise F from a start, using all columns in every step. Traceable; `loss` is static.
 
     Args:
         columns: (k, rows).
@@ -401,8 +428,8 @@ def proximal_newton(
         return row_slope, columns @ row_slope
 
     def worst(b: Array, row_slope: Array, slope: Array) -> Array:
-        violation = jnp.max(kkt_violation(b, slope, penalties))
-        return jnp.maximum(violation, jnp.abs(jnp.sum(row_slope))) if fit_intercept else violation
+        intercept_slope = jnp.where(fit_intercept, jnp.abs(jnp.sum(row_slope)), 0)
+        return jnp.maximum(jnp.max(kkt_violation(b, slope, penalties)), intercept_slope)
 
     def gram(score: Array) -> tuple[Array, Array, Array]:
         """Hessian of the loss with the intercept minimised out, and what that elimination needs."""
@@ -410,19 +437,19 @@ def proximal_newton(
         weighted = columns * curvature[None, :]
         matrix = weighted @ columns.T
         coupling = jnp.sum(weighted, axis=1)
-        total = jnp.sum(curvature) + jnp.finfo(dtype).tiny
-        if fit_intercept:
-            matrix = matrix - coupling[:, None] * (coupling / total)[None, :]
+        # A fixed intercept is one of infinite curvature.
+        total = jnp.where(fit_intercept, jnp.sum(curvature) + jnp.finfo(dtype).tiny, jnp.inf)
+        matrix = matrix - coupling[:, None] * (coupling / total)[None, :]
         return matrix, coupling, total
 
     def step(state: _State) -> _State:
         at, row_slope, slope, hessian, coupling, total, refresh = state
         hessian, coupling, total = lax.cond(refresh, lambda: gram(at.score), lambda: (hessian, coupling, total))
         b, intercept_slope = at.coefficients, jnp.sum(row_slope)
-        reduced = slope - coupling * (intercept_slope / total) if fit_intercept else slope
+        reduced = slope - coupling * (intercept_slope / total)
         goal = quadratic_minimum(hessian, reduced, b, penalties, jnp.maximum(_INEXACT * at.violation, tolerance / 2))
         d = goal - b
-        d0 = -(intercept_slope + coupling @ d) / total if fit_intercept else jnp.zeros((), dtype)
+        d0 = -(intercept_slope + coupling @ d) / total
         score_step = d0 + d @ columns
         predicted = (
             slope @ d + intercept_slope * d0 + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
@@ -511,7 +538,7 @@ def support_path(
     factors: Array,
     *,
     loss: LossName,
-    fit_intercept: bool,
+    fit_intercept: Array | bool,
     max_size: int,
     ratio: Array | float = 0.85,
     n_penalties: Array | int = 60,
@@ -539,7 +566,7 @@ def support_path(
     sizes = jnp.arange(1, max_size + 1)
     nothing = jnp.zeros(columns.shape[0], dtype)
     empty = jnp.zeros_like(target)
-    first = centring_shift(loss, weights, target, empty) if fit_intercept else jnp.zeros((), dtype)
+    first = centring_shift(loss, weights, target, empty, fit_intercept)
     slope = columns @ (weights * loss_slope(loss, target, empty + first))
     largest = jnp.max(jnp.abs(slope) / factors)
 

@@ -32,162 +32,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.results import Run, Status
 from jaxrules.solvers._x64 import x64_kernel
-from jaxrules.solvers.patterns import distinct_rows, is_binary
+from jaxrules.solvers.design import Design, Floats, Parts, whole
 from jaxrules.solvers.proximal_newton import (
     LOSSES,
     Iterate,
     LossName,
-    Supports,
     centring_shift,
     dual_bound,
-    kkt_violation,
+    loss_curvature,
     loss_slope,
     loss_value,
     project_out,
     proximal_newton,
-    support_path,
 )
 from jaxrules.table import check_sample_weight
 
-Floats = NDArray[np.float64]
-
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
 _STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
-_NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
-
-
-# ---------------------------------------------------------------------------------------------- the design
-
-
-@dataclass(frozen=True)
-class Design:
-    """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
-
-    Binary matrices: equal rows are merged, zeros and ones stay as they are. Other columns are centred (an
-    exact change of variables when there is an intercept), scaled, and kept as the sum of two float32 numbers,
-    which hold 48 bits. One float32 copy on the device serves all kernels.
-
-    Attributes:
-        n_columns: columns of the original matrix.
-        inverse: (rows,) the kept row that stands for each original row.
-        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
-            an intercept.
-        scale: (n_columns,) what each column was divided by after that.
-    """
-
-    n_columns: int
-    inverse: NDArray[np.intp]
-    centre: Floats
-    scale: Floats
-    _storage: jax.Array  # (stored columns, padded rows) float32: high parts, zero columns, low parts
-    _low: NDArray[np.int32] | None  # (padded columns,) where the low part of each column is stored
-
-    @classmethod
-    def of(cls, X: ArrayLike | tuple[ArrayLike, ...] | Design, *, intercept: bool = True) -> Design:
-        """Prepare a matrix.
-
-        Args:
-            X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by side, of
-                which the binary ones are not copied to floats on the host; or a Design, returned as it is.
-            intercept: False if no intercept will be fitted: columns are then not centred.
-
-        Raises:
-            TypeError: if X is not numeric.
-            ValueError: if X is not two-dimensional, has no rows, or holds NaN or infinite values.
-        """
-        if isinstance(X, Design):
-            return X
-        blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
-        if len({len(block) for block in blocks}) > 1:
-            raise ValueError("X is a tuple of matrices with different numbers of rows")
-        n_columns = sum(block.shape[1] for block in blocks)
-        inverse = np.arange(len(blocks[0]))
-        if n_columns > 0 and all(is_binary(block) for block in blocks):
-            first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
-            blocks = [block[first] for block in blocks]
-        parts = [_columns(block, intercept) for block in blocks]
-        low_parts = np.flatnonzero(np.concatenate([part.has_low for part in parts]))
-        padded = _bucket(n_columns + 1)  # at least one zero column, the last
-        stored = padded + (_bucket(len(low_parts)) if len(low_parts) else 0)
-        kept = len(blocks[0])
-        storage = np.zeros((stored, _bucket(kept)), np.float32)
-        storage[:n_columns, :kept] = np.concatenate([part.high for part in parts])
-        low = None
-        if len(low_parts):
-            storage[padded : padded + len(low_parts), :kept] = np.concatenate([part.low for part in parts])
-            low = np.full(padded, padded - 1, np.int32)
-            low[low_parts] = np.arange(padded, padded + len(low_parts))
-        centre = np.concatenate([part.centre for part in parts])
-        scale = np.concatenate([part.scale for part in parts])
-        return cls(n_columns, inverse, centre, scale, jnp.asarray(storage), low)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the original matrix."""
-        return len(self.inverse)
-
-    @property
-    def n_patterns(self) -> int:
-        """Rows kept: fewer where equal rows were merged."""
-        return int(self.inverse.max()) + 1
-
-    @property
-    def _padded_columns(self) -> int:
-        return _bucket(self.n_columns + 1)
-
-
-class _Columns(NamedTuple):
-    high: NDArray[np.float32]  # (columns, rows)
-    low: NDArray[np.float32]  # (columns with a low part, rows)
-    has_low: NDArray[np.bool_]
-    centre: Floats
-    scale: Floats
-
-
-def _matrix(block: ArrayLike) -> NDArray[Any]:
-    array = np.asarray(block)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"X must be numeric or boolean, got dtype {array.dtype}; encode other columns first")
-    if array.ndim != 2:
-        raise ValueError(f"X must be two-dimensional (rows, columns), got shape {array.shape}")
-    if len(array) == 0:
-        raise ValueError("X has no rows")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError("X has NaN or infinite values; remove or encode them first")
-    return array
-
-
-def _columns(block: NDArray[Any], centred: bool) -> _Columns:
-    """The columns of one block as float32 high and low parts."""
-    n_columns = block.shape[1]
-    centre, scale = np.zeros(n_columns), np.ones(n_columns)
-    if is_binary(block):
-        no_low = np.zeros((0, len(block)), np.float32)
-        return _Columns(block.T.astype(np.float32), no_low, np.zeros(n_columns, bool), centre, scale)
-    values = block.T.astype(np.float64)
-    magnitude = np.abs(values).max(axis=1)
-    spread = values.max(axis=1) - values.min(axis=1)
-    # Columns like -1 and 1 are as good as they are: exact in float32, well scaled, not far from zero.
-    exact = np.all(values == values.astype(np.float32), axis=1)
-    plain = exact & (magnitude > 1 / 16) & (magnitude < 16) & (magnitude <= 4 * spread)
-    if centred:
-        centre = np.where(plain, 0.0, values.mean(axis=1))
-        values -= centre[:, None]
-    largest = np.abs(values).max(axis=1)
-    constant = ~plain & (largest <= 1e-14 * magnitude)  # what centring leaves of a constant is rounding
-    values[constant] = 0.0
-    scale = np.where(plain | constant, 1.0, largest)
-    values /= scale[:, None]
-    high = values.astype(np.float32)
-    low = (values - high).astype(np.float32)
-    has_low = np.asarray(low.any(axis=1))
-    return _Columns(high, low[has_low], has_low, centre, scale)
-
-
-def _bucket(size: int) -> int:
-    """The next size on a grid of steps of at most 1/16, so that similar shapes share compiled kernels."""
-    step = max(64, 2 ** ((size - 1).bit_length() - 5))
-    return -(-size // step) * step
+NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
 
 
 # ----------------------------------------------------------------------------------------------- solutions
@@ -269,17 +131,11 @@ class Path(Sequence[Solution]):
 # ------------------------------------------------------------------------------------------------- kernels
 
 
-def _take(storage: jax.Array, low: jax.Array | None, columns: jax.Array) -> jax.Array:
-    """Some columns in float64, (len(columns), rows)."""
-    taken = storage[columns].astype(jnp.float64)
-    return taken if low is None else taken + storage[low[columns]]
-
-
-def _slopes(storage: jax.Array, low: jax.Array | None, row_slope: jax.Array) -> jax.Array:
+def _slopes(storage: jax.Array, low: jax.Array, row_slope: jax.Array) -> jax.Array:
     """sum_i row_slope_i x_ij for all columns, summed in float64."""
     # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * row_slope[None, :], axis=1)
-    return stored if low is None else stored[: len(low)] + stored[low]
+    return stored[: len(low)] + stored[low]
 
 
 class _Point(NamedTuple):
@@ -293,33 +149,31 @@ class _Point(NamedTuple):
     dual_slope: Any  # (columns,) sum_i weights_i dual_i x_ij
 
 
-@x64_kernel(static=("loss", "fit_intercept"))
+@x64_kernel(static=("loss",))
 def _all_columns(
     storage: jax.Array,
-    low: jax.Array | None,
-    unpenalised: jax.Array,
+    low: jax.Array,
+    unpenalised: Parts,
     weights: jax.Array,
     target: jax.Array,
     score: jax.Array,
     *,
     loss: LossName,
-    fit_intercept: bool,
+    fit_intercept: jax.Array,
 ) -> _Point:
-    shift = centring_shift(loss, weights, target, score) if fit_intercept else jnp.zeros((), jnp.float64)
+    shift = centring_shift(loss, weights, target, score, fit_intercept)
     score = score + shift
     row_slope = loss_slope(loss, target, score)
     slope = _slopes(storage, low, weights * row_slope)
-    columns = _take(storage, low, unpenalised)
-    dual = project_out(columns, jnp.any(columns != 0, axis=1), weights, row_slope, fit_intercept)
-    dual_slope = _slopes(storage, low, weights * dual) if len(unpenalised) else slope
+    columns, curvature = whole(unpenalised), loss_curvature(loss, score)
+    dual = project_out(columns, jnp.any(columns != 0, axis=1), weights, row_slope, curvature, fit_intercept)
+    dual_slope = _slopes(storage, low, weights * dual) if len(columns) else slope
     return _Point(shift, score, weights @ loss_value(loss, target, score), slope, dual, dual_slope)
 
 
-@x64_kernel(static=("loss", "fit_intercept"))
+@x64_kernel(static=("loss",))
 def _working_columns(
-    storage: jax.Array,
-    low: jax.Array | None,
-    working: jax.Array,
+    parts: Parts,
     weights: jax.Array,
     target: jax.Array,
     penalties: jax.Array,
@@ -329,10 +183,10 @@ def _working_columns(
     max_steps: jax.Array,
     *,
     loss: LossName,
-    fit_intercept: bool,
+    fit_intercept: jax.Array,
 ) -> Iterate:
     return proximal_newton(
-        _take(storage, low, working),
+        whole(parts),
         weights,
         target,
         penalties,
@@ -356,7 +210,7 @@ def _score(storage: jax.Array, stored_coefficients: jax.Array, intercept: jax.Ar
 # ------------------------------------------------------------------------------------------------- problem
 
 
-class _Position(NamedTuple):
+class Position(NamedTuple):
     """Coefficients (of the kernels' columns) with everything that is known about them."""
 
     coefficients: Floats  # (padded columns,)
@@ -372,7 +226,7 @@ class _Certificate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Problem:
     """All but the penalty, in the padded shapes and the centred and scaled columns of the kernels."""
 
     design: Design
@@ -393,7 +247,7 @@ class _Problem:
         sample_weight: ArrayLike | None,
         intercept: bool,
         penalty_factors: ArrayLike | None,
-    ) -> _Problem:
+    ) -> Problem:
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {LOSSES}, got {loss!r}")
         design = Design.of(X, intercept=intercept)
@@ -406,23 +260,23 @@ class _Problem:
         if loss == "logistic" and intercept and not (row_weight @ (1 - row_target) > 0 and mean > 0):
             raise ValueError("y holds one class among the rows of positive weight; both are needed")
         kept = design.n_patterns
-        weights, target = np.zeros((2, design._storage.shape[1]))
+        weights, target = np.zeros((2, design.storage.shape[1]))
         weights[:kept] = np.bincount(design.inverse, row_weight, kept)
         summed = np.bincount(design.inverse, row_weight * row_target, kept)
         np.divide(summed, weights[:kept], out=target[:kept], where=weights[:kept] > 0)
         if loss == "logistic":
             np.clip(target, 0.0, 1.0, out=target)  # the quotient of two equal sums may round to above 1
-        factors = np.ones(design._padded_columns)
+        factors = np.ones(design.padded_columns)
         factors[: design.n_columns] = _check_factors(penalty_factors, design.n_columns) / design.scale
         within = float(row_weight @ (row_target - target[design.inverse]) ** 2) if loss == "squared" else 0.0
         centre = mean if intercept else 0.0
         worth = float(row_weight @ (row_target - centre) ** 2) if loss == "squared" else math.log(2.0)
         return cls(design, loss, intercept, weights, target, within, factors, worth)
 
-    def start(self, start: Solution | tuple[ArrayLike, float] | None) -> _Position:
+    def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design = self.design
-        coefficients, intercept = np.zeros(design._padded_columns), 0.0
+        coefficients, intercept = np.zeros(design.padded_columns), 0.0
         if start is None:
             return self._null_model(self._at(coefficients, intercept, np.zeros_like(self.weights), False))
         given, intercept = (start.coefficients, start.intercept) if isinstance(start, Solution) else start
@@ -432,43 +286,41 @@ class _Problem:
         coefficients[: design.n_columns] = given * design.scale
         shift = float(given @ design.centre) if self.fit_intercept else 0.0
         intercept = float(intercept) + shift if self.fit_intercept else 0.0
-        stored = np.zeros(design._storage.shape[0])
+        stored = np.zeros(design.storage.shape[0])
         stored[: len(coefficients)] = coefficients
-        if design._low is not None:
-            has_low = design._low >= len(coefficients)
-            stored[design._low[has_low]] = coefficients[has_low]
-        return self._at(coefficients, intercept, _score(design._storage, stored, intercept), False)
+        has_low = design.low >= len(coefficients)
+        stored[design.low[has_low]] = coefficients[has_low]
+        return self._at(coefficients, intercept, _score(design.storage, stored, intercept), False)
 
-    def _null_model(self, position: _Position) -> _Position:
+    def _null_model(self, position: Position) -> Position:
         free = np.flatnonzero(self.factors == 0)
         if len(free) == 0:
             return position
         return self.visit(position, free, 0.0, 1e-14 * math.sqrt(self.worth), 100)[0]
 
-    def _at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> _Position:
+    def _at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
         """Shift the intercept to its best value and look at all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
         point = _all_columns(
-            self.design._storage,
-            self.design._low,
-            self._pad(free, self._working_size(len(free)) if len(free) else 0),
+            self.design.storage,
+            self.design.low,
+            self.design.take(free, self._working_size(len(free)) if len(free) else 0),
             self.weights,
             self.target,
             score,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
         )
-        return _Position(coefficients, intercept + float(point.shift), point, all_free)
+        return Position(coefficients, intercept + float(point.shift), point, all_free)
 
     def visit(
-        self, position: _Position, working: NDArray[np.intp], l1_penalty: float, tolerance: float, max_steps: int
-    ) -> tuple[_Position, Iterate]:
+        self, position: Position, working: NDArray[np.intp], l1_penalty: float, tolerance: float, max_steps: int
+    ) -> tuple[Position, Iterate]:
         """Minimise over the working columns (and the intercept), from `position`."""
-        padded = self._pad(working, self._working_size(len(working)))
+        size = self._working_size(len(working))
+        padded = self.design.pad(working, size)
         iterate = _working_columns(
-            self.design._storage,
-            self.design._low,
-            padded,
+            self.design.take(working, size),
             self.weights,
             self.target,
             l1_penalty * self.factors[padded],
@@ -484,7 +336,7 @@ class _Problem:
         intercept = float(iterate.intercept)
         return self._at(coefficients, intercept, iterate.score, position.all_free), iterate
 
-    def certificate(self, position: _Position, l1_penalty: float) -> _Certificate:
+    def certificate(self, position: Position, l1_penalty: float) -> _Certificate:
         penalties = l1_penalty * self.factors
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
@@ -503,10 +355,10 @@ class _Problem:
         # in their violation.
         loose = np.maximum(math.sqrt(tolerance) * l1_penalty * self.factors, 1e-14)
         settled = (certificate.violation <= loose) | (self.factors * l1_penalty == 0)
-        return gap <= tolerance * max(certificate.objective, _NEARLY_PERFECT * self.worth) and bool(settled.all())
+        return gap <= tolerance * max(certificate.objective, NEARLY_PERFECT * self.worth) and bool(settled.all())
 
     def solution(
-        self, position: _Position, certificate: _Certificate, l1_penalty: float, steps: int, status: Status
+        self, position: Position, certificate: _Certificate, l1_penalty: float, steps: int, status: Status
     ) -> Solution:
         design = self.design
         coefficients = position.coefficients[: design.n_columns] / design.scale
@@ -521,13 +373,13 @@ class _Problem:
             status,
         )
 
-    def max_penalty(self, null: _Position) -> float:
+    def max_penalty(self, null: Position) -> float:
         """The smallest penalty under which the null model is the solution."""
         slope = np.abs(null.point.slope)[: self.design.n_columns]
         factors = self.factors[: self.design.n_columns]
         return float(np.max(slope[factors > 0] / factors[factors > 0], initial=0.0))
 
-    def working_set(self, position: _Position, l1_penalty: float) -> NDArray[np.intp]:
+    def working_set(self, position: Position, l1_penalty: float) -> NDArray[np.intp]:
         """The support, the columns without a penalty, and those whose slope comes closest to the penalty."""
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
@@ -541,17 +393,12 @@ class _Problem:
 
     def _working_size(self, size: int) -> int:
         """The number of columns of the kernel that holds `size` of them."""
-        return next((allowed for allowed in _WORKING_SETS if size <= allowed), self.design._padded_columns)
-
-    def _pad(self, columns: NDArray[np.intp], size: int) -> NDArray[np.int32]:
-        padded = np.full(size, self.design._padded_columns - 1, np.int32)
-        padded[: len(columns)] = columns
-        return padded
+        return next((allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns)
 
 
 def _minimise(
-    problem: _Problem, l1_penalty: float, position: _Position, tolerance: float, max_iterations: int, run: Run | None
-) -> tuple[Solution, _Position]:
+    problem: Problem, l1_penalty: float, position: Position, tolerance: float, max_iterations: int, run: Run | None
+) -> tuple[Solution, Position]:
     """Working-set proximal Newton from a position until the duality gap is small."""
     if position.all_free != (l1_penalty == 0):
         position = problem._at(position.coefficients, position.intercept, position.point.score, l1_penalty == 0)
@@ -636,9 +483,9 @@ def solve(
         ValueError: names the argument that has a wrong shape, is not finite or is out of range, and y if
             the rows of positive weight hold only one class.
     """
-    _check_penalty("l1_penalty", l1_penalty)
-    _check_limits(tolerance, max_iterations)
-    problem = _Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+    check_penalty("l1_penalty", l1_penalty)
+    check_limits(tolerance, max_iterations)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
     position = problem.start(start)
     return _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)[0]
 
@@ -657,7 +504,7 @@ def max_penalty(
     It is max_j |slope_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
     column has a penalty. Arguments and errors as in `solve`.
     """
-    problem = _Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
     return problem.max_penalty(problem.start(None))
 
 
@@ -691,7 +538,7 @@ def path(
     Raises:
         TypeError, ValueError: as `solve`; also for penalties that are empty, negative or not finite.
     """
-    _check_limits(tolerance, max_iterations)
+    check_limits(tolerance, max_iterations)
     if max_support is not None and max_support < 0:
         raise ValueError(f"max_support must be at least 0 or None, got {max_support}")
     if not 0 < smallest_ratio < 1:
@@ -706,8 +553,8 @@ def path(
         if len(given) == 0:
             raise ValueError("penalties must hold at least one penalty")
         for penalty in given:
-            _check_penalty("penalties", penalty)
-    problem = _Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+            check_penalty("penalties", penalty)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
     position = problem.start(None)
     if given is None:
         given = problem.max_penalty(position) * np.geomspace(1.0, smallest_ratio, count)
@@ -757,18 +604,18 @@ def solve_support_size(
     Raises:
         TypeError, ValueError: as `solve`; also if `size` is out of range.
     """
-    _check_limits(tolerance, max_iterations)
+    check_limits(tolerance, max_iterations)
     if otherwise not in ("smaller", "larger"):
         raise ValueError(f"otherwise must be 'smaller' or 'larger', got {otherwise!r}")
     if not precision > 0:
         raise ValueError(f"precision must be positive, got {precision}")
-    problem = _Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
     if not 0 <= size <= problem.design.n_columns:
         raise ValueError(f"size must lie between 0 and the {problem.design.n_columns} columns, got {size}")
     position = problem.start(None)
     largest = problem.max_penalty(position)
 
-    def at(penalty: float, position: _Position) -> tuple[Solution, _Position]:
+    def at(penalty: float, position: Position) -> tuple[Solution, Position]:
         return _minimise(problem, penalty, position, tolerance, max_iterations, run)
 
     def stopped() -> bool:
@@ -806,361 +653,15 @@ def _better(known: Solution, new: Solution, size: int) -> Solution:
     return new if len(known.support) <= len(new.support) <= size else known
 
 
-# ------------------------------------------------------------------------------------------------- batches
-
-
-@dataclass(frozen=True)
-class Batch(Sequence[Solution]):
-    """The solutions of many problems on one matrix; also a sequence of `Solution`.
-
-    Attributes:
-        coefficients: (problems, columns).
-        intercepts, l1_penalties, objectives, bounds, kkt_residuals: (problems,), as in `Solution`.
-        iterations: (problems,) Newton steps.
-        converged: (problems,) whether the duality gap met the tolerance.
-    """
-
-    coefficients: Floats
-    intercepts: Floats
-    l1_penalties: Floats
-    objectives: Floats
-    bounds: Floats
-    kkt_residuals: Floats
-    iterations: NDArray[np.intp]
-    converged: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.intercepts)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        return Solution(
-            self.coefficients[index],
-            float(self.intercepts[index]),
-            float(self.l1_penalties[index]),
-            float(self.objectives[index]),
-            float(self.bounds[index]),
-            float(self.kkt_residuals[index]),
-            int(self.iterations[index]),
-            Status.CONVERGED if self.converged[index] else Status.MAX_ITERATIONS,
-        )
-
-
-def solve_batch(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
-    y: ArrayLike,
-    l1_penalties: ArrayLike,
-    *,
-    loss: LossName,
-    sample_weight: ArrayLike | None = None,
-    intercept: bool = True,
-    penalty_factors: ArrayLike | None = None,
-    tolerance: float = 1e-6,
-    max_iterations: int = 100,
-) -> Batch:
-    """Solve many small problems on the same matrix in one compiled call.
-
-    All columns enter every Newton step: meant for up to some hundred columns; use `solve` for more.
-
-    Args:
-        X: as in `solve`.
-        y: (rows,) or (problems, rows).
-        l1_penalties: one number or (problems,).
-        sample_weight: (rows,) or (problems, rows), or None.
-        loss, intercept, penalty_factors, tolerance: as in `solve`, the same for all problems.
-        max_iterations: bound on the Newton steps of each problem.
-
-    Returns:
-        One solution per problem; the number of problems is what y, l1_penalties and sample_weight broadcast to.
-
-    Raises:
-        TypeError, ValueError: as `solve`; also if the numbers of problems differ.
-    """
-    _check_limits(tolerance, max_iterations)
-    penalties = np.atleast_1d(np.asarray(l1_penalties, np.float64))
-    if penalties.ndim != 1 or len(penalties) == 0:
-        raise ValueError(f"l1_penalties must be a number or one per problem, got shape {penalties.shape}")
-    for penalty in penalties:
-        _check_penalty("l1_penalties", penalty)
-    problems = _problems(X, y, loss, sample_weight, intercept, penalty_factors, len(penalties))
-    penalties = np.broadcast_to(penalties, len(problems))
-    design, factors = problems[0].design, problems[0].factors
-    columns = _batch_columns(design)
-    padded = _batch_size(len(problems))
-    result = _solve_all(
-        design._storage,
-        design._low,
-        columns,
-        _stack([problem.weights for problem in problems], padded),
-        _stack([problem.target for problem in problems], padded),
-        _stack(penalties[:, None] * factors[columns], padded),
-        tolerance,
-        max_iterations,
-        loss=loss,
-        fit_intercept=intercept,
-        some_free=bool((factors[: design.n_columns] == 0).any() or (penalties == 0).any()),
-    )
-    result = _AllSolved(*(field[: len(problems)] for field in result))
-    coefficients = result.coefficients[:, : design.n_columns] / design.scale
-    within = np.array([problem.within for problem in problems])
-    worth = np.array([problem.worth for problem in problems])
-    objectives, bounds = result.objective + within, result.bound + within
-    shift = coefficients @ design.centre if intercept else 0.0
-    violation = result.violation[:, : design.n_columns] * design.scale
-    return Batch(
-        coefficients,
-        result.intercept - shift,
-        penalties,
-        objectives,
-        bounds,
-        violation.max(axis=1, initial=0.0),
-        result.steps.astype(np.intp),
-        objectives - bounds <= tolerance * np.maximum(objectives, _NEARLY_PERFECT * worth),
-    )
-
-
-@dataclass(frozen=True)
-class SupportSizes:
-    """Solutions of many problems with 1, 2, ..., max_size non-zero coefficients.
-
-    Attributes:
-        coefficients: (problems, max_size, columns); zero where not found.
-        intercepts: (problems, max_size).
-        l1_penalties: (problems, max_size), about the smallest penalty with this support size.
-        found: (problems, max_size) whether the size occurs on the path that was walked.
-    """
-
-    coefficients: Floats
-    intercepts: Floats
-    l1_penalties: Floats
-    found: NDArray[np.bool_]
-
-
-def solve_support_sizes(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
-    y: ArrayLike,
-    max_size: int,
-    *,
-    loss: LossName,
-    sample_weight: ArrayLike | None = None,
-    intercept: bool = True,
-    penalty_factors: ArrayLike | None = None,
-    ratio: float = 0.85,
-    n_penalties: int = 60,
-    bisections: int = 10,
-    tolerance: float = 1e-5,
-) -> SupportSizes:
-    """For many problems on one matrix, the solutions of every support size up to `max_size`, in one call.
-
-    Each problem walks down a geometric path until the support exceeds `max_size`; every size it met is then
-    refined by bisection to its smallest penalty. Sizes that the path skips (columns that enter together) are
-    reported as not found; the next larger one is then the closest.
-
-    Args:
-        X, y, loss, sample_weight, intercept, penalty_factors: as in `solve_batch`.
-        max_size: the largest support.
-        ratio: between the penalties of the path, in (0, 1).
-        n_penalties: length of the path.
-        bisections: refinements of each penalty, each halves its (logarithmic) uncertainty.
-        tolerance: of the optimality conditions, relative to the penalty.
-
-    Raises:
-        TypeError, ValueError: as `solve_batch`; also for options out of range.
-    """
-    _check_limits(tolerance, n_penalties)
-    if max_size < 1:
-        raise ValueError(f"max_size must be at least 1, got {max_size}")
-    if not 0 < ratio < 1:
-        raise ValueError(f"ratio must lie between 0 and 1, got {ratio}")
-    if bisections < 0:
-        raise ValueError(f"bisections must be at least 0, got {bisections}")
-    problems = _problems(X, y, loss, sample_weight, intercept, penalty_factors, 1)
-    design = problems[0].design
-    columns = _batch_columns(design)
-    padded = _batch_size(len(problems))
-    walked = _walk_all(
-        design._storage,
-        design._low,
-        columns,
-        _stack([problem.weights for problem in problems], padded),
-        _stack([problem.target for problem in problems], padded),
-        problems[0].factors[columns],
-        ratio,
-        n_penalties,
-        bisections,
-        tolerance,
-        loss=loss,
-        fit_intercept=intercept,
-        max_size=max_size,
-    )
-    coefficients = walked.coefficients[: len(problems), :, : design.n_columns] / design.scale
-    shift = coefficients @ design.centre if intercept else 0.0
-    found = walked.found[: len(problems)]
-    return SupportSizes(
-        coefficients,
-        np.where(found, walked.intercepts[: len(problems)] - shift, 0.0),
-        walked.penalties[: len(problems)],
-        found,
-    )
-
-
-class _AllSolved(NamedTuple):
-    coefficients: Any
-    intercept: Any
-    objective: Any
-    bound: Any
-    violation: Any
-    steps: Any
-
-
-@x64_kernel(static=("loss", "fit_intercept", "some_free"))
-def _solve_all(
-    storage: jax.Array,
-    low: jax.Array | None,
-    chosen: jax.Array,
-    weights: jax.Array,
-    target: jax.Array,
-    penalties: jax.Array,
-    tolerance: jax.Array,
-    max_steps: jax.Array,
-    *,
-    loss: LossName,
-    fit_intercept: bool,
-    some_free: bool,
-) -> _AllSolved:
-    columns = _take(storage, low, chosen)
-
-    def one(weights: jax.Array, target: jax.Array, penalties: jax.Array) -> _AllSolved:
-        nothing = jnp.zeros_like(target)
-        start = centring_shift(loss, weights, target, nothing) if fit_intercept else jnp.zeros(())
-        # With violations of at most half a tolerance of the smallest penalty the gap is within the tolerance,
-        # as the penalty term is part of the objective.
-        first = jnp.max(jnp.abs(columns @ (weights * loss_slope(loss, target, nothing + start))))
-        smallest = jnp.min(jnp.where(penalties > 0, penalties, jnp.inf))
-        accuracy = tolerance / 2 * jnp.minimum(smallest, first)
-        at = proximal_newton(
-            columns,
-            weights,
-            target,
-            penalties,
-            jnp.zeros_like(penalties),
-            start,
-            loss=loss,
-            fit_intercept=fit_intercept,
-            tolerance=accuracy,
-            max_steps=max_steps,
-        )
-        shift = centring_shift(loss, weights, target, at.score) if fit_intercept else jnp.zeros(())
-        score = at.score + shift
-        row_slope = loss_slope(loss, target, score)
-        slope = columns @ (weights * row_slope)
-        free = (penalties == 0) if some_free else jnp.zeros(0, bool)
-        dual = project_out(columns if some_free else columns[:0], free, weights, row_slope, fit_intercept)
-        objective = weights @ loss_value(loss, target, score) + penalties @ jnp.abs(at.coefficients)
-        bound = dual_bound(loss, weights, target, dual, columns @ (weights * dual), penalties)
-        violation = kkt_violation(at.coefficients, slope, penalties)
-        return _AllSolved(at.coefficients, at.intercept + shift, objective, bound, violation, at.steps)
-
-    return jax.vmap(one)(weights, target, penalties)
-
-
-@x64_kernel(static=("loss", "fit_intercept", "max_size"))
-def _walk_all(
-    storage: jax.Array,
-    low: jax.Array | None,
-    chosen: jax.Array,
-    weights: jax.Array,
-    target: jax.Array,
-    factors: jax.Array,
-    ratio: jax.Array,
-    n_penalties: jax.Array,
-    bisections: jax.Array,
-    tolerance: jax.Array,
-    *,
-    loss: LossName,
-    fit_intercept: bool,
-    max_size: int,
-) -> Supports:
-    columns = _take(storage, low, chosen)
-
-    def one(weights: jax.Array, target: jax.Array) -> Supports:
-        return support_path(
-            columns,
-            weights,
-            target,
-            factors,
-            loss=loss,
-            fit_intercept=fit_intercept,
-            max_size=max_size,
-            ratio=ratio,
-            n_penalties=n_penalties,
-            bisections=bisections,
-            tolerance=tolerance,
-        )
-
-    return jax.vmap(one)(weights, target)
-
-
-def _problems(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
-    y: ArrayLike,
-    loss: LossName,
-    sample_weight: ArrayLike | None,
-    intercept: bool,
-    penalty_factors: ArrayLike | None,
-    at_least: int,
-) -> list[_Problem]:
-    """One problem per row of y or sample_weight, all on one design."""
-    design = Design.of(X, intercept=intercept)
-    targets = np.atleast_2d(np.asarray(y))
-    weights = None if sample_weight is None else np.atleast_2d(np.asarray(sample_weight, np.float64))
-    counts = {len(targets), 1 if weights is None else len(weights), at_least} - {1}
-    if len(counts) > 1 or targets.ndim != 2 or (weights is not None and weights.ndim != 2):
-        raise ValueError(
-            "y, sample_weight and the penalties must be for one problem or for the same number of problems, "
-            f"got {len(targets)}, {1 if weights is None else len(weights)} and {at_least}"
-        )
-    count = counts.pop() if counts else 1
-    return [
-        _Problem.of(
-            design,
-            targets[i % len(targets)],
-            loss,
-            None if weights is None else weights[i % len(weights)],
-            intercept,
-            penalty_factors,
-        )
-        for i in range(count)
-    ]
-
-
-def _batch_columns(design: Design) -> NDArray[np.int32]:
-    """All columns, padded to a multiple of eight with a zero column."""
-    columns = np.full(-(-max(design.n_columns, 1) // 8) * 8, design._padded_columns - 1, np.int32)
-    columns[: design.n_columns] = np.arange(design.n_columns)
-    return columns
-
-
-def _batch_size(count: int) -> int:
-    return 1 << (count - 1).bit_length()
-
-
-def _stack(rows: Sequence[Floats] | Floats, count: int) -> Floats:
-    """Rows stacked and padded with rows of zeros, which make problems that are solved at once."""
-    stacked = np.asarray(rows)
-    return np.concatenate([stacked, np.zeros((count - len(stacked), stacked.shape[1]))])
-
-
 # ------------------------------------------------------------------------------------------------- checks
 
 
-def _check_penalty(name: str, penalty: float) -> None:
+def check_penalty(name: str, penalty: float) -> None:
     if not (np.isscalar(penalty) or np.ndim(penalty) == 0) or not np.isfinite(penalty) or penalty < 0:
         raise ValueError(f"{name} must be finite and at least 0, got {penalty}")
 
 
-def _check_limits(tolerance: float, iterations: int) -> None:
+def check_limits(tolerance: float, iterations: int) -> None:
     if not 0 < tolerance < 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
     if iterations < 1:

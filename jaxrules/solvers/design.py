@@ -1,0 +1,173 @@
+"""A matrix as the linear-model kernels want it: columns first, float32, padded, equal binary rows merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.solvers.patterns import distinct_rows, is_binary
+
+Floats = NDArray[np.float64]
+Parts = tuple[jax.Array, jax.Array]
+"""High and low parts of columns, (columns, rows) float32 each; their sum holds 48 bits."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
+
+    Binary matrices: equal rows are merged, zeros and ones stay as they are. Other columns are centred (an
+    exact change of variables when there is an intercept), scaled, and kept as the sum of two float32 numbers,
+    which hold 48 bits. One float32 copy on the device serves all kernels.
+
+    Attributes:
+        n_columns: columns of the original matrix.
+        inverse: (rows,) the kept row that stands for each original row.
+        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
+            an intercept.
+        scale: (n_columns,) what each column was divided by after that.
+        storage: (stored columns, padded rows) float32: the high parts, columns of zeros, the low parts.
+        low: (padded_columns,) where the low part of each column is stored; a column of zeros for none.
+    """
+
+    n_columns: int
+    inverse: NDArray[np.intp]
+    centre: Floats
+    scale: Floats
+    storage: jax.Array
+    low: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, X: ArrayLike | tuple[ArrayLike, ...] | Design, *, intercept: bool = True) -> Design:
+        """Prepare a matrix.
+
+        Args:
+            X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by side, of
+                which the binary ones are not copied to floats on the host; or a Design, returned as it is.
+            intercept: False if no intercept will be fitted: columns are then not centred.
+
+        Raises:
+            TypeError: if X is not numeric.
+            ValueError: if X is not two-dimensional, has no rows, or holds NaN or infinite values.
+        """
+        if isinstance(X, Design):
+            return X
+        blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
+        if len({len(block) for block in blocks}) > 1:
+            raise ValueError("X is a tuple of matrices with different numbers of rows")
+        n_columns = sum(block.shape[1] for block in blocks)
+        inverse = np.arange(len(blocks[0]))
+        if n_columns > 0 and all(is_binary(block) for block in blocks):
+            first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
+            blocks = [block[first] for block in blocks]
+        parts = [_columns(block, intercept) for block in blocks]
+        low_parts = np.flatnonzero(np.concatenate([part.has_low for part in parts]))
+        padded = padded_size(n_columns + 1)  # at least one zero column, the last
+        stored = padded + (padded_size(len(low_parts)) if len(low_parts) else 0)
+        kept = len(blocks[0])
+        storage = np.zeros((stored, padded_size(kept)), np.float32)
+        column, low_column = 0, padded
+        for part in parts:
+            storage[column : column + len(part.high), :kept] = part.high
+            storage[low_column : low_column + len(part.low), :kept] = part.low
+            column, low_column = column + len(part.high), low_column + len(part.low)
+        low = np.full(padded, padded - 1, np.int32)
+        low[low_parts] = np.arange(padded, padded + len(low_parts))
+        centre = np.concatenate([part.centre for part in parts])
+        scale = np.concatenate([part.scale for part in parts])
+        return cls(n_columns, inverse, centre, scale, jnp.asarray(storage), low)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the original matrix."""
+        return len(self.inverse)
+
+    @property
+    def n_patterns(self) -> int:
+        """Rows kept: fewer where equal rows were merged."""
+        return int(self.inverse.max()) + 1
+
+    @property
+    def padded_columns(self) -> int:
+        """Columns of the kernels: those of the matrix, then columns of zeros."""
+        return padded_size(self.n_columns + 1)
+
+    def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:
+        """The high and low parts of some columns, each (size, padded rows) float32; filled up with zeros."""
+        return _take(self.storage, self.low, self.pad(columns, size))
+
+    def pad(self, columns: NDArray[np.integer], size: int) -> NDArray[np.int32]:
+        """Indices of columns, filled up with that of a column of zeros."""
+        padded = np.full(size, self.padded_columns - 1, np.int32)
+        padded[: len(columns)] = columns
+        return padded
+
+
+class _Columns(NamedTuple):
+    high: NDArray[Any]  # (columns, rows), exact in float32
+    low: NDArray[np.float32]  # (columns with a low part, rows)
+    has_low: NDArray[np.bool_]
+    centre: Floats
+    scale: Floats
+
+
+def _matrix(block: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(block)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"X must be numeric or boolean, got dtype {array.dtype}; encode other columns first")
+    if array.ndim != 2:
+        raise ValueError(f"X must be two-dimensional (rows, columns), got shape {array.shape}")
+    if len(array) == 0:
+        raise ValueError("X has no rows")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("X has NaN or infinite values; remove or encode them first")
+    return array
+
+
+def _columns(block: NDArray[Any], centred: bool) -> _Columns:
+    """The columns of one block as float32 high and low parts."""
+    n_columns = block.shape[1]
+    centre, scale = np.zeros(n_columns), np.ones(n_columns)
+    if is_binary(block):
+        no_low = np.zeros((0, len(block)), np.float32)
+        return _Columns(block.T, no_low, np.zeros(n_columns, bool), centre, scale)
+    values = block.T.astype(np.float64)
+    magnitude = np.abs(values).max(axis=1)
+    spread = values.max(axis=1) - values.min(axis=1)
+    # Columns like -1 and 1 are as good as they are: exact in float32, well scaled, not far from zero.
+    exact = np.all(values == values.astype(np.float32), axis=1)
+    plain = exact & (magnitude > 1 / 16) & (magnitude < 16) & (magnitude <= 4 * spread)
+    if centred:
+        centre = np.where(plain, 0.0, values.mean(axis=1))
+        values -= centre[:, None]
+    largest = np.abs(values).max(axis=1)
+    constant = ~plain & (largest <= 1e-14 * magnitude)  # what centring leaves of a constant is rounding
+    values[constant] = 0.0
+    scale = np.where(plain | constant, 1.0, largest)
+    values /= scale[:, None]
+    high = values.astype(np.float32)
+    low = (values - high).astype(np.float32)
+    has_low = np.asarray(low.any(axis=1))
+    return _Columns(high, low[has_low], has_low, centre, scale)
+
+
+def padded_size(size: int) -> int:
+    """The next size on a grid of steps of at most 1/16, so that similar shapes share compiled kernels."""
+    step = max(64, 2 ** ((size - 1).bit_length() - 5))
+    return -(-size // step) * step
+
+
+@jax.jit
+def _take(storage: jax.Array, low: jax.Array, columns: jax.Array) -> Parts:
+    """The high and the low parts of some columns, each (len(columns), rows) float32."""
+    return storage[columns], storage[low[columns]]
+
+
+def whole(parts: Parts) -> jax.Array:
+    """The columns in float64; called inside float64 kernels."""
+    return parts[0].astype(jnp.float64) + parts[1]

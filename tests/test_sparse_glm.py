@@ -1,0 +1,675 @@
+"""The sparse generalised linear model solver against scikit-learn, skglm, its own conditions and brute force."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.special import expit
+
+from jaxrules.results import Deadline, Run, Status
+from jaxrules.solvers import proximal_newton as pn
+from jaxrules.solvers import sparse_glm as glm
+from jaxrules.solvers import sparse_glm_batch as batched
+from jaxrules.solvers.design import Design
+
+LOSSES = ("logistic", "squared")
+KINDS = ("binary", "real")
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def data(kind: str, loss: str, seed: int, rows: int = 60, columns: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """A problem with signal; at most 64 rows and 63 columns share their compiled kernels."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((rows, columns)) < rng.uniform(0.2, 0.8, columns) if kind == "binary" else rng.normal(
+        size=(rows, columns)
+    )  # fmt: skip
+    score = X[:, :3] @ np.array([2.0, -1.5, 1.0])[: min(3, columns)] + rng.normal(size=rows)
+    score -= score.mean()
+    return X, (score > 0).astype(float) if loss == "logistic" else score
+
+
+def optimality(X, y, solution, loss, weight=None, factors=None) -> tuple[float, float, float]:
+    """Objective, largest violation of the optimality conditions, and slope of the intercept, in plain NumPy."""
+    X = np.asarray(X, np.float64)
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
+    weight = weight / weight.sum()
+    penalties = solution.l1_penalty * (np.ones(X.shape[1]) if factors is None else np.asarray(factors))
+    b = solution.coefficients
+    score = solution.intercept + X @ b
+    if loss == "squared":
+        values, slopes = (y - score) ** 2, 2 * (score - y)
+    else:
+        values, slopes = np.logaddexp(0, score) - y * score, expit(score) - y
+    slope = X.T @ (weight * slopes)
+    violation = np.where(b != 0, np.abs(slope + penalties * np.sign(b)), np.maximum(np.abs(slope) - penalties, 0))
+    objective = weight @ values + penalties @ np.abs(b)
+    return objective, violation.max(initial=0.0), abs(weight @ slopes)
+
+
+# --------------------------------------------------------------------------------------------------- oracles
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logistic_equals_saga(kind: str) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = data(kind, "logistic", 1)
+    penalty = 0.02
+    ours = glm.solve(X, y, penalty, loss="logistic", tolerance=1e-10)
+    saga = LogisticRegression(C=1 / (len(y) * penalty), l1_ratio=1, solver="saga", tol=1e-12, max_iter=200_000)
+    theirs = saga.fit(X, y)
+    assert ours.converged
+    np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-6)
+    assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_squared_equals_lasso(kind: str, intercept: bool) -> None:
+    from sklearn.linear_model import Lasso
+
+    X, y = data(kind, "squared", 2)
+    weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
+    ours = glm.solve(X, y, 0.1, loss="squared", sample_weight=weight, intercept=intercept, tolerance=1e-10)
+    theirs = Lasso(alpha=0.05, fit_intercept=intercept, tol=1e-12, max_iter=100_000)
+    theirs.fit(X.astype(float), y, sample_weight=weight)
+    np.testing.assert_allclose(ours.coefficients, theirs.coef_, atol=1e-6)
+    assert ours.intercept == pytest.approx(theirs.intercept_, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", [pytest.param("logistic", marks=pytest.mark.slow), "squared"])
+def test_equals_skglm(loss: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from skglm import Lasso, SparseLogisticRegression
+
+        X, y = data("real", loss, 3)
+        ours = glm.solve(X, y, 0.05, loss=loss, tolerance=1e-10)
+        if loss == "squared":
+            theirs = Lasso(alpha=0.025, tol=1e-10, max_iter=1000).fit(X, y)
+        else:
+            theirs = SparseLogisticRegression(alpha=0.05, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(ours.coefficients, np.ravel(theirs.coef_), atol=1e-6)
+    assert ours.intercept == pytest.approx(float(np.squeeze(theirs.intercept_)), abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_brute_force_over_signs_finds_nothing_better(kind: str, loss: str) -> None:
+    """Every orthant is a smooth problem with bounds; L-BFGS-B solves it."""
+    from scipy.optimize import minimize
+
+    X, y = data(kind, loss, 4, rows=30, columns=3)
+    ours = glm.solve(X, y, 0.05, loss=loss, tolerance=1e-10)
+
+    def objective(v: np.ndarray) -> tuple[float, np.ndarray]:
+        score = v[0] + X @ v[1:]
+        values = (y - score) ** 2 if loss == "squared" else np.logaddexp(0, score) - y * score
+        slopes = 2 * (score - y) if loss == "squared" else expit(score) - y
+        slope = np.append(slopes.mean(), X.T @ slopes / len(y) + 0.05 * np.array(signs))
+        return values.mean() + 0.05 * np.abs(v[1:]).sum(), slope
+
+    best = np.inf
+    for signs in itertools.product([-1, 1], repeat=3):
+        bounds = [(None, None)] + [(0, None) if s > 0 else (None, 0) for s in signs]
+        fit = minimize(objective, np.zeros(4), jac=True, bounds=bounds, tol=1e-14)
+        best = min(best, fit.fun)
+    assert ours.objective == pytest.approx(best, abs=1e-9)
+
+
+# ------------------------------------------------------------------------------------ certificates, properties
+
+
+@settings(deadline=None, max_examples=60)
+@given(SEEDS, st.sampled_from(KINDS), st.sampled_from(LOSSES), st.floats(-4, 0.2))
+def test_conditions_objective_and_bound_hold_independently(seed: int, kind: str, loss: str, exponent: float) -> None:
+    X, y = data(kind, loss, seed, columns=1 + seed % 40)
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(0, 4, len(y)) * rng.random()
+    factors = rng.integers(0, 3, X.shape[1]) + 0.5
+    if loss == "logistic" and not 0 < weight @ y < weight.sum():
+        return
+    options = {"loss": loss, "sample_weight": weight, "penalty_factors": factors}
+    penalty = glm.max_penalty(X, y, **options) * 10**exponent
+    solution = glm.solve(X, y, penalty, tolerance=1e-9, **options)
+    objective, violation, intercept_slope = optimality(X, y, solution, loss, weight, factors)
+    assert solution.converged
+    assert solution.objective == pytest.approx(objective, rel=1e-10)
+    assert violation <= 1e-4 * penalty * factors.max() + 1e-12
+    assert solution.kkt_residual == pytest.approx(violation, rel=1e-3, abs=1e-12)
+    assert intercept_slope < 1e-12
+    assert 0 <= solution.gap <= 1e-9 * objective + 1e-15
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, st.sampled_from(KINDS), st.sampled_from(LOSSES))
+def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str, loss: str) -> None:
+    X, y = data(kind, loss, seed)
+    rng = np.random.default_rng(seed)
+    penalty = 10 ** rng.uniform(-4, -1)
+    solution = glm.solve(X, y, penalty, loss=loss)
+    for size in (1e-4, 1e-2, 1.0):
+        moved = glm.Solution(
+            solution.coefficients + size * rng.normal(size=X.shape[1]) * rng.integers(0, 2, X.shape[1]),
+            solution.intercept + size * rng.normal(),
+            penalty, 0.0, 0.0, 0.0, 0, Status.CONVERGED,
+        )  # fmt: skip
+        assert solution.bound <= optimality(X, y, moved, loss)[0] * (1 + 1e-12)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, st.sampled_from(KINDS), st.sampled_from(LOSSES))
+def test_max_penalty_is_where_the_first_coefficient_enters(seed: int, kind: str, loss: str) -> None:
+    X, y = data(kind, loss, seed)
+    factors = np.random.default_rng(seed).uniform(0.5, 2, X.shape[1])
+    largest = glm.max_penalty(X, y, loss=loss, penalty_factors=factors)
+    for penalty, empty in ((largest * 1.5, True), (largest, True), (largest * 0.99, False)):
+        solution = glm.solve(X, y, penalty, loss=loss, penalty_factors=factors)
+        assert (len(solution.support) == 0) == empty
+    constant = glm.solve(X, y, largest, loss=loss, penalty_factors=factors).intercept
+    assert constant == pytest.approx(y.mean() if loss == "squared" else np.log(y.mean() / (1 - y.mean())))
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.sampled_from(KINDS), st.sampled_from(LOSSES))
+def test_integer_weights_equal_repeated_rows_and_zero_weights_equal_absent_rows(
+    seed: int, kind: str, loss: str
+) -> None:
+    X, y = data(kind, loss, seed, rows=30)
+    weight = np.random.default_rng(seed).integers(0, 4, len(y))
+    if loss == "logistic" and not 0 < weight @ y < weight.sum():
+        return
+    weighted = glm.solve(X, y, 0.03, loss=loss, sample_weight=weight, tolerance=1e-10)
+    repeated = glm.solve(np.repeat(X, weight, 0), np.repeat(y, weight), 0.03, loss=loss, tolerance=1e-10)
+    absent = glm.solve(X[weight > 0], y[weight > 0], 0.03, loss=loss, sample_weight=weight[weight > 0], tolerance=1e-10)
+    for other in (repeated, absent):
+        assert other.objective == pytest.approx(weighted.objective, rel=1e-9)
+        np.testing.assert_allclose(
+            other.intercept + X @ other.coefficients, weighted.intercept + X @ weighted.coefficients, atol=2e-4
+        )
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.sampled_from(LOSSES))
+def test_permuted_columns_permute_the_solution(seed: int, loss: str) -> None:
+    X, y = data("real", loss, seed)
+    order = np.random.default_rng(seed).permutation(X.shape[1])
+    plain = glm.solve(X, y, 0.05, loss=loss, tolerance=1e-10)
+    permuted = glm.solve(X[:, order], y, 0.05, loss=loss, tolerance=1e-10)
+    np.testing.assert_allclose(permuted.coefficients, plain.coefficients[order], atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_merged_rows_give_the_same_objective(loss: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 4)) < 0.5
+    y = (rng.random(500) < 0.3 + 0.4 * X[:, 0]).astype(float)
+    assert Design.of(X).n_patterns <= 16
+    solution = glm.solve(X, y, 0.01, loss=loss, tolerance=1e-10)
+    objective, violation, _ = optimality(X, y, solution, loss)
+    assert solution.objective == pytest.approx(objective, rel=1e-12)
+    assert violation < 1e-9
+
+
+def test_logistic_targets_may_be_shares() -> None:
+    """A row with a share of positives and a weight stands for that many rows of both classes."""
+    X, y = data("binary", "logistic", 5)
+    patterns, inverse = np.unique(X, axis=0, return_inverse=True)
+    count, positive = np.bincount(inverse), np.bincount(inverse, y)
+    merged = glm.solve(patterns, positive / count, 0.01, loss="logistic", sample_weight=count)
+    assert merged.objective == pytest.approx(glm.solve(X, y, 0.01, loss="logistic").objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", pytest.param("squared", marks=pytest.mark.slow)])
+def test_working_sets_reach_the_optimum_of_many_correlated_columns(loss: str) -> None:
+    rng = np.random.default_rng(6)
+    base = rng.random((300, 40)) < 0.4
+    pairs = rng.integers(0, 40, (140, 2))
+    X = np.hstack([base, base[:, pairs[:, 0]] & base[:, pairs[:, 1]]])
+    score = X[:, :60] @ rng.normal(size=60) + rng.normal(size=300)
+    y = (score > np.median(score)).astype(float) if loss == "logistic" else score
+    penalty = 0.01 * glm.max_penalty(X, y, loss=loss)
+    solution = glm.solve(X, y, penalty, loss=loss, tolerance=1e-9)
+    assert solution.converged
+    assert len(solution.support) > 64
+    objective, violation, _ = optimality(X, y, solution, loss)
+    assert objective == pytest.approx(solution.objective, rel=1e-11)
+    assert violation < 1e-4 * penalty
+
+
+# -------------------------------------------------------------------------------------------- degenerate cases
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_constant_and_duplicated_columns(loss: str) -> None:
+    X, y = data("real", loss, 7, columns=6)
+    plain = glm.solve(X, y, 0.02, loss=loss, tolerance=1e-10)
+    extended = np.column_stack([X, np.full(len(y), 0.1), np.zeros(len(y)), X[:, 0], X[:, 1]])
+    solution = glm.solve(extended, y, 0.02, loss=loss, tolerance=1e-10)
+    assert solution.objective == pytest.approx(plain.objective, rel=1e-9)
+    np.testing.assert_array_equal(solution.coefficients[6:8], 0.0)
+
+
+def test_shifted_and_scaled_columns_change_nothing_but_units() -> None:
+    X, y = data("real", "logistic", 8, columns=6)
+    scale, shift = 10.0 ** np.arange(-3, 3), 10.0 ** np.arange(5, -1, -1)
+    plain = glm.solve(X, y, 0.02, loss="logistic", tolerance=1e-9)
+    other = glm.solve(X * scale + shift, y, 0.02, loss="logistic", penalty_factors=scale, tolerance=1e-9)
+    np.testing.assert_allclose(other.coefficients * scale, plain.coefficients, atol=1e-6)
+    assert other.objective == pytest.approx(plain.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("penalty", [1e-4, 1e-8, 0.0])
+def test_separable_classes_have_finite_coefficients(penalty: float) -> None:
+    X = np.linspace(-1, 1, 20)[:, None]
+    y = (X[:, 0] > 0).astype(float)
+    solution = glm.solve(X, y, penalty, loss="logistic")
+    assert solution.converged
+    assert np.isfinite(solution.coefficients).all()
+    assert 0 < solution.coefficients[0] < 1e4
+
+
+def test_without_penalty_squared_is_least_squares() -> None:
+    X, y = data("real", "squared", 9, columns=5)
+    solution = glm.solve(X, y, 0.0, loss="squared", tolerance=1e-9)
+    expected = np.linalg.lstsq(np.column_stack([np.ones(len(y)), X]), y)[0]
+    np.testing.assert_allclose(np.append(solution.intercept, solution.coefficients), expected, atol=1e-8)
+
+
+def test_without_penalty_logistic_is_maximum_likelihood() -> None:
+    X, y = data("real", "logistic", 10, columns=3)
+    y[:10] = 1 - y[:10]  # not separable
+    solution = glm.solve(X, y, 0.0, loss="logistic", tolerance=1e-9)
+    assert solution.converged
+    assert optimality(X, y, solution, "logistic")[1] < 1e-6
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("penalty", [1e-3, 0.0])
+def test_more_columns_than_rows(loss: str, penalty: float) -> None:
+    X, y = data("real", loss, 11, rows=8, columns=30)
+    y[0] = 1 - y[0]
+    solution = glm.solve(X, y, penalty, loss=loss)
+    assert solution.converged
+    assert np.isfinite(solution.coefficients).all()
+
+
+def test_a_single_row() -> None:
+    solution = glm.solve([[1.0, 2.0]], [3.0], 0.1, loss="squared")
+    np.testing.assert_array_equal(solution.coefficients, 0.0)
+    assert solution.intercept == 3.0
+    solution = glm.solve([[1.0, 2.0]], [3.0], 0.4, loss="squared", intercept=False)
+    np.testing.assert_allclose(solution.coefficients, [0.0, 1.45])  # 2 (2b - 3) 2 + 0.4 = 0
+
+
+def test_no_columns() -> None:
+    solution = glm.solve(np.zeros((4, 0)), [0, 1, 1, 1], 0.1, loss="logistic")
+    assert solution.converged
+    assert solution.intercept == pytest.approx(np.log(3))
+    assert glm.max_penalty(np.zeros((4, 0)), [0, 1, 1, 1], loss="logistic") == 0.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_columns_without_penalty(loss: str) -> None:
+    X, y = data("real", loss, 12)
+    y[:10] = 1 - y[:10]
+    factors = np.where(np.arange(12) < 2, 0.0, 1.0)
+    largest = glm.max_penalty(X, y, loss=loss, penalty_factors=factors)
+    null = glm.solve(X, y, largest, loss=loss, penalty_factors=factors)
+    np.testing.assert_array_equal(null.support, [0, 1])
+    assert optimality(X[:, :2], y, glm.solve(X[:, :2], y, 0.0, loss=loss, tolerance=1e-9), loss)[0] == pytest.approx(
+        null.objective, rel=1e-7
+    )
+    solution = glm.solve(X, y, largest / 10, loss=loss, penalty_factors=factors, tolerance=1e-9)
+    assert solution.converged
+    assert optimality(X, y, solution, loss, factors=factors)[1] < 1e-6
+
+
+# ---------------------------------------------------------------------------------------------- designs, starts
+
+
+def test_a_tuple_of_matrices_stands_side_by_side() -> None:
+    X, y = data("binary", "logistic", 13)
+    Z = data("real", "logistic", 14, columns=3)[0]
+    whole = glm.solve(np.hstack([X, Z]), y, 0.02, loss="logistic", tolerance=1e-9)
+    blocks = glm.solve((X, Z), y, 0.02, loss="logistic", tolerance=1e-9)
+    np.testing.assert_allclose(blocks.coefficients, whole.coefficients, atol=1e-7)
+    both = glm.solve((X, X[:, :2]), y, 0.02, loss="logistic")
+    assert both.objective == pytest.approx(glm.solve(X, y, 0.02, loss="logistic").objective, rel=1e-6)
+
+
+def test_a_design_serves_many_fits() -> None:
+    X, y = data("binary", "logistic", 15)
+    design = Design.of(X)
+    assert Design.of(design) is design
+    assert design.n_rows == len(y)
+    fold = np.arange(len(y)) % 3 != 0
+    by_weight = glm.solve(design, y, 0.02, loss="logistic", sample_weight=fold)
+    by_rows = glm.solve(X[fold], y[fold], 0.02, loss="logistic")
+    assert by_weight.objective == pytest.approx(by_rows.objective, rel=1e-6)
+
+
+def test_a_start_at_the_solution_takes_no_step() -> None:
+    X, y = data("real", "logistic", 16)
+    first = glm.solve(X, y, 0.02, loss="logistic")
+    assert first.iterations > 0
+    for start in (first, (first.coefficients, first.intercept)):
+        again = glm.solve(X, y, 0.02, loss="logistic", start=start)
+        assert again.iterations == 0
+        assert again.objective == pytest.approx(first.objective, rel=1e-12)
+
+
+def test_equal_input_gives_equal_output() -> None:
+    X, y = data("binary", "logistic", 17)
+    first, second = (glm.solve(X, y, 0.01, loss="logistic") for _ in range(2))
+    np.testing.assert_array_equal(first.coefficients, second.coefficients)
+
+
+# --------------------------------------------------------------------------------------------------- the path
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_path_equals_single_solves(loss: str) -> None:
+    X, y = data("real", loss, 18)
+    path = glm.path(X, y, 8, loss=loss, tolerance=1e-9, smallest_ratio=1e-2)
+    assert len(path) == 8
+    assert path.penalties[0] == glm.max_penalty(X, y, loss=loss)
+    assert path.sizes[0] == 0
+    assert path.coefficients.shape == (8, 12)
+    assert path.intercepts.shape == (8,)
+    for solution in path:
+        single = glm.solve(X, y, solution.l1_penalty, loss=loss, tolerance=1e-9)
+        assert solution.objective == pytest.approx(single.objective, rel=1e-8)
+        np.testing.assert_allclose(solution.coefficients, single.coefficients, atol=1e-4)
+
+
+def test_path_takes_penalties_in_any_order_and_stops_at_max_support() -> None:
+    X, y = data("real", "squared", 19)
+    path = glm.path(X, y, [0.001, 1.0, 0.1], loss="squared")
+    np.testing.assert_array_equal(path.penalties, [1.0, 0.1, 0.001])
+    short = glm.path(X, y, loss="squared", max_support=4)
+    assert short.sizes[-1] > 4
+    assert (short.sizes[:-1] <= 4).all()
+    assert short[-1] is short.solutions[-1]
+
+
+# --------------------------------------------------------------------------------------------- support sizes
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_support_sizes(kind: str, loss: str) -> None:
+    X, y = data(kind, loss, 20)
+    largest = glm.max_penalty(X, y, loss=loss)
+    previous = largest
+    for size in (0, 1, 3, 5):
+        solution = glm.solve_support_size(X, y, size, loss=loss)
+        assert len(solution.support) == size
+        assert solution.l1_penalty <= previous
+        previous = solution.l1_penalty
+        # just below that penalty one more coefficient is non-zero
+        below = glm.solve(X, y, solution.l1_penalty * (1 - 3e-4), loss=loss, tolerance=1e-9)
+        assert len(below.support) > size
+
+
+def test_support_sizes_that_ties_skip() -> None:
+    """Two columns that enter together: no solution has exactly one coefficient."""
+    X = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
+    y = np.array([1.0, -1, 1, -1])
+    smaller = glm.solve_support_size(X, y, 1, loss="squared")
+    larger = glm.solve_support_size(X, y, 1, loss="squared", otherwise="larger")
+    assert len(smaller.support) == 0
+    assert len(larger.support) == 2
+    assert len(glm.solve_support_size(X, y, 2, loss="squared").support) == 2
+
+
+# --------------------------------------------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_batch_equals_single_solves(kind: str, loss: str) -> None:
+    X, y = data(kind, loss, 21)
+    rng = np.random.default_rng(21)
+    targets = np.stack([y, 1 - y, y[::-1]])
+    weights = rng.integers(0, 3, targets.shape) + rng.random(targets.shape)
+    penalties = np.array([0.1, 0.01, 0.001])
+    batch = batched.solve_batch(X, targets, penalties, loss=loss, sample_weight=weights, tolerance=1e-8)
+    assert batch.converged.all()
+    assert len(batch) == 3
+    for i, (one, target, weight) in enumerate(zip(batch, targets, weights, strict=True)):
+        single = glm.solve(X, target, penalties[i], loss=loss, sample_weight=weight, tolerance=1e-9)
+        assert one.objective == pytest.approx(single.objective, rel=1e-7)
+        assert one.bound <= single.objective * (1 + 1e-12)
+        objective, violation, _ = optimality(X, target, one, loss, weight)
+        assert one.objective == pytest.approx(objective, rel=1e-10)
+        assert one.kkt_residual == pytest.approx(violation, abs=1e-10)
+
+
+def test_batch_broadcasts() -> None:
+    X, y = data("binary", "logistic", 22)
+    by_penalty = batched.solve_batch(X, y, [0.1, 0.02, 0.01], loss="logistic")
+    assert len(by_penalty) == 3
+    assert by_penalty[1].objective == pytest.approx(glm.solve(X, y, 0.02, loss="logistic").objective, rel=1e-6)
+    assert [one.l1_penalty for one in by_penalty[1:]] == [0.02, 0.01]
+    one = batched.solve_batch(X, y, 0.1, loss="logistic")
+    assert len(one) == 1
+    assert one.objectives[0] == pytest.approx(by_penalty.objectives[0], rel=1e-12)
+
+
+def test_batch_with_columns_without_penalty() -> None:
+    X, y = data("real", "squared", 23)
+    factors = np.where(np.arange(12) < 2, 0.0, 1.0)
+    batch = batched.solve_batch(X, y, [0.1, 0.0], loss="squared", penalty_factors=factors)
+    single = glm.solve(X, y, 0.1, loss="squared", penalty_factors=factors)
+    assert batch.converged.all()
+    assert batch.objectives[0] == pytest.approx(single.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", pytest.param("squared", marks=pytest.mark.slow)])
+def test_batched_support_sizes(loss: str) -> None:
+    X, y = data("real", loss, 24)
+    weights = np.random.default_rng(24).random((4, len(y)))
+    sizes = batched.solve_support_sizes(X, y, 5, loss=loss, sample_weight=weights)
+    assert sizes.found[:, 0].all()
+    support = (sizes.coefficients != 0).sum(axis=-1)
+    np.testing.assert_array_equal(support[sizes.found], np.broadcast_to(np.arange(1, 6), (4, 5))[sizes.found])
+    np.testing.assert_array_equal(support[~sizes.found], 0)
+    for i, weight in enumerate(weights):
+        for s in np.flatnonzero(sizes.found[i]):
+            single = glm.solve_support_size(X, y, s + 1, loss=loss, sample_weight=weight)
+            assert sizes.l1_penalties[i, s] == pytest.approx(single.l1_penalty, rel=2e-3)
+            np.testing.assert_allclose(sizes.coefficients[i, s], single.coefficients, atol=1e-2)
+
+
+# ------------------------------------------------------------------------------------------- traceable functions
+
+
+@pytest.mark.parametrize("loss", ["logistic", pytest.param("squared", marks=pytest.mark.slow)])
+def test_proximal_newton_in_float32_under_jit_and_vmap(loss: str) -> None:
+    X, y = data("real", loss, 25)
+    penalties = np.array([0.2, 0.02], np.float32)
+
+    @jax.jit
+    def fit(penalty: jax.Array) -> pn.Iterate:
+        return pn.proximal_newton(
+            jnp.asarray(X.T, jnp.float32), jnp.full(60, 1 / 60, jnp.float32), jnp.asarray(y, jnp.float32),
+            jnp.full(12, penalty), jnp.zeros(12), jnp.float32(0), loss=loss, fit_intercept=True,
+            tolerance=jnp.float32(1e-6), max_steps=jnp.int32(30),
+        )  # fmt: skip
+
+    fits = jax.vmap(fit)(penalties)
+    for i, penalty in enumerate(penalties):
+        expected = glm.solve(X, y, float(penalty), loss=loss)
+        np.testing.assert_allclose(fits.coefficients[i], expected.coefficients, atol=1e-4)
+        assert fits.objective[i] == pytest.approx(expected.objective, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, st.floats(-6, 0))
+def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: float) -> None:
+    """Nested intervals, where coordinate descent alone takes thousands of sweeps."""
+    rng = np.random.default_rng(seed)
+    cuts = np.sort(rng.random(24))
+    A = rng.random((200, 1)) < cuts[None, :]
+    H = np.cov(A.T.astype(float)) + 1e-9 * np.eye(24)
+    target = rng.normal(size=200).cumsum()
+    slope = -(A.T - A.mean(axis=0)[:, None]) @ target / 200
+    penalties = np.full(24, np.abs(slope).max() * 10**exponent)
+    tolerance = 1e-6 * penalties[0]
+    with jax.enable_x64(True):
+        b = np.asarray(_quadratic_minimum(H, slope, np.zeros(24), penalties, tolerance))
+    gradient = slope + H @ b
+    violation = np.where(b != 0, np.abs(gradient + penalties * np.sign(b)), np.abs(gradient) - penalties)
+    assert violation.max() <= tolerance + 1e-12 * np.abs(slope).max()
+
+
+_quadratic_minimum = jax.jit(pn.quadratic_minimum)
+
+
+# ------------------------------------------------------------------------------------------ limits, compilation
+
+
+def test_a_second_solve_of_the_same_shapes_compiles_nothing() -> None:
+    def everything(seed: int) -> None:
+        X, y = data("binary", "logistic", seed)
+        glm.solve(X, y, 0.01, loss="logistic")
+        glm.path(X, y, 4, loss="logistic")
+        batched.solve_batch(X, np.stack([y, 1 - y]), [0.1, 0.01], loss="logistic")
+
+    kernels = (glm._all_columns, glm._working_columns, glm._bound, glm._score, batched._solve_all, batched._walk_all)
+    everything(26)
+    before = [kernel.jitted._cache_size() for kernel in kernels]
+    everything(27)
+    # other numbers of rows, columns and penalties within the same padded shapes
+    X, y = data("binary", "logistic", 28, rows=50, columns=30)
+    glm.solve(X, y, 0.02, loss="logistic")
+    assert [kernel.jitted._cache_size() for kernel in kernels] == before
+
+
+def test_the_deadline_returns_the_best_so_far() -> None:
+    X, y = data("real", "logistic", 29)
+    time = itertools.count()
+    run = Run("test", Deadline(20, clock=lambda: float(next(time))))
+    path = glm.path(X, y, loss="logistic", run=run)
+    assert 1 < len(path) < 100
+    assert run.limit is Status.TIME_LIMIT
+    at_once = glm.solve(X, y, 0.01, loss="logistic", run=Run("test", 0.0))
+    assert at_once.status is Status.TIME_LIMIT
+    assert not at_once.converged
+    assert at_once.objective == pytest.approx(optimality(X, y, at_once, "logistic")[0])
+    best = glm.solve(X, y, 0.01, loss="logistic").objective
+    assert at_once.bound <= best <= at_once.objective
+
+
+def test_iteration_limit() -> None:
+    X, y = data("real", "logistic", 30)
+    solution = glm.solve(X, y, 0.001, loss="logistic", max_iterations=1)
+    assert solution.status is Status.MAX_ITERATIONS
+    assert solution.iterations == 1
+    assert solution.gap > 0
+    batch = batched.solve_batch(X, y, 0.001, loss="logistic", max_iterations=1)
+    assert batch[0].status is Status.MAX_ITERATIONS
+
+
+def test_a_path_records_its_steps() -> None:
+    X, y = data("real", "squared", 31)
+    run = Run("test")
+    path = glm.path(X, y, 5, loss="squared", run=run)
+    fit = run.finish(path, 0.0, "min", Status.CONVERGED)
+    assert [step.size for step in fit.history] == path.sizes.tolist()
+
+
+def test_the_global_precision_does_not_matter() -> None:
+    X, y = data("real", "logistic", 32)
+    plain = glm.solve(X, y, 0.01, loss="logistic")
+    with jax.enable_x64(True):
+        wide = glm.solve(X, y, 0.01, loss="logistic")
+    np.testing.assert_array_equal(plain.coefficients, wide.coefficients)
+    assert plain.coefficients.dtype == np.float64
+
+
+# --------------------------------------------------------------------------------------------------- bad input
+
+X_OK, Y_OK = np.array([[0.0, 1.5], [1.0, 0.0], [1.0, 1.0]]), np.array([0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"X": [["a", "b"]] * 3}, TypeError, "X must be numeric"),
+        ({"X": [1.0, 2.0, 3.0]}, ValueError, "X must be two-dimensional"),
+        ({"X": np.zeros((0, 2))}, ValueError, "X has no rows"),
+        ({"X": [[np.nan, 0], [1, 0], [1, 1]]}, ValueError, "X has NaN or infinite"),
+        ({"X": [[np.inf, 0], [1, 0], [1, 1]]}, ValueError, "X has NaN or infinite"),
+        ({"X": (X_OK, X_OK[:2])}, ValueError, "different numbers of rows"),
+        ({"y": ["a", "b", "b"]}, TypeError, "y must be numeric"),
+        ({"y": [0.0, 1.0]}, ValueError, "y must hold one number per row"),
+        ({"y": [0.0, np.nan, 1.0]}, ValueError, "y has NaN"),
+        ({"y": [-1.0, 1.0, 1.0]}, ValueError, r"pass \(y \+ 1\) / 2"),
+        ({"y": [1.0, 1.0, 1.0]}, ValueError, "y holds one class"),
+        ({"sample_weight": [0, 1, 1]}, ValueError, "y holds one class"),
+        ({"sample_weight": [1.0, -1, 1]}, ValueError, "sample_weight has negative"),
+        ({"sample_weight": [0, 0, 0]}, ValueError, "sample_weight is zero"),
+        ({"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 values"),
+        ({"l1_penalty": -0.1}, ValueError, "l1_penalty must be finite and at least 0"),
+        ({"l1_penalty": np.nan}, ValueError, "l1_penalty must be finite and at least 0"),
+        ({"l1_penalty": np.inf}, ValueError, "l1_penalty must be finite and at least 0"),
+        ({"l1_penalty": [0.1, 0.2]}, ValueError, "l1_penalty must be finite and at least 0"),
+        ({"loss": "hinge"}, ValueError, "loss must be one of"),
+        ({"penalty_factors": [1.0]}, ValueError, "penalty_factors must hold one number per column"),
+        ({"penalty_factors": [1.0, -1.0]}, ValueError, "penalty_factors must be finite and at least 0"),
+        ({"start": ([0.0], 0.0)}, ValueError, "start must hold 2 finite coefficients"),
+        ({"start": ([0.0, np.nan], 0.0)}, ValueError, "start must hold 2 finite coefficients"),
+        ({"tolerance": 0.0}, ValueError, "tolerance must lie between 0 and 1"),
+        ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1"),
+    ],
+)
+def test_solve_refuses(change: dict, error: type[Exception], message: str) -> None:
+    arguments = {"X": X_OK, "y": Y_OK, "l1_penalty": 0.1, "loss": "logistic"} | change
+    with pytest.raises(error, match=message):
+        glm.solve(**arguments)
+
+
+def test_a_centred_design_refuses_fits_without_intercept() -> None:
+    design = Design.of(X_OK + 100.5)
+    with pytest.raises(ValueError, match=r"Design.of\(X, intercept=False\)"):
+        glm.solve(design, Y_OK, 0.1, loss="logistic", intercept=False)
+    uncentred = Design.of(X_OK + 100.5, intercept=False)
+    assert glm.solve(uncentred, Y_OK, 0.1, loss="logistic", intercept=False).intercept == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: glm.path(X_OK, Y_OK, [], loss="squared"), "penalties must hold at least one"),
+        (lambda: glm.path(X_OK, Y_OK, 0, loss="squared"), "penalties must be at least 1"),
+        (lambda: glm.path(X_OK, Y_OK, [0.1, -1], loss="squared"), "penalties must be finite"),
+        (lambda: glm.path(X_OK, Y_OK, loss="squared", smallest_ratio=1.0), "smallest_ratio must lie"),
+        (lambda: glm.path(X_OK, Y_OK, loss="squared", max_support=-1), "max_support must be"),
+        (lambda: glm.solve_support_size(X_OK, Y_OK, 3, loss="squared"), "size must lie between 0 and the 2"),
+        (lambda: glm.solve_support_size(X_OK, Y_OK, 1, loss="squared", otherwise="no"), "otherwise must be"),
+        (lambda: glm.solve_support_size(X_OK, Y_OK, 1, loss="squared", precision=0), "precision must be"),
+        (lambda: batched.solve_batch(X_OK, [Y_OK] * 2, [0.1] * 3, loss="squared"), "the same number of problems"),
+        (lambda: batched.solve_batch(X_OK, Y_OK, [], loss="squared"), "l1_penalties must be a number or one"),
+        (lambda: batched.solve_batch(X_OK, Y_OK, [[0.1]], loss="squared"), "l1_penalties must be a number or one"),
+        (lambda: batched.solve_batch(X_OK, Y_OK, -1, loss="squared"), "l1_penalties must be finite"),
+        (lambda: batched.solve_support_sizes(X_OK, Y_OK, 0, loss="squared"), "max_size must be at least 1"),
+        (lambda: batched.solve_support_sizes(X_OK, Y_OK, 1, loss="squared", ratio=1.0), "ratio must lie"),
+        (
+            lambda: batched.solve_support_sizes(X_OK, Y_OK, 1, loss="squared", penalty_factors=[0, 1]),
+            "penalty_factors must be positive",
+        ),
+        (lambda: batched.solve_support_sizes(X_OK, Y_OK, 1, loss="squared", bisections=-1), "bisections must be"),
+    ],
+)
+def test_other_functions_refuse(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
