@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from paper_reproductions.report import Canvas, Section
 
 Entry = str | int | float
-Row = Mapping[str, Entry]
+Row = Mapping[str, Any]
+"""What was measured, by name: numbers and short texts."""
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -255,7 +257,7 @@ def run(
     store: Store,
     *,
     fresh: bool = False,
-    report: Callable[[str], None] = print,
+    report: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Compute the cells that are not finished yet.
 
@@ -266,8 +268,9 @@ def run(
         settings: what the user asked for.
         store: where finished cells are kept.
         fresh: compute cells again that are finished already.
-        report: receives a line per cell.
+        report: receives a line per cell; None prints it.
     """
+    report = report or functools.partial(print, flush=True)
     outcome = Outcome()
     todo: list[tuple[Experiment, Cell]] = []
     for experiment in {experiment.name: experiment for experiment in experiments}.values():

@@ -268,5 +268,4 @@ def test_command_line(capsys, tmp_path):
 def test_every_paper_reports_before_anything_is_computed(name, tmp_path):
     paper = load_paper(name)
     assert paper.name == name
-    for quick in (True, False):
-        assert reproduce(paper, paper.exhibits, Settings(quick=quick), tmp_path, report_only=True) == 0
+    assert reproduce(paper, paper.exhibits, Settings(quick=True), tmp_path, report_only=True) == 0

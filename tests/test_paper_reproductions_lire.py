@@ -1,0 +1,125 @@
+"""The LIRE reproduction: the quoted numbers agree with each other, and the protocol's parts do what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paper_reproductions import Settings
+from paper_reproductions.lire import PAPER, exhibits, protocol, published
+
+
+def scores(data, method, measure):
+    return published.comparison().where(data=data, method=method).column(measure)
+
+
+def test_every_table_and_figure_of_the_experiments_is_there():
+    names = [exhibit.name for exhibit in PAPER.exhibits]
+    assert sorted(names) == sorted([f"Table {n}" for n in range(1, 7)] + [f"Figure {n}" for n in range(2, 13)])
+
+
+def test_the_quoted_files_are_complete():
+    assert len(published.comparison()) == 5 * 6 * 10
+    assert len(published.tradeoff()) == 10 * (5 + 25)
+    for data in published.DATA_SETS:
+        for method in published.METHODS:
+            assert published.comparison().where(data=data, method=method).values("fold") == tuple(range(10))
+
+
+@pytest.mark.parametrize("data", published.DATA_SETS)
+@pytest.mark.parametrize("method", published.METHODS)
+def test_seconds_per_fold_have_the_means_of_table_4(data, method):
+    mean = scores(data, method, "seconds").mean()
+    assert mean == pytest.approx(published.TABLE_4[data][method], rel=0.005, abs=0.0006)
+
+
+@pytest.mark.parametrize("measure", ["f1", "auc"])
+@pytest.mark.parametrize("data", ["adult", "fico", "compas"])
+def test_scores_per_fold_have_the_p_values_of_table_5(data, measure):
+    for method, printed in published.TABLE_5[measure][data].items():
+        p = exhibits.wilcoxon(scores(data, "LIRE", measure), scores(data, method, measure), "less")
+        assert p == pytest.approx(printed, abs=2e-5), method
+
+
+def test_supports_per_fold_have_the_p_values_of_table_6():
+    for measure, by_data in published.TABLE_6.items():
+        for data, by_method in by_data.items():
+            for method, printed in by_method.items():
+                p = exhibits.wilcoxon(scores(data, "LIRE", measure), scores(data, method, measure), "greater")
+                assert p == pytest.approx(printed, abs=0.05), (measure, data, method)
+
+
+def test_wilcoxon_of_few_folds():
+    assert exhibits.wilcoxon(np.array([1.0]), np.array([2.0]), "less") is None
+    assert exhibits.wilcoxon(np.array([1.0, 1.0]), np.array([1.0, 1.0]), "less") == 1.0
+    assert exhibits.wilcoxon(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]), "less") == 0.125
+
+
+def test_front():
+    points = [{"size": s, "score": v} for s, v in [(3, 0.8), (1, 0.5), (2, 0.4), (4, 0.9), (5, 0.9)]]
+    assert [p["size"] for p in exhibits.front(points, "size", "score")] == [1, 3, 4]
+
+
+def test_settings_in_small_are_part_of_the_full_ones():
+    small, full = protocol.methods(Settings(quick=True)), protocol.methods(Settings())
+    assert small.keys() == full.keys() == set(protocol.METHODS)
+    for name, method in small.items():
+        assert set(method.settings) <= set(full[name].settings)
+        assert len(method.settings) < len(full[name].settings)
+    assert len(full["RF"].settings) == 9
+    cells = protocol.comparison_cells(Settings(folds=3))
+    assert len(cells) == 5 * 3 * len(protocol.METHODS)
+
+
+@pytest.fixture
+def small_fold(monkeypatch):
+    """A fold of COMPAS with few rows and a small forest."""
+    from jaxrules.ensembles import extraction
+
+    def forest(X, y, seed):
+        return extraction.default_forest(X, y, n_trees=5, max_depth=2, seed=seed)
+
+    monkeypatch.setattr(protocol, "default_forest", forest)
+    protocol.fold_of.cache_clear()
+    try:
+        yield protocol.fold_of("compas", 0, 0, 600)
+    except FileNotFoundError:
+        pytest.skip("needs the data folder")
+    finally:
+        protocol.fold_of.cache_clear()
+
+
+@pytest.mark.usefixtures("data_home")
+class TestOneFold:
+    """Every method on a small fold."""
+
+    @pytest.mark.parametrize("name", ["LIRE", "RuleFit"])
+    def test_a_path_gives_its_models_in_the_order_asked_for(self, small_fold, name):
+        method = protocol.methods(Settings(quick=True))[name]
+        models = list(method.models(small_fold.train, small_fold))
+        sizes = [protocol.quality(model, small_fold.test)["support"] for model in models]
+        assert sizes == sorted(sizes, reverse=True)  # settings go from small to large penalties
+
+    @pytest.mark.parametrize("name", protocol.METHODS)
+    def test_quality(self, small_fold, name):
+        method = protocol.methods(Settings(quick=True))[name]
+        model = method.fit(small_fold.train, small_fold, method.settings[-1])
+        measured = protocol.quality(model, small_fold.test)
+        assert 0.5 < measured["accuracy"] <= 1
+        assert 0.5 < measured["auc"] <= 1
+        if name in protocol.RULE_METHODS:
+            assert measured["local_support"] <= measured["support"]
+
+    def test_tuning_rows_are_a_fifth(self, small_fold):
+        fitting, choosing = small_fold.tuning()
+        assert len(choosing.y) == pytest.approx(len(small_fold.train.y) / 5, abs=1)
+        assert len(fitting.y) + len(choosing.y) == len(small_fold.train.y)
+        assert fitting.y.mean() == pytest.approx(choosing.y.mean(), abs=0.02)
+
+
+@pytest.fixture
+def data_home():
+    import os
+
+    if "JAXRULES_DATA" not in os.environ:
+        pytest.skip("JAXRULES_DATA names no folder of data sets")
