@@ -221,3 +221,14 @@ def test_pictures(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     with pytest.raises(ValueError, match="empty"):
         paths.plot_costs({})
     plt.close("all")
+
+
+def test_each_stretch_ends_in_the_best_model_of_its_features():
+    """Without the limit lambda -> 0, longer paths would only seem to improve on a path that is as good."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2)) @ np.array([[1.0, 0.9], [0.0, 0.44]])
+    y = X @ np.array([2.1, -0.9]) + 0.5 * rng.normal(size=80)
+    front = paths.pareto(X, y, max_steps=4)
+    residual = y - y.mean() - (X - X.mean(0)) @ np.linalg.lstsq(X - X.mean(0), y - y.mean())[0]
+    assert front.cost[-1] == pytest.approx((residual**2).mean(), rel=1e-10)
+    assert len(front.points[-1].path) < 4  # a fourth step makes no better model

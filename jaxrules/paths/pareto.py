@@ -27,6 +27,7 @@ RESOLUTION = 2e-3
 MAX_ENUMERATED = 5_000
 """Index sequences up to which unsupported points are found by enumeration."""
 TRADEOFFS = np.geomspace(1e3, 1e-4, 36)
+SMALLEST_TRADEOFF = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,8 @@ def pareto(
         X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
         max_steps: the largest K.
         step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter paths have the first of them.
-        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001.
+        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always among them: it stands for the
+            limit 0, where the last model is the best that its features allow.
         time_limit: seconds, or a `Deadline`; the points found so far are returned.
         progress: False, True for a bar, or a function of one `Progress`.
 
@@ -145,7 +147,7 @@ def pareto(
     lambdas = TRADEOFFS if tradeoffs is None else np.asarray(tradeoffs, np.float64)
     if lambdas.ndim != 1 or not len(lambdas) or not (np.isfinite(lambdas) & (lambdas > 0)).all():
         raise ValueError("tradeoffs must be a sequence of positive finite numbers")
-    lambdas = np.unique(lambdas)[::-1]
+    lambdas = np.unique(np.append(lambdas, SMALLEST_TRADEOFF))[::-1]
     problem = Problem.of(
         X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
         sample_weight=sample_weight, missing=missing,
