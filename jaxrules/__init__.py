@@ -6,7 +6,7 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 
 from jaxrules import datasets, losses, paths
 from jaxrules.conjunctions import Condition, Conjunctions
-from jaxrules.ensembles import boosting, lire, rulefit
+from jaxrules.ensembles import boosting, glrm, lire, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -50,6 +50,7 @@ __all__ = [
     "default_forest",
     "explain",
     "extract_rules",
+    "glrm",
     "lire",
     "load",
     "local_support",

@@ -20,6 +20,7 @@ LEARNERS = {
     "rulefit, linear terms": "jr.rulefit.fit(X, t, loss='squared', l1_penalty=0.02, linear_terms=True)",
     "lire": "jr.lire.fit(X, y, global_penalty=0.01, local_penalty=0.02)",
     "boosting": "jr.boosting.fit(X, y, loss='logistic', max_rules=2)",
+    "glrm": "jr.glrm.fit(X, y)",
     "paths": "jr.paths.fit(X, t, steps=3)",
     "paths, logistic": "jr.paths.fit(X, y, steps=3, cost='logistic', method='local')",
 }
