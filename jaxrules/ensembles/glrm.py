@@ -37,6 +37,7 @@ from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.propositions import PropositionPool, propositions_of
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers import sparse_glm
+from jaxrules.solvers.design import Design
 from jaxrules.solvers.rule_search import SearchSpace, search_optimal
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
@@ -49,6 +50,8 @@ _RULE_SCALE = 0.4
 """Standard deviation that a linear term is scaled to: about that of a rule."""
 _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
+_SMALLEST_CAPACITY = 127
+"""Columns of the first master problem; see `_State`."""
 _MASTER_TOLERANCE = 1e-3
 """Duality gap of the restricted master problem, relative to the tolerance of the fit."""
 
@@ -263,6 +266,10 @@ class _Problem:
         """The rows that a rule holds for."""
         return np.asarray(self.rows[:, list(rule)].all(axis=1))
 
+    def design(self, columns: NDArray[np.bool_], values: Floats) -> Design:
+        """Columns of rules and linear terms for the solver, rows as they are."""
+        return Design.of((columns, values) if values.shape[1] else columns, merge_rows=False)
+
     def slopes(self, score: Floats) -> Floats:
         """Derivative of the mean loss by the score of every row."""
         if self.options.loss == "logistic":
@@ -271,9 +278,8 @@ class _Problem:
 
     def model(self, state: _State, debias: bool) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
-        weights, intercept = state.weights(debias)
-        rule_weights, coefficients = weights[: len(state.rules)], weights[len(state.rules) :]
-        used = np.flatnonzero(rule_weights)
+        weights, coefficients, intercept = state.weights(debias)
+        used = np.flatnonzero(weights)
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients)
@@ -288,7 +294,7 @@ class _Problem:
         )
         return RuleEnsemble(
             Conjunctions.build(self.table.schema.with_classes(self.classes), rules),
-            rule_weights[used, None],
+            weights[used, None],
             np.array([intercept]),
             linear,
             loss_by_name(self.options.loss).link,
@@ -343,18 +349,30 @@ def _linear_terms(table: Table, options: _Options) -> tuple[LinearTerms, Floats,
 
 @dataclass
 class _State:
-    """The candidates so far and the solution over them."""
+    """The candidates so far and the solution over them.
+
+    Attributes:
+        rules: the candidates.
+        columns: bool, shape (rows, capacity): where they hold; then columns of zeros, so that shapes, and with
+            them compiled kernels, change only when the capacity doubles.
+        solution: of the last master problem: candidates, columns of zeros, linear terms.
+        solved: how many candidates it had.
+        generated: how many candidates pricing has added.
+        bound: the best proved lower bound on the objective over all rules.
+    """
 
     problem: _Problem
     rules: list[Rule] = field(default_factory=list)
     known: set[Rule] = field(default_factory=set)
-    columns: list[NDArray[np.bool_]] = field(default_factory=list)
+    columns: NDArray[np.bool_] = field(init=False)
     solution: sparse_glm.Solution | None = None
+    solved: int = 0
     rounds: int = 0
     generated: int = 0
     bound: float | None = None
 
     def __post_init__(self) -> None:
+        self.columns = np.zeros((len(self.problem.target), _SMALLEST_CAPACITY), bool)
         if self.problem.options.start == "conditions":
             self._extend([(p,) for p in _one_of_each_pair(self.problem.rows)])
 
@@ -364,9 +382,15 @@ class _State:
         self._extend(rules)
 
     def _extend(self, rules: list[Rule]) -> None:
+        while len(self.rules) + len(rules) > self.columns.shape[1]:
+            # One less than a power of two: the solver pads with at least one column.
+            larger = np.zeros((len(self.columns), 2 * self.columns.shape[1] + 1), bool)
+            larger[:, : self.columns.shape[1]] = self.columns
+            self.columns = larger
+        for k, rule in enumerate(rules, start=len(self.rules)):
+            self.columns[:, k] = self.problem.satisfied(rule)
         self.rules += rules
         self.known.update(rules)
-        self.columns += [self.problem.satisfied(rule) for rule in rules]
 
     @property
     def objective(self) -> float:
@@ -376,44 +400,51 @@ class _State:
     @property
     def size(self) -> int:
         """Rules with a weight."""
+        return int(np.count_nonzero(self.rule_weights))
+
+    @property
+    def rule_weights(self) -> Floats:
+        """w_k of the candidates that the solution knows."""
         assert self.solution is not None
-        return int(np.count_nonzero(self.solution.coefficients[: len(self.rules)]))
+        return self.solution.coefficients[: self.solved]
 
-    def _design(self, columns: list[NDArray[np.bool_]], values: Floats) -> Any:
-        matrix = np.stack(columns, axis=1) if columns else np.zeros((len(self.problem.target), 0), bool)
-        return matrix if not values.shape[1] else (matrix, values)
+    @property
+    def coefficients(self) -> Floats:
+        """b_j of the linear terms."""
+        assert self.solution is not None
+        terms = self.problem.linear_values.shape[1]
+        return self.solution.coefficients[len(self.solution.coefficients) - terms :]
 
-    def solve(self, run: Run | None) -> None:
+    def solve(self, run: Run) -> None:
         """Solve the master problem, from the solution before."""
         problem = self.problem
-        prices = problem.options.price(np.array([len(rule) for rule in self.rules], np.float64))
-        warm = None
-        if self.solution is not None:  # the linear terms come last
-            n_linear = problem.linear_values.shape[1]
-            before = self.solution.coefficients
-            n_before = len(before) - n_linear
-            added = np.zeros(len(self.rules) - n_before)
-            warm = (np.concatenate([before[:n_before], added, before[n_before:]]), self.solution.intercept)
+        prices = np.full(self.columns.shape[1], problem.options.rule_price)
+        prices[: len(self.rules)] = problem.options.price(np.array([len(rule) for rule in self.rules], np.float64))
+        start = None
+        if self.solution is not None:
+            weights = np.zeros(self.columns.shape[1])
+            weights[: self.solved] = self.solution.coefficients[: self.solved]
+            start = (np.concatenate([weights, self.coefficients]), self.solution.intercept)
         self.solution = sparse_glm.solve(
-            self._design(self.columns, problem.linear_values),
+            problem.design(self.columns, problem.linear_values),
             problem.target,
             1.0,
             loss=problem.options.loss,
             sample_weight=problem.share,
             penalty_factors=np.concatenate([prices, problem.linear_price]),
-            start=warm,
+            start=start,
             tolerance=_MASTER_TOLERANCE * problem.options.tolerance,
             run=run,
         )
+        self.solved = len(self.rules)
         self.rounds += 1
 
     def score(self) -> Floats:
         """f of every row."""
         assert self.solution is not None
-        score = np.full(len(self.problem.target), self.solution.intercept)
-        for k in np.flatnonzero(self.solution.coefficients[: len(self.rules)]).tolist():
-            score += self.solution.coefficients[k] * self.columns[k]
-        return score + self.problem.linear_values @ self.solution.coefficients[len(self.rules) :]
+        used = np.flatnonzero(self.rule_weights)
+        rules = self.columns[:, used] @ self.rule_weights[used]
+        return np.asarray(self.solution.intercept + rules + self.problem.linear_values @ self.coefficients)
 
     def note(self, found: _Found) -> None:
         """Keep the best proved bound."""
@@ -424,29 +455,26 @@ class _State:
         """Whether the bound meets the objective."""
         return self.bound is not None and self.objective - self.bound <= 10 * tolerance * abs(self.objective)
 
-    def weights(self, debias: bool) -> tuple[Floats, float]:
-        """Weights of candidates and linear terms, and the intercept."""
+    def weights(self, debias: bool) -> tuple[Floats, Floats, float]:
+        """Weights of candidates, coefficients of linear terms, and the intercept."""
         assert self.solution is not None
-        weights, intercept = self.solution.coefficients, self.solution.intercept
-        used = np.flatnonzero(weights)
-        if not debias or not len(used):
-            return weights, intercept
-        problem, n_rules = self.problem, len(self.rules)
-        terms = used[used >= n_rules] - n_rules
+        weights, coefficients = self.rule_weights.copy(), self.coefficients.copy()
+        rules, terms = np.flatnonzero(weights), np.flatnonzero(coefficients)
+        if not debias or not len(rules) + len(terms):
+            return weights, coefficients, self.solution.intercept
+        problem = self.problem
+        scale = problem.linear_price[terms] / problem.options.rule_price
         refitted = sparse_glm.solve(
-            self._design([self.columns[k] for k in used[used < n_rules]], problem.linear_values[:, terms]),
+            problem.design(self.columns[:, rules], problem.linear_values[:, terms]),
             problem.target,
             _DEBIASED_PENALTY,
             loss=problem.options.loss,
             sample_weight=problem.share,
-            penalty_factors=np.concatenate(
-                [np.ones(len(used) - len(terms)), problem.linear_price[terms] / problem.options.rule_price]
-            ),
-            start=(weights[used], intercept),
+            penalty_factors=np.concatenate([np.ones(len(rules)), scale]),
+            start=(np.concatenate([weights[rules], coefficients[terms]]), self.solution.intercept),
         )
-        debiased = np.zeros_like(weights)
-        debiased[used] = refitted.coefficients
-        return debiased, refitted.intercept
+        weights[rules], coefficients[terms] = np.split(refitted.coefficients, [len(rules)])
+        return weights, coefficients, refitted.intercept
 
 
 def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:

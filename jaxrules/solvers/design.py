@@ -43,13 +43,17 @@ class Design:
     low: NDArray[np.int32]
 
     @classmethod
-    def of(cls, X: ArrayLike | tuple[ArrayLike, ...] | Design, *, intercept: bool = True) -> Design:
+    def of(
+        cls, X: ArrayLike | tuple[ArrayLike, ...] | Design, *, intercept: bool = True, merge_rows: bool = True
+    ) -> Design:
         """Prepare a matrix.
 
         Args:
             X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by side, of
                 which the binary ones are not copied to floats on the host; or a Design, returned as it is.
             intercept: False if no intercept will be fitted: columns are then not centred.
+            merge_rows: False keeps equal rows of a binary matrix apart, so that matrices that differ only in
+                their columns have one shape and share compiled kernels.
 
         Raises:
             TypeError: if X is not numeric.
@@ -62,7 +66,7 @@ class Design:
             raise ValueError("X is a tuple of matrices with different numbers of rows")
         n_columns = sum(block.shape[1] for block in blocks)
         inverse = np.arange(len(blocks[0]))
-        if n_columns > 0 and all(is_binary(block) for block in blocks):
+        if merge_rows and n_columns > 0 and all(is_binary(block) for block in blocks):
             first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
             blocks = [block[first] for block in blocks]
         parts = [_columns(block, intercept) for block in blocks]
