@@ -631,7 +631,8 @@ def price_exactly(
 
     The search knows a limit on the length but no price of it. So it is asked for the largest slope without a
     limit (of our own), and then for the largest of at most 1, 2, ... propositions, until the former cannot
-    pay for one proposition more.
+    pay for one proposition more. The slopes must sum to 0, as they do with an intercept: the empty conjunction,
+    which the search also knows, then has none.
 
     Returns:
         rules: one per length asked for, the largest excess first.

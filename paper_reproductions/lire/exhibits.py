@@ -279,11 +279,20 @@ def _tradeoff_figure(scores: Sequence[str], local_penalty: float, number: int) -
         text = (
             f"Adult, lambda = {local_penalty:g}: every point is a fold at one gamma. Filled: ours; hollow: the "
             "author's own points for the same folds. The dashed line is the forest. The second figure draws the "
-            "fronts of the means: our search's, and the published search's from the author's files."
+            "fronts of the means: our search's, and the published search's from the author's files. "
+            + _limited(_tradeoff_rows(results, "LIRE", local_penalty))
         )
         return Section(text, tables, figures)
 
     return show
+
+
+def _limited(rows: Rows) -> str:
+    """How many of our fits were stopped, in words."""
+    stopped = len(rows.where(status="time_limit"))
+    return (
+        f"{stopped} of our {len(rows)} LIRE fits were stopped after {protocol.TRADEOFF_SECONDS:g} s." if stopped else ""
+    )
 
 
 def _scatter(axes: Any, results: Results, score: str, size: str, local_penalty: float) -> None:
@@ -410,7 +419,7 @@ def _sensitivity_figure(names: Sequence[str], number: int) -> Callable[[Results,
         text = (
             "Adult. Solid: ours; dotted: the author's points for the same folds. As in the paper, a larger lambda "
             "lowers the local support, at first at no cost in accuracy. Equal penalties are not equal sizes (see "
-            "Figure 2), so no agreement is claimed number by number."
+            "Figure 2), so no agreement is claimed number by number. " + _limited(everything)
         )
         return Section(text, (table,), (canvas.save(figure, f"figure_{number}"),))
 

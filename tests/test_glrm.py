@@ -1,0 +1,315 @@
+"""Generalised linear rule models: optimality conditions, pricing against brute force, certificates, bad input."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.ensembles import glrm
+from jaxrules.propositions import propositions_of
+from jaxrules.results import Deadline
+from jaxrules.solvers import sparse_glm
+from jaxrules.solvers.rule_search import SearchSpace
+
+
+def make_data(seed, rows=120, loss="logistic"):
+    """Three features on few values; the target depends on two conjunctions."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(rows, 3)).astype(float)
+    score = 1.5 * ((X[:, 0] > 1) & (X[:, 1] <= 2)) - 2.0 * ((X[:, 2] > 2) & (X[:, 0] <= 2)) + 0.3
+    if loss == "squared":
+        return X, score + 0.3 * rng.normal(size=rows)
+    return X, (rng.random(rows) < 1 / (1 + np.exp(-score))).astype(int)
+
+
+def slopes_of(fit, X, y, loss, weight=None):
+    """Derivative of the mean loss by the score of every row."""
+    score = np.asarray(jr.decision_function(fit.model, X)).ravel()
+    share = np.ones(len(y)) if weight is None else np.asarray(weight, float)
+    share = share / share.sum()
+    return share * (1 / (1 + np.exp(-score)) - y) if loss == "logistic" else share * 2 * (score - y)
+
+
+def every_rule(space, longest):
+    """All conjunctions of up to `longest` propositions, with the rows they hold for."""
+    for length in range(1, longest + 1):
+        for rule in itertools.combinations(range(len(space)), length):
+            yield rule, space.selected(rule)
+
+
+def worst_ratio(space, slopes, rule_penalty, condition_penalty, longest):
+    return max(
+        abs(slopes[rows].sum()) / (rule_penalty + condition_penalty * len(rule))
+        for rule, rows in every_rule(space, longest)
+    )
+
+
+def space_of(X, max_cut_points=9):
+    table = jr.as_table(X)
+    return SearchSpace.of_codes(*propositions_of(table, max_cut_points=max_cut_points).cell_codes(table))
+
+
+# Optimality
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("start", ["conditions", "empty"])
+def test_no_rule_of_bounded_length_is_left_at_exact_convergence(loss, start):
+    X, y = make_data(1, loss=loss)
+    fit = glrm.fit(X, y, loss=loss, rule_penalty=0.01, pricing="exact", max_length=3, start=start)
+    assert fit.status == "optimal"
+    assert fit.gap < 1e-5
+    ratio = worst_ratio(space_of(X), slopes_of(fit, X, y, loss), 0.01, 0.002, 3)
+    assert ratio == pytest.approx(1.0, abs=1e-4)  # rules in the model meet their condition with equality
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_the_model_is_the_optimum_over_all_rules_solved_at_once(loss):
+    X, y = make_data(2, rows=60, loss=loss)
+    fit = glrm.fit(X, y, loss=loss, rule_penalty=0.02, condition_penalty=0.005, pricing="exact", max_length=2)
+    space = space_of(X)
+    rules = list(every_rule(space, 2))
+    whole = sparse_glm.solve(
+        np.stack([rows for _, rows in rules], axis=1), y, 1.0, loss=loss,
+        penalty_factors=np.array([0.02 + 0.005 * len(rule) for rule, _ in rules]), tolerance=1e-9,
+    )  # fmt: skip
+    assert fit.objective == pytest.approx(whole.objective, abs=1e-6)
+    assert fit.bound <= whole.objective + 1e-9
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_generated_rules_meet_their_optimality_conditions(loss):
+    X, y = make_data(3, rows=300, loss=loss)
+    fit = glrm.fit(X, y, loss=loss, rule_penalty=0.005, condition_penalty=0.001)
+    slopes = slopes_of(fit, X, y, loss)
+    assert abs(slopes.sum()) < 1e-9  # the intercept has no penalty
+    satisfied = fit.model.conjunctions.satisfied(jr.as_table(X))
+    lengths = np.abs(slopes @ satisfied) / 0.001 - 5  # the number of propositions that the condition implies
+    np.testing.assert_allclose(lengths, np.round(lengths), atol=1e-2)
+    assert (np.sign(slopes @ satisfied) == -np.sign(fit.model.weights[:, 0])).all()
+    assert (np.round(lengths) >= fit.model.conjunctions.lengths).all()  # intervals count twice
+
+
+def test_the_objective_is_that_of_the_model_and_falls():
+    X, y = make_data(4, rows=300)
+    fit = glrm.fit(X, y, rule_penalty=0.01, condition_penalty=0.0, rules_per_round=1, start="empty")
+    objective = jr.risk(fit.model, X, y) + 0.01 * np.abs(fit.model.weights).sum()
+    assert fit.objective == pytest.approx(objective, abs=1e-8)
+    steps = [step.objective for step in fit.history]
+    assert all(after <= before + 1e-9 for before, after in itertools.pairwise(steps))
+    assert len(steps) > 3
+
+
+def test_an_exact_search_is_at_least_as_good_as_a_beam_and_bounded_below():
+    X, y = make_data(5, rows=200)
+    beam = glrm.fit(X, y, rule_penalty=0.004, beam_width=1)
+    exact = glrm.fit(X, y, rule_penalty=0.004, pricing="exact")
+    assert beam.bound is None
+    assert beam.status == "converged"
+    assert exact.objective <= beam.objective + 1e-9
+    assert exact.bound <= exact.objective
+    assert exact.bound <= beam.objective
+
+
+def test_a_penalty_that_no_rule_can_pay_gives_the_constant():
+    X, y = make_data(6)
+    fit = glrm.fit(X, y, rule_penalty=1.0, pricing="exact")
+    assert fit.status == "optimal"
+    assert jr.support(fit.model) == 0
+    assert jr.predict_proba(fit.model, X)[:, 1] == pytest.approx(y.mean())
+
+
+# Pricing
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6), propositions=st.integers(2, 6), rule_penalty=st.floats(0.001, 0.3),
+    condition_penalty=st.sampled_from([0.0, 0.01, 0.1]), longest=st.integers(1, 4),
+)  # fmt: skip
+def test_exact_pricing_is_brute_force(seed, propositions, rule_penalty, condition_penalty, longest):
+    rng = np.random.default_rng(seed)
+    space = SearchSpace.of(rng.random((30, propositions)) < 0.5)
+    slopes = rng.normal(size=30) / 30
+    slopes -= slopes.mean()  # the intercept sees to that
+    rules, ratio = glrm.price_exactly(space, slopes, rule_penalty, condition_penalty, max_length=longest)
+    worst = worst_ratio(space, slopes, rule_penalty, condition_penalty, min(longest, propositions))
+    assert ratio >= worst * (1 - 1e-9)
+    if worst > 1:
+        assert ratio >= 1
+    excess = {
+        rule: abs(slopes[rows].sum()) - rule_penalty - condition_penalty * len(rule)
+        for rule, rows in every_rule(space, min(longest, propositions))
+    }
+    best = max(excess.values())
+    assert bool(rules) == (best > 1e-12)
+    if rules:
+        assert excess[rules[0]] == pytest.approx(best, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 6))
+def test_beam_pricing_finds_violating_rules_of_different_rows(seed, count):
+    rng = np.random.default_rng(seed)
+    space = SearchSpace.of(rng.random((40, 6)) < 0.5)
+    slopes = rng.normal(size=40) / 40
+    rules = glrm.price_by_beam(space, slopes, 0.02, 0.005, width=4, max_length=3, count=count)
+    assert len(rules) <= count
+    rows = [space.selected(rule) for rule in rules]
+    excess = [abs(slopes[r].sum()) - 0.02 - 0.005 * len(rule) for rule, r in zip(rules, rows, strict=True)]
+    assert all(e > -1e-7 for e in excess)
+    assert excess == sorted(excess, reverse=True) or np.allclose(excess, sorted(excess, reverse=True), atol=1e-6)
+    assert all(len(rule) <= 3 for rule in rules)
+    assert len({r.tobytes() for r in rows}) == len(rows)
+
+
+def test_a_wide_beam_finds_the_best_rule():
+    rng = np.random.default_rng(0)
+    space = SearchSpace.of(rng.random((60, 8)) < 0.6)
+    slopes = np.where(space.selected((1, 4)), -1.0, 0.3) / 60
+    slopes -= slopes.mean()
+    best, _ = glrm.price_exactly(space, slopes, 0.01, 0.002, max_length=3)
+    assert glrm.price_by_beam(space, slopes, 0.01, 0.002, width=50, max_length=3, count=1)[0] == best[0] == (1, 4)
+
+
+# Options
+
+
+def test_linear_terms():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=200), 1000 * rng.normal(size=200), np.ones(200)])
+    y = 2 * X[:, 0] - 0.003 * X[:, 1] + 0.01 * rng.normal(size=200)
+    fit = glrm.fit(X, y, loss="squared", rule_penalty=0.05, linear_terms=True, pricing="exact", max_length=2)
+    assert fit.model.linear is not None
+    np.testing.assert_array_equal(fit.model.linear.feature, [0, 1])  # the constant column has no term
+    slopes = slopes_of(fit, X, y, "squared")
+    values = fit.model.linear.values(jr.as_table(X))
+    np.testing.assert_allclose(np.abs(slopes @ values), 0.05 * X[:, :2].std(axis=0) / 0.4, rtol=1e-4)
+    assert fit.gap < 1e-4
+    without = glrm.fit(X, y, loss="squared", rule_penalty=0.05)
+    assert fit.objective < without.objective
+    assert without.model.linear is None
+
+
+def test_debiased_weights_lower_the_loss_and_leave_the_rules():
+    X, y = make_data(7, rows=300)
+    fit = glrm.fit(X, y, rule_penalty=0.01)
+    debiased = glrm.fit(X, y, rule_penalty=0.01, debias=True)
+    assert jr.risk(debiased.model, X, y) < jr.risk(fit.model, X, y)
+    assert debiased.objective == fit.objective
+    assert jr.support(debiased.model) <= jr.support(fit.model)
+
+
+def test_weights_count_as_repeated_rows():
+    X, y = make_data(8)
+    counts = np.random.default_rng(0).integers(0, 3, len(y))
+    options = {"rule_penalty": 0.01, "max_cut_points": None, "pricing": "exact", "max_length": 3}
+    weighted = glrm.fit(X, y, sample_weight=counts, **options)
+    repeated = glrm.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts), **options)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-5)
+
+
+def test_categories_and_missing_values():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 200)
+    size = np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200))
+    y = (colour == "red") ^ np.isnan(size)
+    X = pandas.DataFrame({"colour": colour, "size": size})
+    with pytest.raises(ValueError, match="missing"):
+        glrm.fit(X, y)
+    fit = glrm.fit(X, y, missing="own_category", rule_penalty=0.002)
+    assert jr.accuracy(fit.model, X, y) == 1.0
+
+
+def test_most_rules_and_length():
+    X, y = make_data(9, rows=400)
+    fit = glrm.fit(X, y, rule_penalty=1e-3, max_rules=3, rules_per_round=2)
+    assert fit.status == "max_iterations"
+    assert fit.details["n_candidates"] <= 12 + 3
+    single = glrm.fit(X, y, rule_penalty=1e-3, max_length=1)
+    assert (single.model.conjunctions.lengths == 1).all()
+    assert fit.objective < single.objective
+
+
+def test_equal_seeds_give_equal_models_and_compile_nothing():
+    X, y = make_data(10, rows=200)
+    first = glrm.fit(X, y, rule_penalty=0.005)
+    kernels = [value for value in vars(sparse_glm).values() if hasattr(value, "jitted")]
+    assert kernels
+    before = [kernel.jitted._cache_size() for kernel in kernels]
+    second = glrm.fit(X, y, rule_penalty=0.005)
+    assert [kernel.jitted._cache_size() for kernel in kernels] == before
+    assert first.objective == second.objective
+    np.testing.assert_array_equal(first.model.weights, second.model.weights)
+
+
+def test_time_limit_by_an_injected_clock():
+    X, y = make_data(11, rows=300)
+    ticks = itertools.count()
+    fit = glrm.fit(X, y, rule_penalty=1e-3, rules_per_round=1, time_limit=Deadline(20, clock=lambda: next(ticks)))
+    assert fit.status == "time_limit"
+    whole = glrm.fit(X, y, rule_penalty=1e-3, rules_per_round=1)
+    assert fit.details["rounds"] < whole.details["rounds"]
+    assert fit.objective > whole.objective
+
+
+def test_progress_and_interrupt():
+    X, y = make_data(12, rows=200)
+    seen = []
+
+    def stop_after_three(progress):
+        seen.append(progress)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    fit = glrm.fit(X, y, rule_penalty=1e-3, rules_per_round=1, progress=stop_after_three)
+    assert fit.status == "interrupted"
+    assert [p.done for p in seen] == [1, 2, 3]
+    assert jr.support(fit.model) > 0
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"loss": "hinge"}, ValueError, 'loss must be "logistic" or "squared"'),
+        ({"pricing": "greedy"}, ValueError, 'pricing must be "beam" or "exact"'),
+        ({"start": "all"}, ValueError, "start must be"),
+        ({"rule_penalty": 0.0}, ValueError, "rule_penalty must be finite and positive"),
+        ({"rule_penalty": "0.1"}, TypeError, "rule_penalty must be a number"),
+        ({"condition_penalty": -0.1}, ValueError, "condition_penalty must be finite and at least 0"),
+        ({"tolerance": float("nan")}, ValueError, "tolerance must be finite and positive"),
+        ({"max_length": 0}, ValueError, "max_length must be at least 1"),
+        ({"max_length": 1.5}, TypeError, "max_length must be an integer"),
+        ({"max_rules": -1}, ValueError, "max_rules must be at least 0"),
+        ({"beam_width": 0}, ValueError, "beam_width must be at least 1"),
+        ({"rules_per_round": True}, TypeError, "rules_per_round must be an integer"),
+        ({"max_cut_points": 0}, ValueError, "max_cut_points must be"),
+        ({"time_limit": -1}, ValueError, "time_limit must be at least 0"),
+        ({"progress": 1}, TypeError, "progress must be"),
+    ],
+)
+def test_bad_arguments(arguments, error, message):
+    X, y = make_data(0)
+    with pytest.raises(error, match=message):
+        glrm.fit(X, y, **arguments)
+
+
+def test_bad_data():
+    X, y = make_data(0)
+    with pytest.raises(ValueError, match="y"):
+        glrm.fit(X, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="sample_weight"):
+        glrm.fit(X, y, sample_weight=(y == 1).astype(float))
+    with pytest.raises(ValueError, match="no column of X tells its rows apart"):
+        glrm.fit(np.ones((len(y), 2)), y)
+    with pytest.raises(ValueError, match="missing"):
+        glrm.fit(np.where(X == 0, np.nan, X), y)
