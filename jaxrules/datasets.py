@@ -6,7 +6,7 @@ folder `data_home`, or the one that the environment variable JAXRULES_DATA names
 The folder holds ``manifest.json``, a list of entries with ``name``, ``file`` (CSV, also gzipped, UTF-8, a header
 row, the target column last and named ``target``, empty cells for missing values), ``sha256``, ``task`` ("binary",
 "multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, where it has one,
-``positive_class`` and ``note``.
+``positive_class`` (a label) and ``note``. Whole numbers as class labels are integers, others text.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.table import Feature, Schema, Table, as_table
+from jaxrules.table import MISSING, Feature, Label, Schema, Table, as_table
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -41,7 +41,8 @@ class Dataset:
         X: the features; missing values are kept, and `fit` refuses them unless told otherwise.
         y: the target, shape (rows,): text or integer labels, or numbers.
         task: "binary", "multiclass" or "regression".
-        positive_class: the label of interest of a binary task, as its source gives it, or None.
+        positive_class: the label of interest of a binary task, as its source gives it, or None. Learners do not
+            read it: for them the second label in sorted order is the positive one.
         note: remarks on the source and on what was changed.
     """
 
@@ -49,7 +50,7 @@ class Dataset:
     X: Table
     y: NDArray[Any]
     task: Task
-    positive_class: str | None = None
+    positive_class: Label | None = None
     note: str = ""
 
     def __len__(self) -> int:
@@ -178,45 +179,69 @@ def _home(data_home: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _manifest(home: Path) -> dict[str, dict[str, Any]]:
-    return {entry["name"]: entry for entry in json.loads((home / "manifest.json").read_text("utf-8"))}
+    path = home / "manifest.json"
+    try:
+        return {entry["name"]: entry for entry in json.loads(path.read_text("utf-8"))}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{str(path)!r} is no list of entries with a name each: {error!r}") from error
 
 
 def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
     if not path.is_file():
         raise FileNotFoundError(f"{path.name} of the data set {entry['name']!r} is not in {str(path.parent)!r}")
+    if entry.get("task") not in get_args(Task):
+        raise ValueError(f"the task of {entry['name']!r} in manifest.json must be one of {', '.join(get_args(Task))}")
     content = path.read_bytes()
     if "sha256" in entry and hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise ValueError(f"{path.name} is not the file that manifest.json describes (its sha256 differs)")
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    header, *rows = csv.reader(io.StringIO(text, newline=""))
-    if header[-1] != "target" or len(set(map(len, rows))) != 1 or len(rows[0]) != len(header):
-        raise ValueError(f"{path.name} must have rows of {len(header)} cells with the target last")
+    header, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
+    if not rows or header[-1] != "target" or set(map(len, rows)) != {len(header)}:
+        raise ValueError(f"{path.name} must have rows of {len(header)} cells with the target last, named target")
     *columns, target = zip(*rows, strict=True)
-    categorical = set(entry["categorical"])
-    table = _table(header[:-1], columns, categorical, path.name)
-    y = np.array(target, np.float64) if entry["task"] == "regression" else _labels(target)
-    positive = entry.get("positive_class")
-    return Dataset(
-        entry["name"], table, y, entry["task"], None if positive is None else str(positive), entry.get("note", "")
-    )
+    if "" in target:
+        raise ValueError(f"{path.name} has rows without a target; drop them")
+    y = _numbers(target, "target", path.name) if entry["task"] == "regression" else _labels(target)
+    table = _table(header[:-1], columns, entry.get("categorical", ()), path.name)
+    return Dataset(entry["name"], table, y, entry["task"], _positive(entry, y), entry.get("note", ""))
 
 
-def _table(names: Sequence[str], columns: Sequence[Sequence[str]], categorical: set[str], file: str) -> Table:
-    features, arrays = [], []
+def _positive(entry: dict[str, Any], y: NDArray[Any]) -> Label | None:
+    """The positive class as a label of `y`."""
+    given = entry.get("positive_class")
+    if given is None:
+        return None
+    known: dict[str, Label] = {str(label): label for label in np.unique(y).tolist()}
+    if str(given) not in known:
+        raise ValueError(f"the positive_class {given!r} of {entry['name']!r} in manifest.json is no label of its file")
+    return known[str(given)]
+
+
+def _table(names: Sequence[str], columns: Sequence[Sequence[str]], categorical: Sequence[str], file: str) -> Table:
+    if absent := sorted(set(categorical) - set(names)):
+        raise ValueError(f"{file} lacks the categorical columns {', '.join(absent)} that manifest.json lists")
+    features: list[Feature] = []
+    arrays: list[NDArray[Any]] = []
     for name, cells in zip(names, columns, strict=True):
         if name in categorical:
-            values, codes = np.unique(np.array(cells), return_inverse=True)
-            categories = tuple(value for value in values.tolist() if value)
+            categories = tuple(sorted(set(cells) - {""}))
+            codes = {"": MISSING} | {category: code for code, category in enumerate(categories)}
+            arrays.append(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
             features.append(Feature(name, categories))
-            arrays.append((codes - (len(values) - len(categories))).astype(np.int32))  # "" sorts first: -1 is MISSING
         else:
-            try:
-                arrays.append(np.array([cell or "nan" for cell in cells], np.float64))
-            except ValueError as error:
-                raise ValueError(f"column {name!r} of {file} is not numeric, but not listed as categorical") from error
+            arrays.append(_numbers(cells, name, file))
             features.append(Feature(name))
     table = Table(Schema(tuple(features), "own_category"), tuple(arrays))
-    return table if table.columns_with_missing() else as_table(table)
+    table.schema.validate()
+    return as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
+
+
+def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
+    """The cells as numbers, NaN where empty."""
+    try:
+        return np.fromiter((float(cell) if cell else np.nan for cell in cells), np.float64, len(cells))
+    except ValueError as error:
+        raise ValueError(f"column {name!r} of {file} is not numeric, but not listed as categorical") from error
 
 
 def _labels(cells: Sequence[str]) -> NDArray[Any]:
@@ -234,6 +259,8 @@ _OPENML: dict[str, tuple[int, Task, str | None]] = {
     "tic_tac_toe": (50, "binary", "positive"),
     "magic": (1120, "binary", "g"),
     "cmc": (23, "multiclass", None),
+    "pendigits": (32, "multiclass", None),
+    "page_blocks": (30, "multiclass", None),
 }
 """Name, pinned data id, task and positive class."""
 
@@ -252,7 +279,7 @@ def _from_openml(name: str) -> Dataset:
             f"lists it into a folder, and pass it as data_home or name it in {DATA_HOME_VARIABLE}"
         ) from error
     table = as_table(bunch.data, missing="own_category")
-    table = table if table.columns_with_missing() else as_table(table)
+    table = as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
     return Dataset(
         name, table, _labels(np.asarray(bunch.target, dtype=str).tolist()), task, positive, f"OpenML data id {data_id}"
     )

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import types
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ def test_a_folder_with_a_manifest(folder, monkeypatch):
     np.testing.assert_array_equal(data.X.columns[0], [1.5, np.nan, 2])
     np.testing.assert_array_equal(data.X.columns[1], [0, -1, 1])
     assert data.y.tolist() == ["yes", "no", "no"]
+    assert data.positive_class == "yes"
     assert "toy" in jr.datasets.available(folder)
     monkeypatch.setenv("JAXRULES_DATA", str(folder))
     assert jr.datasets.load("toy").note == "made for this test"
@@ -83,6 +85,77 @@ def test_files_are_checked(folder, tmp_path, monkeypatch):
         jr.datasets.load("toy")
 
 
+def write(folder, text, **entry):
+    (folder / "toy.csv").write_text(text)
+    given = {"name": "toy", "file": "toy.csv", "task": "binary", "categorical": []} | entry
+    (folder / "manifest.json").write_text(json.dumps([given]))
+
+
+def test_whole_numbers_as_labels_are_integers(tmp_path):
+    write(tmp_path, "a,target\n1e3,0\n-0.5,1\n", positive_class=1)
+    data = jr.datasets.load("toy", data_home=tmp_path)
+    assert data.y.dtype.kind == "i"
+    assert data.positive_class == 1
+    assert isinstance(data.positive_class, int)
+    assert data.X.schema.missing == "refuse"
+    np.testing.assert_array_equal(data.X.columns[0], [1000, -0.5])
+    write(tmp_path, "a,target\n1,0.5\n2,1\n", task="regression")
+    np.testing.assert_array_equal(jr.datasets.load("toy", data_home=tmp_path).y, [0.5, 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "message"),
+    [
+        ("", {}, "target last"),
+        ("a,target\n", {}, "target last"),
+        ("a,target\n1,2,3\n", {}, "rows of 2 cells"),
+        ("target,a\n1,2\n", {}, "target last"),
+        ("a,target\n1,\n2,0\n", {}, "rows without a target"),
+        ("a,target\nx,1\n2,0\n", {}, "column 'a' of toy.csv is not numeric"),
+        ("a,target\n1,x\n2,0\n", {"task": "regression"}, "column 'target' of toy.csv is not numeric"),
+        ("a,target\ninf,1\n2,0\n", {}, "column 'a' of X has infinite values"),
+        ("a,a,target\n1,2,1\n2,3,0\n", {}, "names must differ"),
+        ("a,target\n1,1\n2,0\n", {"categorical": ["b"]}, "lacks the categorical columns b"),
+        ("a,target\n1,1\n2,0\n", {"positive_class": 2}, "positive_class 2 of 'toy'.*no label"),
+        ("a,target\n1,1\n2,0\n", {"task": "counts"}, "task of 'toy' in manifest.json must be one of binary"),
+    ],
+)
+def test_files_and_manifests_that_make_no_data_set_are_refused(tmp_path, text, entry, message):
+    write(tmp_path, text, **entry)
+    with pytest.raises(ValueError, match=message):
+        jr.datasets.load("toy", data_home=tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "3", "[{}]", "[1]"])
+def test_a_manifest_that_is_no_list_of_entries_is_refused(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match="is no list of entries with a name each"):
+        jr.datasets.load("toy", data_home=tmp_path)
+
+
+def test_openml_that_cannot_be_reached_says_where_to_put_the_file(monkeypatch):
+    def no_network(**options):
+        assert options["data_id"] == 1590
+        raise OSError("no network")
+
+    monkeypatch.delenv("JAXRULES_DATA", raising=False)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    with pytest.raises(FileNotFoundError, match=r"'adult'.*CSV file and a manifest\.json.*JAXRULES_DATA"):
+        jr.datasets.load("adult")
+
+
+def test_openml_frames_become_tables(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, np.nan], "b": pandas.Categorical(["u", "v"])})
+    bunch = types.SimpleNamespace(data=frame, target=pandas.Series(["1", "2"], dtype="category"))
+    monkeypatch.delenv("JAXRULES_DATA", raising=False)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: bunch)
+    data = jr.datasets.load("cmc")
+    assert data.X.schema.features == (jr.Feature("a"), jr.Feature("b", ("u", "v")))
+    assert data.X.columns_with_missing() == ("a",)
+    assert data.y.tolist() == [1, 2]
+
+
 @pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets")
 def test_the_data_folder_matches_its_manifest():
     data = jr.datasets.load("adult")
@@ -91,3 +164,16 @@ def test_the_data_folder_matches_its_manifest():
     assert set(data.y) == {"<=50K", ">50K"}
     assert jr.datasets.load("cmc").task == "multiclass"
     assert jr.datasets.load("boston").y.dtype == np.float64
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets")
+def test_every_set_of_the_folder_loads():
+    with open(os.path.join(os.environ["JAXRULES_DATA"], "manifest.json"), encoding="utf-8") as file:
+        entries = json.load(file)
+    for entry in entries:
+        data = jr.datasets.load(entry["name"])
+        assert data.X.shape == (entry["rows"], entry["n_features"]), entry["name"]
+        assert data.task == entry["task"]
+        named = [feature.name for feature in data.X.schema.features if not feature.is_numeric]
+        assert named == entry["categorical"]
