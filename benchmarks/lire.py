@@ -166,15 +166,9 @@ def path(repeats: int) -> list[dict[str, Any]]:
         return jr.lire.path(X, y, global_penalties=gammas, rules=rules, missing="own_category")
 
     _, first = seconds_of(once, 1)
-    before = [
-        kernel.jitted._cache_size()
-        for kernel in (support_kernels.refit, support_kernels.rank_moves, support_kernels.sweep)
-    ]
+    before = [kernel.jitted._cache_size() for kernel in (support_kernels.rank_moves, support_kernels.sweep)]
     fits, warm = seconds_of(once, repeats)
-    after = [
-        kernel.jitted._cache_size()
-        for kernel in (support_kernels.refit, support_kernels.rank_moves, support_kernels.sweep)
-    ]
+    after = [kernel.jitted._cache_size() for kernel in (support_kernels.rank_moves, support_kernels.sweep)]
     print(f"path of ten penalties: first {first:.2f} s, warm {warm:.2f} s; compiled anew: {before != after}")
     for fit in fits:
         print(f"  gamma {fit.details['global_penalty']:.5f}: G {fit.objective:.5f}, support {jr.support(fit.model)}")

@@ -446,7 +446,7 @@ def test_iteration_limit_and_history() -> None:
 def test_equal_seeds_give_equal_models_and_nothing_is_compiled_twice() -> None:
     satisfied, target = noisy(15, 250, 30, signal=8)
     first = fit_pool(satisfied, target, seed=3)
-    jitted = [support_kernels.refit, support_kernels.rank_moves, support_kernels.sweep]
+    jitted = [support_kernels.rank_moves, support_kernels.sweep]
     traces = [kernel.jitted._cache_size() for kernel in jitted]
     second = fit_pool(satisfied, target, seed=3)
     fit_pool(satisfied[:, ::-1], 1 - target, global_penalty=0.02, local_penalty=0.3)  # other data, same shapes

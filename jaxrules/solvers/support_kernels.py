@@ -1,4 +1,4 @@
-"""The kernels of `support_search`: refit a support, rank all full-refit moves, sweep closed-form moves.
+"""The kernels of `support_search`: rank all full-refit moves, and sweep closed-form moves.
 
 Shapes: P patterns (distinct rows), C columns, K slots. A support sits in K slots, of which some are in
 use, so that its size can change without a new shape. The matrix is float32 and serves predictions;
@@ -27,8 +27,6 @@ ADDITIONS = 8
 """Columns that one closed-form sweep may add."""
 ONES = 0
 """The column of ones, the intercept."""
-
-_CONVERGED = 1e-9  # predicted decrease of the loss at which a refit ends
 
 
 class Data(NamedTuple):
@@ -119,70 +117,6 @@ def _loss_terms(loss: LossName, data: Data, margins: Array) -> tuple[Array, Arra
 def _chosen(data: Data, slots: Slots) -> Array:
     """The columns of the support, 0 in unused slots, float32 (K, P)."""
     return data.columns[slots.column] * slots.active[:, None].astype(jnp.float32)
-
-
-# Refitting all weights
-
-
-@x64_kernel(static=("loss",))
-def refit(data: Data, slots: Slots, capped: Array, cap: Number, goal: Number, *, loss: LossName) -> tuple[Array, Array]:
-    """Minimise the loss over the weights of the support: Newton's method, projected on |b| <= cap.
-
-    Ends at a predicted decrease of 1e-9, or early when the loss can no longer fall below `goal`.
-
-    Args:
-        capped: which weights have a cap (K,).
-
-    Returns:
-        weights (K,) and the loss.
-    """
-    columns = _chosen(data, slots).astype(jnp.float64)
-
-    def evaluate(weights: Array) -> tuple[Array, Array, Array]:
-        return _loss_terms(loss, data, weights @ columns)
-
-    def direction(weights: Array, slope: Array, curvature: Array) -> tuple[Array, Array]:
-        """Newton's step among the weights that may move, and the decrease that it predicts."""
-        gradient = columns @ slope
-        held = capped & (jnp.abs(weights) >= cap) & (weights * gradient > 0)
-        movable = slots.active & ~held
-        gradient = jnp.where(movable, gradient, 0.0)
-        hessian = _product(columns * curvature[None, :], columns)
-        ridge = jnp.where(movable, 1e-10 * curvature.sum() + 1e-300, 1.0)  # equal columns share a weight
-        hessian = jnp.where(movable[:, None] & movable[None, :], hessian, 0.0) + jnp.diag(ridge)
-        step = _inverse(hessian) @ gradient
-        step = jnp.where(jnp.isfinite(step).all(), step, gradient / jnp.diagonal(hessian))
-        return step, gradient @ step / 2
-
-    State = tuple[int, Array, Array, Array, Array]
-
-    def searching(state: State) -> Array:
-        iteration, _, value, _, predicted = state
-        return (iteration < 50) & (predicted > _CONVERGED) & (value - 2 * predicted < goal)
-
-    def newton(state: State) -> State:
-        iteration, weights, value, step, _ = state
-        step = step * jnp.minimum(1.0, 3.0 / jnp.maximum(jnp.abs(step).max(), 1e-300))
-
-        def trial(scale: float) -> tuple:
-            moved = weights + scale * step
-            moved = jnp.where(capped, jnp.clip(moved, -cap, cap), moved)
-            return scale, moved, *evaluate(moved)
-
-        def too_long(tried: tuple) -> Array:
-            return (tried[2] > value) & (tried[0] > 1e-6)
-
-        _, moved, new_value, slope, curvature = lax.while_loop(too_long, lambda t: trial(t[0] / 4), trial(1.0))
-        better = new_value < value
-        step, predicted = direction(moved, slope, curvature)
-        weights, value = jnp.where(better, moved, weights), jnp.where(better, new_value, value)
-        return iteration + 1, weights, value, step, jnp.where(better, predicted, 0.0)
-
-    guess = jnp.where(capped, jnp.clip(slots.weights, -cap, cap), slots.weights)
-    value, slope, curvature = evaluate(guess)
-    start = (0, guess, value, *direction(guess, slope, curvature))
-    _, weights, value, _, _ = lax.while_loop(searching, newton, start)
-    return weights, value
 
 
 # What moves cost, and which are allowed

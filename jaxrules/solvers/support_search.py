@@ -16,11 +16,11 @@ Two kinds of moves (add, drop, swap) take turns until none improves:
   and X d give the loss after *every* move at once, exactly (`sweep`).
 - full refit: all weights move. X_S diag(v) X' is also the Hessian of the refitted weights against
   all columns, so its inverse and Schur complements predict every move at once (`rank_moves`); the
-  most promising ones are refitted (`refit`), and the first true decrease is taken.
+  most promising ones are refitted (`support_refit`), and those that truly improve are taken.
 
-Equal rows share one pattern. The big matrix is float32 and serves predictions and Newton directions;
-margins, gradients, weights and the decision to accept are float64. The squared loss has a constant
-Gram matrix: it is computed once, in float64, and the rows are never read again.
+Equal rows share one pattern. The big matrix is float32 and only ranks moves; margins, gradients,
+weights and the decision to accept are float64. The squared loss has a constant Gram matrix: it is computed
+once, in float64, and the rows are never read again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers import support_kernels as kernels
 from jaxrules.solvers.patterns import distinct_rows
-from jaxrules.solvers.support_kernels import ADDITIONS, ONES, SHARE_CLIP, Encoding, LossName
+from jaxrules.solvers.support_kernels import ONES, SHARE_CLIP, Encoding, LossName
+from jaxrules.solvers.support_refit import group_patterns, newton
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -103,6 +104,14 @@ class Problem:
         """`first` and `second` without the padding."""
         n_patterns = self.patterns.shape[1]
         return self.first[:n_patterns], self.second[:n_patterns]
+
+    def entries(self, columns: Integers, patterns: NDArray[np.intp]) -> Floats:
+        """The encoded columns of some patterns, float64, shape (patterns, columns)."""
+        entries = np.ones((len(patterns), len(columns)))
+        rules = np.flatnonzero(columns != ONES)
+        held = self.patterns[columns[rules][None, :] - 1, patterns[:, None]]
+        entries[:, rules] = 2.0 * held - 1 if self.encoding == "signed" else held
+        return entries
 
     def penalty(self, columns: Integers, gamma: float, lam: float) -> float:
         """gamma |S| + lambda mean coverage of S."""
@@ -337,13 +346,14 @@ class Search:
         if problem.gram is not None and problem.moment is not None:
             weights, loss = _solve_squared(problem, problem.gram, problem.moment, columns)
         else:
-            slots = self._slots(columns, weights)
-            capped = (slots.column != ONES) | (not problem.free_intercept)
-            out_of_reach = np.float64(np.inf if goal == -np.inf else goal - penalty)
-            refitted, value = kernels.refit(
-                self._data, slots, capped, np.float64(problem.cap), out_of_reach, loss=problem.loss
+            cap = np.where((columns == ONES) & problem.free_intercept, np.inf, problem.cap)
+            first, group = group_patterns(problem.patterns[columns[columns != ONES] - 1])
+            positive, negative = (
+                np.asarray(np.bincount(group, part, len(first)), np.float64) for part in problem.of_patterns()
             )
-            weights, loss = refitted[: len(columns)], float(value)
+            out_of_reach = np.inf if goal == -np.inf else goal - penalty
+            entries = problem.entries(columns, first)
+            weights, loss = newton(problem.loss, entries, positive, negative, weights, cap, out_of_reach)
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty)
 
@@ -365,7 +375,7 @@ class Search:
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
             columns, active, weights, taken = kernels.sweep(
-                self._data, self._charges, self._slots(best.columns, best.weights, spare=ADDITIONS), self._terms,
+                self._data, self._charges, self._slots(best.columns, best.weights, spare=1), self._terms,
                 np.float64(self._tolerance), encoding=self.problem.encoding,
             )  # fmt: skip
             if taken == 0:
@@ -379,10 +389,11 @@ class Search:
     def _refit_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
             moves = self._rank(best)
-            better = self._drop_many(best, moves) or self._first_improvement(best, moves)
-            if better is None:
+            fewer = self._drop_many(best, moves)
+            better = self._accept(fewer) if fewer is not None else self._take_good_moves(best, moves)
+            if better is best:
                 break
-            best = self._accept(better)
+            best = better
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
@@ -416,28 +427,37 @@ class Search:
             count //= 2
         return None
 
-    def _first_improvement(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
-        """Refit the most promising moves in turn; the first true improvement, or None."""
+    def _take_good_moves(self, ranked: Incumbent, moves: _Moves) -> Incumbent:
+        """Refit the most promising moves in turn, and take every one that truly improves.
+
+        Moves after the first that is taken must have been predicted to improve, and must still be possible.
+        """
         self.certified = False
+        best = ranked
         exact = self.problem.gram is not None  # a quadratic loss: predictions are exact
-        goal = best.objective - self._tolerance
         flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
         possible = int(np.isfinite(flat).sum())
         exhaustive = possible <= _EXHAUSTIVE_MOVES
         count = possible if exhaustive else min(_TRIALS, possible)
         order = np.argpartition(flat, min(count, len(flat) - 1))[:count]
         order = order[np.argsort(flat[order], kind="stable")]
-        hopeless = best.objective + 0.25 * self.gamma + 1e3 * self._tolerance
+        improving = ranked.objective - self._tolerance
+        near = improving if exact else ranked.objective + 0.25 * self.gamma + 1e3 * self._tolerance
         for move in order.tolist():
-            if self.stopped():
-                return None
-            if flat[move] > (goal if exact else hopeless) and (exact or not exhaustive):
+            limit = improving if best is not ranked else np.inf if exhaustive and not exact else near
+            if self._over():
+                return best
+            if flat[move] > limit:
                 break
-            moved = self.refit(*_apply(best, moves, move), goal)
+            changed = _apply(ranked, best, moves, move, self.problem.counted, self.most)
+            if changed is None:
+                continue
+            goal = best.objective - self._tolerance
+            moved = self.refit(*changed, goal)
             if moved.objective < goal:
-                return moved
-        self.certified = exact or exhaustive
-        return None
+                best = self._accept(moved)
+        self.certified = best is ranked and (exact or exhaustive)
+        return best
 
     def _shrink(self, start: Incumbent) -> Incumbent:
         """Drop the cheapest columns until the support is no larger than allowed."""
@@ -459,21 +479,38 @@ class _Moves(NamedTuple):
     inverse: Floats  # (size, size)
 
 
-def _apply(best: Incumbent, moves: _Moves, move: int) -> tuple[Integers, Floats]:
-    """The support after a move (an index into drops, additions, swaps) and a first guess of its weights."""
+def _apply(
+    ranked: Incumbent, now: Incumbent, moves: _Moves, move: int, counted: Floats, most: int | None
+) -> tuple[Integers, Floats] | None:
+    """The support after a move and a first guess of its weights; None if the move is no longer possible.
+
+    Args:
+        ranked: the support that was ranked, whose slots the moves speak of.
+        now: the support as it is now.
+        move: index into drops, additions and swaps.
+    """
     size, n_columns = moves.swap.shape
+    slot, entering = move, -1
     if move >= size + n_columns:
-        slot, column = divmod(move - size - n_columns, n_columns)
+        slot, entering = divmod(move - size - n_columns, n_columns)
     elif move >= size:
-        return np.append(best.columns, move - size), np.append(best.weights, 0.0)
-    else:
-        slot, column = move, -1
-    # The weights of the rest, refitted to second order once b_k is gone
-    weights = best.weights - moves.inverse[:, slot] * (best.weights[slot] / moves.inverse[slot, slot])
-    kept = np.arange(size) != slot
-    if column < 0:
-        return best.columns[kept], weights[kept]
-    return np.append(best.columns[kept], column), np.append(weights[kept], 0.0)
+        slot, entering = -1, move - size
+    columns, weights = now.columns, now.weights
+    if entering in columns:
+        return None
+    if slot >= 0:
+        if now is ranked:  # the weights of the rest, refitted to second order once b_k is gone
+            weights = weights - moves.inverse[:, slot] * (weights[slot] / moves.inverse[slot, slot])
+        kept = columns != ranked.columns[slot]
+        if kept.all():
+            return None
+        columns, weights = columns[kept], weights[kept]
+    if entering < 0:
+        return columns, weights
+    columns = np.append(columns, entering)
+    if most is not None and counted[columns].sum() > most:
+        return None
+    return columns, np.append(weights, 0.0)
 
 
 def _solve_squared(problem: Problem, gram: Floats, moment: Floats, columns: Integers) -> tuple[Floats, float]:

@@ -1,0 +1,108 @@
+"""The best weights of one support: Newton's method on its distinct rows, in float64.
+
+A support of K two-valued columns takes few of its 2^K patterns: on Adult, 20 rules split 29304 rows into 1400.
+The loss sees no more of the rows than that, so that a refit takes a few milliseconds of NumPy: less
+than a kernel over all rows, and nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.special import expit
+
+from jaxrules.solvers.support_kernels import LossName
+
+Floats = NDArray[np.float64]
+
+_CONVERGED = 1e-9  # predicted decrease of the loss
+_LARGEST_STEP = 3.0
+
+
+def group_patterns(patterns: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The distinct columns of a 0/1 matrix (columns, patterns): one index of each, and the group of every pattern."""
+    n_patterns = patterns.shape[1]
+    if not len(patterns):
+        return np.zeros(1, np.intp), np.zeros(n_patterns, np.intp)
+    packed = np.packbits(patterns, axis=0)
+    width = -(-len(packed) // 8) * 8  # whole 64-bit words: one word sorts much faster than bytes
+    words = np.zeros((n_patterns, width), np.uint8)
+    words[:, : len(packed)] = packed.T
+    keys = words.view(np.uint64 if width == 8 else np.dtype((np.void, width))).ravel()
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return first, group
+
+
+def loss_terms(loss: LossName, positive: Floats, negative: Floats, margins: Floats) -> tuple[float, Floats, Floats]:
+    """The loss, summed, and downhill slope and curvature of every pattern, at these margins.
+
+    Args:
+        loss: "exponential" or "logistic".
+        positive, negative: weight of the positive and the negative rows of every pattern, shape (patterns,).
+        margins: shape (patterns,).
+    """
+    if loss == "exponential":
+        grown = np.exp(np.clip(margins, -600.0, 600.0))  # finite: 0 * inf would be NaN
+        right, wrong = positive / grown, negative * grown
+        return float((right + wrong).sum()), right - wrong, right + wrong
+    value = positive @ np.logaddexp(0.0, -margins) + negative @ np.logaddexp(0.0, margins)
+    chance, other = expit(margins), expit(-margins)
+    return float(value), positive * other - negative * chance, (positive + negative) * chance * other
+
+
+def newton(
+    loss: LossName,
+    columns: Floats,
+    positive: Floats,
+    negative: Floats,
+    weights: Floats,
+    cap: Floats,
+    goal: float = np.inf,
+) -> tuple[Floats, float]:
+    """Minimise the loss over the weights, projected on |b| <= cap.
+
+    Ends at a predicted decrease of 1e-9, or early when the loss will not fall below `goal`.
+
+    Args:
+        columns: shape (patterns, size), C order.
+        positive, negative: see `loss_terms`.
+        weights: a first guess, shape (size,).
+        cap: largest absolute weights, shape (size,); infinite for none.
+    """
+    weights = np.clip(weights, -cap, cap)
+    value, slope, curvature = loss_terms(loss, positive, negative, columns @ weights)
+    for _ in range(50):
+        step, predicted = _direction(columns, slope, curvature, weights, cap)
+        if predicted <= _CONVERGED or value - 2 * predicted >= goal:
+            break
+        scale = min(1.0, _LARGEST_STEP / np.abs(step).max())
+        while True:
+            moved = np.clip(weights + scale * step, -cap, cap)
+            new_value, slope, curvature = loss_terms(loss, positive, negative, columns @ moved)
+            if new_value <= value or scale < 1e-6:
+                break
+            scale /= 4
+        if not new_value < value:
+            break
+        weights, value = moved, new_value
+    return weights, value
+
+
+def _direction(columns: Floats, slope: Floats, curvature: Floats, weights: Floats, cap: Floats) -> tuple[Floats, float]:
+    """Newton's step among the weights that may move, and the decrease that it predicts."""
+    gradient = slope @ columns
+    movable = (np.abs(weights) < cap) | (weights * gradient <= 0)
+    step = np.zeros(len(weights))
+    if not movable.any():
+        return step, 0.0
+    chosen = columns if movable.all() else columns[:, movable]
+    hessian = chosen.T @ (chosen * curvature[:, None])
+    diagonal = hessian.ravel()[:: len(hessian) + 1]
+    diagonal += 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
+    pull = gradient[movable]
+    try:
+        step[movable] = cho_solve(cho_factor(hessian, check_finite=False), pull, check_finite=False)
+    except LinAlgError:
+        step[movable] = pull / diagonal
+    return step, float(gradient @ step / 2)
