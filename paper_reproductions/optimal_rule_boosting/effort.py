@@ -140,8 +140,9 @@ def _draw(runs: dict[str, Rows], x: str, label: str, name: str, canvas: Canvas) 
 def show_table_2(results: Results, canvas: Canvas) -> Section:
     names = sets(results.settings)
     values: dict[tuple[str, str], Value | str] = {}
+    rows = results[prunings]
     for name in names:
-        found = results[prunings].where(data=name)
+        found = rows.where(data=name)
         row = found[0] if found else {}
         mark = f"{row['uncertified']} of {row['stages']} stages not certified" if row.get("uncertified") else ""
         for count, printed in zip(COUNTS, published.TABLE_2[name], strict=True):

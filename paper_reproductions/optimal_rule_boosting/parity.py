@@ -122,9 +122,9 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
     table = ComparisonTable("Accuracy on noisy parity, 2000 test rows", names, columns, values, corner="dimension")
     text = f"""
         sigma = {SIGMA}, lambda = {PENALTY:g}, cut points at the quartiles, as in the authors' program; the paper
-        names none of them. The paper prints no numbers beside the curves. Its statement: optimal rules stay near the 2^d rules of the signs as d grows, greedy
-        ones fall to guessing (0.5), and more rules help them little. Open markers: a stage that
-        was not certified in its time. Beam (width 10) is ours.
+        names none of them. The paper prints no numbers beside its curves. Its statement: optimal rules stay near the
+        2^d rules of the signs as d grows, greedy ones fall to guessing (0.5), and more rows help them little. Open
+        markers: stages that were not certified in their time. Beam search (width 10) is no method of the paper.
     """
     return Section(text, (table,), _draw(results, rows, canvas))
 
@@ -148,12 +148,13 @@ def _draw(results: Results, rows: Rows, canvas: Canvas) -> tuple[Path, ...]:
     there = [d for d in dimensions(results.settings) if rows.where(dimension=d)]
     largest = there[-1]
     for method in METHODS:
-        means = [_last(rows.where(dimension=d, method=method), 2**d).mean("accuracy") for d in there]
-        growth.plot(there, means, "o-", color=COLOURS[method], label=method)
+        runs = {d: _last(rows.where(dimension=d, method=method), 2**d) for d in there}
+        means = {d: run.column("accuracy").mean() for d, run in runs.items() if run}
+        growth.plot(list(means), list(means.values()), "o-", color=COLOURS[method], label=method)
         _draw_sizes(size, rows.where(dimension=largest, method=method), method)
     growth.plot(there, [best_accuracy(d) for d in there], "k:", label="rules of the signs")
     size.axhline(best_accuracy(largest), color="k", ls=":")
-    growth.set_title("(b) k = 2^d")
+    growth.set_title("(b) k = 2$^d$, n = 100 · 2$^d$")
     growth.set_xlabel("dimension d")
     growth.set_xticks(there)
     size.set_title(f"(c) d = {largest}, n = {train_rows(largest)}")
