@@ -23,7 +23,8 @@ PAPER = Paper(
         or more; one that ends without its proof is marked and its best rule is used.
 
         RuleFit: rules of 100 boosted trees of depth 3, 50 penalties evenly spaced between those giving 1 and about
-        11 rules, scores of equal sizes averaged, missing sizes interpolated, from the model without rules (AUC 0.5, R^2 0) on.
+        11 rules, scores of equal sizes averaged, missing sizes interpolated; the model without rules (AUC 0.5, R^2 0)
+        is where the interpolation starts.
 
         classification2 is {data.CLASSIFICATION_2}, the call in the authors' repository. friedman2 and friedman3 have
         10000 and 5000 rows. The paper's titanic has, in 331 of its 1043 rows, labels that are a function of

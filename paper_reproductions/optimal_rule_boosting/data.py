@@ -60,7 +60,7 @@ SETS = {
     "mobile prices": Source("mobile_prices", 3),
     "red wine quality": Source("red_wine_quality", 3, 5.0),
     "suicide rates": Source("suicide_rates", 5),
-    "used cars": Source("used_cars", 3, 10.0),
+    "used cars": Source("used_cars", 5, 10.0),
     "videogamesales": Source("videogamesales", 5),
     "life expectancy": Source("life_expectancy", 2, 5.0),
     "world happiness": Source("world_happiness", 5),

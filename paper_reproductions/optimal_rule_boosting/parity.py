@@ -184,12 +184,12 @@ def _draw_sizes(ax: Axes, rows: Rows, method: str) -> None:
     if not rows:
         return
     sizes = reduce(np.intersect1d, [rows.where(repeat=r).column("rules") for r in rows.values("repeat")]).astype(int)
-    means = [rows.where(rules=int(k)).mean("accuracy") for k in sizes]
+    means = np.array([rows.where(rules=int(k)).column("accuracy").mean() for k in sizes])
     ax.plot(sizes, means, "-", color=COLOURS[method])
     if method == "optimal":
         proved = np.array([rows.where(rules=int(k)).column("proved").all() for k in sizes], bool)
-        ax.plot(sizes[proved], np.array(means)[proved], "o", ms=3.5, color=COLOURS[method])
-        ax.plot(sizes[~proved], np.array(means)[~proved], "o", ms=3.5, mfc="w", color=COLOURS[method])
+        ax.plot(sizes[proved], means[proved], "o", ms=3.5, color=COLOURS[method])
+        ax.plot(sizes[~proved], means[~proved], "o", ms=3.5, mfc="w", color=COLOURS[method])
 
 
 EXHIBITS = (Exhibit("figure", 1, "Noisy parity", (accuracies, regions), show_figure_1),)
