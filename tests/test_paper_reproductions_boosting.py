@@ -32,6 +32,7 @@ def test_report_before_anything_is_computed(settings, tmp_path):
 def test_area_is_the_mean_height_of_the_trapezoids():
     assert scores.area(np.full(10, 0.7)) == pytest.approx(0.7)
     assert scores.area(np.linspace(0.0, 1.0, 10)) == pytest.approx(0.5)
+    assert scores.area_from_no_rule(np.full(10, 0.9)) == pytest.approx(0.88)
     heights = np.random.default_rng(0).random(10)
     assert scores.area(heights) == pytest.approx(np.mean((heights[1:] + heights[:-1]) / 2))
 
@@ -106,7 +107,7 @@ def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch):
     first = results[scores.boosted]
     assert len(first) == 10
     assert first.column("uncertified").max() == 0
-    (table, _) = scores.show_table_1(results, Canvas(tmp_path)).tables
+    table, _, _ = scores.show_table_1(results, Canvas(tmp_path)).tables
     assert table.values["iris (1)", "greedy"].ours == pytest.approx(0.95, abs=0.05)
     assert effort.show_figure_4(results, Canvas(tmp_path)).figures[0].stat().st_size > 5000
     assert effort.show_table_2(results, Canvas(tmp_path)).tables[0].values["iris (1)", "immediate bound"].ours > 0
