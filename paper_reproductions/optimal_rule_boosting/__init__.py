@@ -19,8 +19,8 @@ PAPER = Paper(
         an ensemble that ended with fewer rules keeps its last score. Boosting starts from 0, the empty conjunction is
         a candidate. Propositions as in the authors' program: "<=" and ">=" at the upper ends of quantile bins, "=="
         for categories; the number of bins per set is from their settings where they list the set. Lambda is chosen on
-        the training rows by three folds (the paper does not say on which data). An exact stage may take 20 seconds
-        or more; one that ends without its proof is marked and its best rule is used.
+        the training rows by three folds (the paper does not say on which data). An exact stage may take
+        20 seconds or more (5 in the inner folds); one that ends without its proof is marked and its best rule is used.
 
         RuleFit: rules of 100 boosted trees of depth 3, 50 penalties evenly spaced between those giving 1 and about
         11 rules, scores of equal sizes averaged, missing sizes interpolated; the model without rules (AUC 0.5, R^2 0)
