@@ -123,9 +123,7 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
         return loss
     if isinstance(loss, str):
         if loss not in _BY_NAME:
-            raise ValueError(
-                f"loss must be one of {', '.join(map(repr, _BY_NAME))} or a function, got {loss!r}"
-            )
+            raise ValueError(f"loss must be one of {', '.join(map(repr, _BY_NAME))} or a function, got {loss!r}")
         return _BY_NAME[loss]
     if callable(loss):
         return custom(loss)
@@ -177,9 +175,7 @@ def check_target(loss: Loss, y: np.ndarray) -> None:
     if loss.target == "sign" and not np.all(np.abs(y) == 1.0):
         raise ValueError(f"y must be -1 or +1 for the {loss.name} loss")
     if loss.target == "count" and np.any(y < 0):
-        raise ValueError(
-            f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}"
-        )
+        raise ValueError(f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}")
 
 
 def derivatives(loss: Loss, y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
