@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,8 +50,10 @@ from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sa
 
 Floats = NDArray[np.float64]
 
-_LARGEST_START = 22
-"""Rules of the L1 solution that the search starts from: more than these slow it down, and hardly any survives."""
+_START_SIZES = (22, 86)
+"""Largest numbers of rules of the L1 solution to start from: the largest supports that fit the kernels' shapes."""
+_SMALL_PROBLEM = 1_000_000
+"""Entries of the matrix of distinct rows up to which both sizes are tried; beyond, the larger one takes too long."""
 _L1_TOLERANCE = 1e-2
 """The L1 solution is only a start, and need not be exact."""
 _SMALLEST_L1_PENALTY = 2e-4
@@ -416,26 +418,30 @@ class _Searcher:
         self.previous: Incumbent | None = None
         self._l1: _L1Logistic | _L1Squared | None = None
 
-    def l1_start(self, gamma: float, run: Run) -> tuple[NDArray[np.int64], Floats]:
-        """Columns and encoded weights of RuleFit's solution (Problem 1 at gamma, on signed rules).
+    def l1_starts(self, gamma: float, run: Run) -> list[tuple[NDArray[np.int64], Floats]]:
+        """Columns and encoded weights of RuleFit's solution (Problem 1 at gamma, on signed rules), cut to size.
 
         On signed rules the L1 norm is half of that on 0/1 rules, which are what the solvers see.
         """
         problem = self.problem
         if not len(problem.patterns):  # no rule tells rows apart
-            return np.zeros(0, np.int64), np.zeros(0)
+            return []
         if self._l1 is None:
             self._l1 = (
                 _L1Squared(problem) if problem.loss == "squared" else _L1Logistic(problem, self.data.options.seed)
             )
         rules = self._l1.solve(max(gamma, _SMALLEST_L1_PENALTY) / 2, run)
-        chosen = np.flatnonzero(rules)
-        if len(chosen) > _LARGEST_START:  # those that move the scores most
-            coverage = problem.coverage[1 + chosen]
-            influence = np.abs(rules[chosen]) * np.sqrt(coverage * (1 - coverage))
-            chosen = np.sort(chosen[np.argsort(-influence, kind="stable")[:_LARGEST_START]])
+        coverage = problem.coverage[1 : 1 + len(rules)]
+        influence = np.abs(rules) * np.sqrt(coverage * (1 - coverage))  # how far a rule moves the scores
+        ranked = np.argsort(-influence, kind="stable")[: np.count_nonzero(influence)]
         halves = (2 if problem.loss == "exponential" else 1) * (2 if problem.encoding == "signed" else 1)
-        return 1 + chosen, rules[chosen] / halves
+        starts = []
+        for size in _START_SIZES:
+            chosen = np.sort(ranked[:size])
+            starts.append((1 + chosen, rules[chosen] / halves))
+            if len(ranked) <= size or problem.patterns.size > _SMALL_PROBLEM:
+                break
+        return starts
 
 
 class _L1Logistic:
@@ -502,23 +508,25 @@ class _Watch:
         self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()))
 
 
+def _starts(searcher: _Searcher, search: Search, run: Run) -> Iterator[tuple[str, Incumbent]]:
+    """Where to descend from; each is made when the descent before it is over."""
+    if searcher.previous is None:
+        yield "empty", search.start_empty()
+    else:
+        yield "previous", search.start_from(searcher.previous.columns, searcher.previous.weights)
+    for columns, weights in searcher.l1_starts(search.gamma, run):
+        yield "l1", search.start_from(columns, weights)
+
+
 def _fit_combo(searcher: _Searcher, gamma: float, lam: float, run: Run) -> Fit[RuleEnsemble]:
     """Descend from the empty model (or the previous one of a path) and from the L1 solution."""
     data, problem = searcher.data, searcher.problem
     options = data.options
     watch = _Watch(run, problem)
     search = Search(problem, gamma, lam, options.max_support, run.stopped, watch)
-    previous = searcher.previous
     exhausted, certified = False, False
     with run:
-        for start in ("empty" if previous is None else "previous", "l1"):
-            watch.start = start
-            if start == "empty":
-                incumbent = search.start_empty()
-            elif start == "previous" and previous is not None:
-                incumbent = search.start_from(previous.columns, previous.weights)
-            else:
-                incumbent = search.start_from(*searcher.l1_start(gamma, run))
+        for watch.start, incumbent in _starts(searcher, search, run):
             search.moves = options.max_iterations
             reached = search.descend(incumbent)
             exhausted |= search.moves <= 0
