@@ -26,8 +26,10 @@ LOSSES: tuple[LossName, ...] = ("logistic", "squared")
 
 _SWEEPS = 3  # coordinate descent sweeps between two Newton steps on the support
 _ROUNDS = 40  # rounds of sweeps and support Newton steps for one quadratic model
-_EASY_ROUNDS = 2  # rounds before the interior-point method
+_EASY_ROUNDS = 3  # rounds before the interior-point method
 _INNER_ITERATIONS = 30  # of the interior-point method
+_NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
+_INNER_RIDGE = 0.7  # the same for the interior-point method
 _STEP_SIZES = (1.0, 0.5, 0.2, 0.05, 0.01)  # tried along the Newton step on the support
 _HALVINGS = 30  # of the line search
 _CENTRING_ITERATIONS = 60  # for the intercept alone
@@ -151,7 +153,7 @@ def project_out(
     basis = jnp.where(chosen[:, None], columns, 0)
     basis = jnp.concatenate([basis - mean(basis)[:, None], jnp.where(fit_intercept, 1, 0) * jnp.ones_like(basis[:1])])
     matrix = (basis * metric[None, :]) @ basis.T
-    ridge = 1e3 * jnp.finfo(columns.dtype).eps * jnp.max(jnp.diagonal(matrix)) + tiny
+    ridge = jnp.finfo(columns.dtype).eps ** _NEWTON_RIDGE * jnp.max(jnp.diagonal(matrix)) + tiny
     used = jnp.diagonal(matrix) > 0
     factor = jnp.linalg.cholesky(matrix + jnp.diag(jnp.where(used, ridge, 1)))
     for _ in range(refinements):
@@ -198,7 +200,7 @@ def quadratic_minimum(
     size = start.shape[0]
     diagonal = jnp.diagonal(hessian)
     # A column without curvature (constant, padding) keeps a coefficient of exactly zero under any penalty.
-    ridge = 1e3 * jnp.finfo(hessian.dtype).eps * jnp.max(diagonal) + jnp.finfo(hessian.dtype).tiny
+    ridge = jnp.finfo(hessian.dtype).eps ** _NEWTON_RIDGE * jnp.max(diagonal) + jnp.finfo(hessian.dtype).tiny
     curvature = jnp.maximum(diagonal, ridge)
 
     def gradient_at(b: Array) -> Array:
@@ -243,9 +245,11 @@ def quadratic_minimum(
         return (rounds < max_rounds) & (jnp.max(kkt_violation(b, gradient, penalties)) > tolerance)
 
     def one_round(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        b, _, rounds = state
+        b, gradient, rounds = state
         b = from_inside(b, rounds == _EASY_ROUNDS)
-        b, gradient = lax.fori_loop(0, _SWEEPS * size, lambda i, s: update(i % size, s), (b, gradient_at(b)))
+        # The first round is for a start whose support is right: a Newton step is then all that is needed.
+        updates = jnp.where(rounds > 0, _SWEEPS * size, 0)
+        b, gradient = lax.fori_loop(0, updates, lambda i, s: update(i % size, s), (b, gradient_at(b)))
         b = support_newton(b, gradient)
         return b, gradient_at(b), rounds + 1
 
@@ -280,7 +284,7 @@ def interior_point(
     dtype = hessian.dtype
     free = penalties == 0  # these have no bounds: their `up` takes any sign, their `down` stays zero
     count = 2 * jnp.maximum(jnp.sum(~free), 1)
-    regular = hessian + (1e5 * jnp.finfo(dtype).eps * jnp.max(curvature)) * jnp.eye(len(start), dtype=dtype)
+    regular = hessian + (jnp.finfo(dtype).eps ** _INNER_RIDGE * jnp.max(curvature)) * jnp.eye(len(start), dtype=dtype)
     sides = jnp.asarray([[1], [-1]], dtype)  # the two rows of `parts` and `duals` (2, k): up and down
 
     def penalised(values: Array) -> Array:
@@ -570,7 +574,7 @@ def support_path(
     slope = columns @ (weights * loss_slope(loss, target, empty + first))
     largest = jnp.max(jnp.abs(slope) / factors)
 
-    def solution(penalty: Array, b: Array, intercept: Array) -> tuple[Array, Array, Array]:
+    def solution(penalty: Array, b: Array, intercept: Array, steps: Array) -> tuple[Array, Array, Array]:
         at = proximal_newton(
             columns,
             weights,
@@ -581,7 +585,7 @@ def support_path(
             loss=loss,
             fit_intercept=fit_intercept,
             tolerance=tolerance * penalty * jnp.min(factors),
-            max_steps=jnp.asarray(max_steps),
+            max_steps=steps,
         )
         return at.coefficients, at.intercept, jnp.sum(at.coefficients != 0)
 
@@ -592,7 +596,7 @@ def support_path(
     def walk(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, b, intercept, kept, intercepts, penalties, _ = state
         penalty = largest * jnp.asarray(ratio, dtype) ** (step + 1)
-        b, intercept, size = solution(penalty, b, intercept)
+        b, intercept, size = solution(penalty, b, intercept, jnp.asarray(max_steps))
         here = sizes == size
         kept = jnp.where(here[:, None], b[None, :], kept)
         intercepts = jnp.where(here, intercept, intercepts)
@@ -607,7 +611,7 @@ def support_path(
     def bisect(_: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         kept, intercepts, high, low = state
         middle = jnp.sqrt(high * low)
-        b, intercept, size = jax.vmap(solution)(middle, kept, intercepts)
+        b, intercept, size = jax.vmap(solution)(middle, kept, intercepts, jnp.where(found, max_steps, 0))
         same = found & (size == sizes)
         return (
             jnp.where(same[:, None], b, kept),

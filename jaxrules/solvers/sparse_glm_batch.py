@@ -353,7 +353,7 @@ def _problems(
 
 def _batch_shape(design: Design, problems: Sequence[Problem]) -> tuple[int, int]:
     """The padded numbers of columns and of problems."""
-    return -(-max(design.n_columns, 1) // 8) * 8, max(4, 1 << (len(problems) - 1).bit_length())
+    return -(-max(design.n_columns, 1) // 8) * 8, 1 << (len(problems) - 1).bit_length()
 
 
 def _stack(rows: Sequence[Floats] | Floats, count: int) -> Floats:
