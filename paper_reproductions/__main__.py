@@ -79,6 +79,7 @@ def reproduce(
     """Compute what is missing, write the report, and return the exit status."""
     folder = results / paper.name / settings.profile
     store = Store(folder)
+    _keep_compiled_kernels(results)
     needed = [] if report_only else [experiment for exhibit in exhibits for experiment in exhibit.experiments]
     outcome = run(needed, settings, store, fresh=fresh)
     markdown, page = report.write(paper, exhibits, Results(store, settings), folder, outcome.failures)
@@ -86,6 +87,15 @@ def reproduce(
     if outcome.interrupted:
         return 130
     return 1 if outcome.failures else 0
+
+
+def _keep_compiled_kernels(results: Path) -> None:
+    """A run that goes on where the last one stopped should not compile everything again."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(results / "compiled"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -52,8 +52,10 @@ _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
+_FIRST_TOLERANCE = 1e-4
+"""Relative duality gap of the first master problems: rough slopes suffice to find rules."""
 _MASTER_TOLERANCE = 1e-3
-"""Duality gap of the restricted master problem, relative to the tolerance of the fit."""
+"""Relative duality gap of the last master problems, as a share of the tolerance of the fit."""
 
 
 def fit(
@@ -136,10 +138,12 @@ def fit(
             if run.stopped():
                 break
             new = [rule for rule in found.rules if rule not in state.known][: options.max_rules - state.generated]
-            if not new:
+            if not new and state.tolerance <= _MASTER_TOLERANCE * options.tolerance:
                 status = _why_no_rule(options, found, state)
                 break
             state.add(new)
+            if not new:
+                state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
             state.solve(run)
             run.step(state.objective, state.size)
     if state.solution is None:
@@ -357,6 +361,7 @@ class _State:
             them compiled kernels, change only when the capacity doubles.
         solution: of the last master problem: candidates, columns of zeros, linear terms.
         solved: how many candidates it had.
+        tolerance: relative duality gap that the master problem is solved to.
         generated: how many candidates pricing has added.
         bound: the best proved lower bound on the objective over all rules.
     """
@@ -367,6 +372,7 @@ class _State:
     columns: NDArray[np.bool_] = field(init=False)
     solution: sparse_glm.Solution | None = None
     solved: int = 0
+    tolerance: float = _FIRST_TOLERANCE
     rounds: int = 0
     generated: int = 0
     bound: float | None = None
@@ -433,7 +439,7 @@ class _State:
             sample_weight=problem.share,
             penalty_factors=np.concatenate([prices, problem.linear_price]),
             start=start,
-            tolerance=_MASTER_TOLERANCE * problem.options.tolerance,
+            tolerance=self.tolerance,
             run=run,
         )
         self.solved = len(self.rules)
