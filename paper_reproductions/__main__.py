@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.all and (options.table or options.figure):
         parser.error("--all goes without --table and --figure")
+    _keep_compiled_kernels(options.results)
     try:
         paper = load_paper(options.paper)
         exhibits = chosen_exhibits(paper, options.table, options.figure)
@@ -79,7 +81,6 @@ def reproduce(
     """Compute what is missing, write the report, and return the exit status."""
     folder = results / paper.name / settings.profile
     store = Store(folder)
-    _keep_compiled_kernels(results)
     needed = [] if report_only else [experiment for exhibit in exhibits for experiment in exhibit.experiments]
     outcome = run(needed, settings, store, fresh=fresh)
     markdown, page = report.write(paper, exhibits, Results(store, settings), folder, outcome.failures)
@@ -90,12 +91,9 @@ def reproduce(
 
 
 def _keep_compiled_kernels(results: Path) -> None:
-    """A run that goes on where the last one stopped should not compile everything again."""
-    import jax
-
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(results / "compiled"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    """A run that goes on where the last one stopped should not compile everything again. JAX reads this on import."""
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(results.absolute() / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
 
 def _parser() -> argparse.ArgumentParser:
