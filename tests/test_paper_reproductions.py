@@ -255,7 +255,9 @@ def test_choosing_exhibits(toy):
         chosen_exhibits(toy.paper, [7], [])
 
 
-def test_command_line(capsys, tmp_path):
+def test_command_line(capsys, tmp_path, monkeypatch):
+    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+        monkeypatch.setenv(name, "0")  # else the command line sets it, for later tests too
     assert main(["no_such_paper", "--results", str(tmp_path)]) == 2
     assert "paper must be one of" in capsys.readouterr().err
     with pytest.raises(SystemExit):
