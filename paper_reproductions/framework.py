@@ -283,6 +283,9 @@ def run(
         report(f"{outcome.kept} cells are finished already")
     started = time.monotonic()
     for done, (experiment, cell) in enumerate(todo):
+        if not fresh and store.path(experiment, cell).exists():  # another process has computed it meanwhile
+            outcome.kept += 1
+            continue
         begun = time.monotonic()
         line = f"[{done + 1:{len(str(len(todo)))}}/{len(todo)}] {experiment.name}: {cell}"
         try:
