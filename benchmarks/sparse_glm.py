@@ -5,11 +5,11 @@
 One matrix: rules of a forest of 100 trees of depth 3 on nine tenths of the rows, L1-penalised logistic loss.
 For several penalties every solver is run in turn, `--repeats` times; medians are printed. The first call of
 ours (which compiles) and of skglm (numba) is timed apart. A solver whose second call takes longer than
-`--patience` seconds is run no more at this penalty, and not at all at the smaller ones. Every coefficient vector is judged by the same
-NumPy code: objective above the best that was found, relative to it. Liblinear penalises the intercept and
-so solves another problem: its seconds count, its objective does not. Ours is timed with the matrix prepared
-once (its seconds are a line of their own), as a path or a cross-validation uses it. Also: a path of 50
-penalties, the search for a support size, and a batch of many small problems.
+`--patience` seconds is run no more at this penalty, and not at all at the smaller ones. Every coefficient
+vector is judged by the same NumPy code: objective above the best that was found, relative to it. Liblinear
+penalises the intercept and so solves another problem: its seconds count, its objective does not. Ours is timed
+with the matrix prepared once (its seconds are a line of their own), as a path or a cross-validation uses it.
+Also: a path of 50 penalties, the search for a support size, and batches of small problems.
 """
 
 from __future__ import annotations
@@ -127,8 +127,9 @@ def single_penalties(X: NDArray[Any], y: NDArray[np.float64], repeats: int, pati
         for name, value in values.items():
             median = statistics.median(times[name])
             print(
-                f"  {name:20s} {median:8.3f} s   first call {first[name]:7.3f} s   above the best "
-                f"{(value - best) / best:8.1e}   non-zero {np.count_nonzero(fitted[name][0]):5d}   runs {len(times[name])}"
+                f"  {name:20s} {median:8.3f} s   first call {first[name]:7.3f} s   "
+                f"above the best {(value - best) / best:8.1e}   "
+                f"non-zero {np.count_nonzero(fitted[name][0]):5d}   runs {len(times[name])}"
             )
             rows.append(
                 {"penalty": penalty, "solver": name, "seconds": median, "first": first[name], "objective": value}
