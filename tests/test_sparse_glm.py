@@ -266,6 +266,18 @@ def test_shifted_and_scaled_columns_change_nothing_but_units() -> None:
     assert other.objective == pytest.approx(plain.objective, rel=1e-8)
 
 
+def test_a_far_mean_of_the_target_costs_no_digits() -> None:
+    X, y = data("real", "squared", 8, columns=6)
+    y = np.round(y, 3)
+    plain = glm.solve(X, y, 0.02, loss="squared", tolerance=1e-9)
+    other = glm.solve(X, y + 2.0**24, 0.02, loss="squared", tolerance=1e-9)
+    np.testing.assert_allclose(other.coefficients, plain.coefficients, atol=1e-7)
+    assert other.intercept - 2.0**24 == pytest.approx(plain.intercept, abs=1e-7)
+    assert other.objective == pytest.approx(plain.objective, rel=1e-7)
+    batch = batched.solve_batch(X, y + 2.0**24, [0.02] * 4, loss="squared")
+    assert batch.intercepts[0] == pytest.approx(other.intercept, abs=1e-4)
+
+
 @pytest.mark.parametrize("penalty", [1e-4, 1e-8, 0.0])
 def test_separable_classes_have_finite_coefficients(penalty: float) -> None:
     X = np.linspace(-1, 1, 20)[:, None]
@@ -467,7 +479,7 @@ def test_batch_broadcasts() -> None:
 def test_batch_with_columns_without_penalty() -> None:
     X, y = data("real", "squared", 23)
     factors = np.where(np.arange(12) < 2, 0.0, 1.0)
-    batch = batched.solve_batch(X, y, [0.1, 0.0], loss="squared", penalty_factors=factors)
+    batch = batched.solve_batch(X, y, [0.1, 0.0, 0.01, 1.0], loss="squared", penalty_factors=factors)
     single = glm.solve(X, y, 0.1, loss="squared", penalty_factors=factors)
     assert batch.converged.all()
     assert batch.objectives[0] == pytest.approx(single.objective, rel=1e-6)
@@ -476,6 +488,7 @@ def test_batch_with_columns_without_penalty() -> None:
 @pytest.mark.parametrize("loss", ["logistic", pytest.param("squared", marks=pytest.mark.slow)])
 def test_batched_support_sizes(loss: str) -> None:
     X, y = data("real", loss, 24)
+    y = y + 100.0 * (loss == "squared")
     weights = np.random.default_rng(24).random((4, len(y)))
     sizes = batched.solve_support_sizes(X, y, 5, loss=loss, sample_weight=weights)
     assert sizes.found[:, 0].all()
@@ -487,6 +500,7 @@ def test_batched_support_sizes(loss: str) -> None:
             single = glm.solve_support_size(X, y, s + 1, loss=loss, sample_weight=weight)
             assert sizes.l1_penalties[i, s] == pytest.approx(single.l1_penalty, rel=2e-3)
             np.testing.assert_allclose(sizes.coefficients[i, s], single.coefficients, atol=1e-2)
+            assert sizes.intercepts[i, s] == pytest.approx(single.intercept, abs=1e-2)
 
 
 # ------------------------------------------------------------------------------------------- traceable functions
@@ -542,7 +556,7 @@ def test_a_second_solve_of_the_same_shapes_compiles_nothing() -> None:
         X, y = data("binary", "logistic", seed)
         glm.solve(X, y, 0.01, loss="logistic")
         glm.path(X, y, 4, loss="logistic")
-        batched.solve_batch(X, np.stack([y, 1 - y]), [0.1, 0.01], loss="logistic")
+        batched.solve_batch(X, np.stack([y, 1 - y, y]), [0.1, 0.01, 0.02], loss="logistic")
 
     kernels = (glm._all_columns, glm._working_columns, glm._bound, glm._score, batched._solve_all, batched._walk_all)
     everything(26)

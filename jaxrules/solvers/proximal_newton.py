@@ -203,20 +203,15 @@ def quadratic_minimum(
     ridge = jnp.finfo(hessian.dtype).eps ** _NEWTON_RIDGE * jnp.max(diagonal) + jnp.finfo(hessian.dtype).tiny
     curvature = jnp.maximum(diagonal, ridge)
 
-    def gradient_at(b: Array) -> Array:
-        return slope + hessian @ (b - start)
-
-    def value(b: Array) -> Array:
-        return (slope + gradient_at(b)) @ (b - start) / 2 + jnp.sum(penalties * jnp.abs(b))
-
-    def update(j: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def update(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         b, gradient = state
+        j = i % size
         pulled = curvature[j] * b[j] - gradient[j]
         new = jnp.sign(pulled) * jnp.maximum(jnp.abs(pulled) - penalties[j], 0) / curvature[j]
         return b.at[j].set(new), gradient + hessian[j] * (new - b[j])
 
-    def support_newton(b: Array, gradient: Array) -> Array:
-        """The best of some points on b's Newton step over its support; signs that would flip stop at zero."""
+    def improved(b: Array, gradient: Array, inner: Array) -> Array:
+        """The best of b, `inner` and points on b's Newton step over its support; flipping signs stop at zero."""
         support = (b != 0) | (penalties == 0)
         both = support[:, None] & support[None, :]
         matrix = jnp.where(both, hessian, 0) + jnp.diag(jnp.where(support, ridge, 1))
@@ -224,21 +219,16 @@ def quadratic_minimum(
         step = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matrix), True), right)
         trials = b[None, :] + jnp.asarray(_STEP_SIZES, b.dtype)[:, None] * step[None, :]
         trials = jnp.where((trials * b[None, :] < 0) & (penalties > 0)[None, :], 0, trials)
+        trials = jnp.concatenate([trials, inner[None, :]])
         d = trials - b[None, :]
-        linear = gradient[None, :] * d
-        penalty = penalties[None, :] * (jnp.abs(trials) - jnp.abs(b)[None, :])
-        change = jnp.sum(linear + penalty + d * (d @ hessian) / 2, axis=1)
-        rounding = 4 * jnp.finfo(b.dtype).eps * jnp.sum(jnp.abs(linear[0]) + jnp.abs(penalty[0]))
-        best = jnp.argmin(jnp.where(jnp.isnan(change), jnp.inf, change))  # NaN: the factorisation failed
-        best = jnp.where(change[0] <= change[best] + rounding, 0, best)
-        return jnp.where(change[best] <= rounding, trials[best], b)
-
-    def from_inside(b: Array, wanted: Array) -> Array:
-        """The interior-point solution if it is wanted and better than b."""
-        iterations = jnp.where(wanted, _INNER_ITERATIONS, 0)
-        inner = interior_point(hessian, slope, start, b, penalties, curvature, tolerance / 100, iterations)
-        rounding = 8 * jnp.finfo(b.dtype).eps * jnp.sum(penalties * jnp.abs(b))
-        return jnp.where(wanted & (value(inner) <= value(b) + rounding), inner, b)
+        linear = gradient[None, :] * d + penalties[None, :] * (jnp.abs(trials) - jnp.abs(b)[None, :])
+        change = jnp.sum(linear + d * (d @ hessian) / 2, axis=1)
+        change = jnp.where(jnp.isnan(change), jnp.inf, change)  # the factorisation failed
+        # The full step also where it differs from the best, or from b, by no more than rounding.
+        rounding = 8 * jnp.finfo(b.dtype).eps * jnp.sum(jnp.abs(gradient * d[0]) + penalties * jnp.abs(d[0]))
+        change = change.at[0].add(-rounding)
+        best = jnp.argmin(change)
+        return jnp.where(change[best] <= 0, trials[best], b)
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         b, gradient, rounds = state
@@ -246,12 +236,13 @@ def quadratic_minimum(
 
     def one_round(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         b, gradient, rounds = state
-        b = from_inside(b, rounds == _EASY_ROUNDS)
         # The first round is for a start whose support is right: a Newton step is then all that is needed.
         updates = jnp.where(rounds > 0, _SWEEPS * size, 0)
-        b, gradient = lax.fori_loop(0, updates, lambda i, s: update(i % size, s), (b, gradient_at(b)))
-        b = support_newton(b, gradient)
-        return b, gradient_at(b), rounds + 1
+        b, gradient = lax.fori_loop(0, updates, update, (b, gradient))
+        iterations = jnp.where(rounds == _EASY_ROUNDS, _INNER_ITERATIONS, 0)
+        inner = interior_point(hessian, slope, start, b, penalties, curvature, tolerance / 100, iterations)
+        b = improved(b, gradient, jnp.where(iterations > 0, inner, b))
+        return b, slope + hessian @ (b - start), rounds + 1
 
     return lax.while_loop(unfinished, one_round, (start, slope, jnp.int32(0)))[0]
 
@@ -290,62 +281,44 @@ def interior_point(
     def penalised(values: Array) -> Array:
         return jnp.where(free[None, :], 0, values)
 
-    def residual(parts: Array, duals: Array) -> tuple[Array, Array]:
-        gradient = slope + regular @ (parts[0] - parts[1] - anchor)
-        return gradient, penalised(sides * gradient[None, :] + penalties[None, :] - duals)
-
     def iteration(state: tuple[Array, ...]) -> tuple[Array, ...]:
         parts, duals, worst, gap, iterations = state
-        gradient, violation = residual(parts, duals)
+        gradient = slope + regular @ (parts[0] - parts[1] - anchor)
+        residual = penalised(sides * gradient[None, :] + penalties[None, :] - duals)
         divisor = jnp.where(free[None, :], 1, parts)
         stiffness = jnp.where(free[None, :], 1, duals / divisor)
         give = jnp.sum(1 / stiffness, axis=0)
         factor = jnp.linalg.cholesky(regular + jnp.diag(jnp.where(free, 0, 1 / give)))
 
-        def direction(aim: Array) -> tuple[Array, Array]:
-            """Newton step of parts and duals towards parts * duals = aim."""
-            force = aim / divisor - duals - violation
+        def newton(_: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+            """Newton step of parts and duals towards parts * duals = aim, its length, and a better aim."""
+            aim = state[0]
+            force = aim / divisor - duals - residual
             right = jnp.where(free, -gradient, jnp.sum(sides * force / stiffness, axis=0) / give)
             along = jax.scipy.linalg.cho_solve((factor, True), right)
             # Each part by its own equation where it is stiff, by the difference of the parts where it is soft.
             bend = (force - sides * (regular @ along)[None, :]) / stiffness
-            soft = stiffness < stiffness[::-1]
-            bend = jnp.where(soft, bend[::-1] + sides * along[None, :], bend)
-            unbounded = jnp.stack([along, jnp.zeros_like(along)])
-            step = jnp.where(free[None, :], unbounded, bend)
-            return step, penalised(aim / divisor - duals - stiffness * step)
-
-        def longest(step: Array, dual_step: Array) -> Array:
-            """The longest step, at most 1, that keeps parts and duals non-negative."""
+            bend = jnp.where(stiffness < stiffness[::-1], bend[::-1] + sides * along[None, :], bend)
+            step = jnp.where(free[None, :], jnp.stack([along, jnp.zeros_like(along)]), bend)
+            dual_step = penalised(aim / divisor - duals - stiffness * step)
             values, steps = jnp.stack([parts, duals]), jnp.stack([step, dual_step])
-            return jnp.min(jnp.where((steps < 0) & ~free[None, None, :], -values / steps, 1), initial=1)
+            length = jnp.min(jnp.where((steps < 0) & ~free[None, None, :], -values / steps, 1), initial=1)
+            ahead = jnp.sum(penalised((parts + length * step) * (duals + length * dual_step))) / count
+            now = jnp.sum(penalised(parts * duals)) / count
+            return (ahead / now) ** 3 * now - step * dual_step, step, dual_step, length
 
-        now = jnp.sum(penalised(parts * duals)) / count
-        step, dual_step = direction(jnp.zeros_like(parts))
-        length = longest(step, dual_step)
-        ahead, dual_ahead = parts + length * step, duals + length * dual_step
-        centring = (jnp.sum(penalised(ahead * dual_ahead)) / count / now) ** 3
-        step, dual_step = direction(centring * now - step * dual_step)
-        length = 0.995 * longest(step, dual_step)
-        new, new_duals = parts + length * step, duals + length * dual_step
-        new_gap = jnp.sum(penalised(new * new_duals)) / count
-        gradient, violation = residual(new, new_duals)
-        new_worst = jnp.maximum(jnp.max(jnp.abs(violation)), jnp.max(jnp.where(free, jnp.abs(gradient), 0)))
-        better = (new_gap < 0.99 * gap) | (new_worst < 0.99 * worst)  # False for NaN
-        better &= new_worst <= jnp.maximum(1.1 * worst, tolerance)  # exact steps never add to the residual
-        # Without progress (rounding) zero residuals end the iteration at the last good point.
-        return (
-            jnp.where(better, new, parts),
-            jnp.where(better, new_duals, duals),
-            jnp.where(better, new_worst, 0),
-            jnp.where(better, new_gap, 0),
-            iterations + 1,
-        )
+        # First the predictor, with aim 0; then the corrector.
+        nothing = jnp.zeros_like(parts)
+        _, step, dual_step, length = lax.fori_loop(0, 2, newton, (nothing, nothing, nothing, jnp.zeros((), dtype)))
+        parts, duals = parts + 0.995 * length * step, duals + 0.995 * length * dual_step
+        worst = jnp.maximum(jnp.max(jnp.abs(residual)), jnp.max(jnp.where(free, jnp.abs(gradient), 0)))
+        gap = jnp.sum(penalised(parts * duals)) / count
+        return parts, duals, (1 - 0.995 * length) * worst, gap, iterations + 1
 
     def unfinished(state: tuple[Array, ...]) -> Array:
         *_, worst, gap, iterations = state
         small = (worst <= tolerance) & (gap * jnp.max(curvature) <= tolerance * jnp.max(penalties))
-        return ~small & (iterations < max_iterations)
+        return ~small & ~jnp.isnan(worst + gap) & (iterations < max_iterations)
 
     # The start, shifted inside: every part and every dual is at least a small share of what is large.
     gradient = slope + regular @ (start - anchor)
@@ -461,16 +434,16 @@ def proximal_newton(
         # Close to the optimum the decrease drowns in the objective's rounding: full steps are then safe.
         rounding = 8 * eps * jnp.abs(at.objective)
 
-        def trial(size: Array) -> Array:
-            return objective(b + size * d, at.score + size * score_step)
-
         def too_long(search: tuple[Array, Array]) -> Array:
             size, value = search
             worse = ~(value <= at.objective + _ARMIJO * size * predicted + rounding)
             return worse & (size > 0.5**_HALVINGS)
 
-        one = jnp.ones((), dtype)
-        size, value = lax.while_loop(too_long, lambda search: (search[0] / 2, trial(search[0] / 2)), (one, trial(one)))
+        def halve(search: tuple[Array, Array]) -> tuple[Array, Array]:
+            size = search[0] / 2
+            return size, objective(b + size * d, at.score + size * score_step)
+
+        size, value = lax.while_loop(too_long, halve, (jnp.full((), 2, dtype), jnp.full((), jnp.inf, dtype)))
         new_b = jnp.where(size == 1, goal, b + size * d)  # exact zeros survive a full step
         new_score = at.score + size * score_step
         new_row_slope, new_slope = slopes(new_score)

@@ -234,6 +234,7 @@ class Problem:
     fit_intercept: bool
     weights: Floats  # (padded rows,), sum 1
     target: Floats  # (padded rows,)
+    level: float  # subtracted from the target of a squared loss, so that a far mean costs no digits
     within: float  # squared loss inside merged rows: a constant
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
     worth: float  # objective of a model that knows nothing: the scale for a nearly perfect fit
@@ -259,6 +260,8 @@ class Problem:
         mean = float(row_weight @ row_target)
         if loss == "logistic" and intercept and not (row_weight @ (1 - row_target) > 0 and mean > 0):
             raise ValueError("y holds one class among the rows of positive weight; both are needed")
+        level = mean if loss == "squared" and intercept else 0.0
+        row_target = row_target - level
         kept = design.n_patterns
         weights, target = np.zeros((2, design.storage.shape[1]))
         weights[:kept] = np.bincount(design.inverse, row_weight, kept)
@@ -268,10 +271,11 @@ class Problem:
             np.clip(target, 0.0, 1.0, out=target)  # the quotient of two equal sums may round to above 1
         factors = np.ones(design.padded_columns)
         factors[: design.n_columns] = _check_factors(penalty_factors, design.n_columns) / design.scale
-        within = float(row_weight @ (row_target - target[design.inverse]) ** 2) if loss == "squared" else 0.0
-        centre = mean if intercept else 0.0
-        worth = float(row_weight @ (row_target - centre) ** 2) if loss == "squared" else math.log(2.0)
-        return cls(design, loss, intercept, weights, target, within, factors, worth)
+        within, worth = 0.0, math.log(2.0)
+        if loss == "squared":
+            within = float(row_weight @ (row_target - target[design.inverse]) ** 2)
+            worth = float(row_weight @ row_target**2)
+        return cls(design, loss, intercept, weights, target, level, within, factors, worth)
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
@@ -284,8 +288,7 @@ class Problem:
         if given.shape != (design.n_columns,) or not np.isfinite(given).all() or not np.isfinite(intercept):
             raise ValueError(f"start must hold {design.n_columns} finite coefficients and a finite intercept")
         coefficients[: design.n_columns] = given * design.scale
-        shift = float(given @ design.centre) if self.fit_intercept else 0.0
-        intercept = float(intercept) + shift if self.fit_intercept else 0.0
+        intercept = float(intercept + given @ design.centre) - self.level if self.fit_intercept else 0.0
         stored = np.zeros(design.storage.shape[0])
         stored[: len(coefficients)] = coefficients
         has_low = design.low >= len(coefficients)
@@ -364,7 +367,7 @@ class Problem:
         coefficients = position.coefficients[: design.n_columns] / design.scale
         return Solution(
             coefficients,
-            position.intercept - float(coefficients @ design.centre) if self.fit_intercept else 0.0,
+            position.intercept + self.level - float(coefficients @ design.centre) if self.fit_intercept else 0.0,
             l1_penalty,
             certificate.objective,
             certificate.bound,

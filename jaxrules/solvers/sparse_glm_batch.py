@@ -127,7 +127,7 @@ def solve_batch(
     within = np.array([problem.within for problem in problems])
     worth = np.array([problem.worth for problem in problems])
     objectives, bounds = result.objective + within, result.bound + within
-    shift = coefficients @ design.centre if intercept else 0.0
+    shift = coefficients @ design.centre - [problem.level for problem in problems] if intercept else 0.0
     violation = result.violation[:, : design.n_columns] * design.scale
     return Batch(
         coefficients,
@@ -216,7 +216,7 @@ def solve_support_sizes(
         max_size=max_size,
     )
     coefficients = walked.coefficients[: len(problems), :, : design.n_columns] / design.scale
-    shift = coefficients @ design.centre if intercept else 0.0
+    shift = coefficients @ design.centre - np.array([[problem.level] for problem in problems]) if intercept else 0.0
     found = walked.found[: len(problems)]
     return SupportSizes(
         coefficients,
