@@ -52,7 +52,7 @@ _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
-_FIRST_TOLERANCE = 1e-4
+_FIRST_TOLERANCE = 1e-2
 """Relative duality gap of the first master problems: rough slopes suffice to find rules."""
 _MASTER_TOLERANCE = 1e-3
 """Relative duality gap of the last master problems, as a share of the tolerance of the fit."""
@@ -566,19 +566,26 @@ def price_by_beam(
     """
     masks = space.masks.astype(np.float32)
     merged = space.sum_rows(slopes)
-    parts = np.maximum(np.stack([merged, -merged]), 0.0)  # of either sign
+    parts = np.maximum(np.stack([merged, -merged]), 0.0).astype(np.float32)  # of either sign
     everything = _Partial((), np.ones(len(merged), bool), 0.0)
     beams = [[everything], [everything]]
     best: dict[_Key, tuple[float, Rule]] = {}
     for length in range(1, 1 + (len(space) if max_length is None else min(max_length, len(space)))):
         price = rule_penalty + condition_penalty * length
-        for sign, beam in enumerate(beams):
+        sign = np.repeat([0, 1], [len(beam) for beam in beams])
+        if not len(sign):
+            break
+        # Slope of either sign in every extension of every partial rule, (partial rules, propositions).
+        inside = np.stack([partial.rows for beam in beams for partial in beam])
+        if 2 * np.count_nonzero(alive := inside.any(axis=0)) < len(alive):
+            masks, parts, inside = masks[alive], parts[:, alive], inside[:, alive]
+        products = np.concatenate([inside * parts[sign], inside * parts[1 - sign]]) @ masks
+        all_wanted, unwanted = products[: len(sign)], products[len(sign) :]
+        for s, beam in enumerate(beams):
             if not beam:
                 continue
-            # Slope of either sign in every extension of every partial rule, (partial rules, propositions).
-            inside = np.stack([partial.rows for partial in beam])
-            wanted = (inside * parts[sign]).astype(np.float32) @ masks
-            slope = wanted - (inside * parts[1 - sign]).astype(np.float32) @ masks
+            wanted = all_wanted[sign == s]
+            slope = wanted - unwanted[sign == s]
             before = np.array([partial.slope for partial in beam])[:, None]
             pays = np.where(slope > before + max(condition_penalty, 1e-6 * rule_penalty), slope, -np.inf)
             for key, found, b, p in _largest(pays, wanted, max(width, count)):
@@ -588,8 +595,9 @@ def price_by_beam(
             best = dict(sorted(best.items(), key=lambda entry: (-entry[1][0], entry[1][1]))[:count])
             least = min(excess for excess, _ in best.values()) if len(best) == count else 0.0
             promising = np.where(wanted - condition_penalty > price + least, pays, -np.inf)
-            beams[sign] = [
-                _Partial((*beam[b].rule, p), beam[b].rows & (space.masks[:, p] == 1), found)
+            rows = inside[sign == s]
+            beams[s] = [
+                _Partial((*beam[b].rule, p), rows[b] & (masks[:, p] == 1), found)
                 for _, found, b, p in _largest(promising, wanted, width)
             ]
     return [rule for _, rule in best.values()]
