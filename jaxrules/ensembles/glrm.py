@@ -577,7 +577,8 @@ def price_by_beam(
             break
         # Slope of either sign in every extension of every partial rule, (partial rules, propositions).
         inside = np.stack([partial.rows for beam in beams for partial in beam])
-        if 2 * np.count_nonzero(alive := inside.any(axis=0)) < len(alive):
+        alive = inside.any(axis=0)
+        if 2 * np.count_nonzero(alive) < inside.shape[1]:
             masks, parts, inside = masks[alive], parts[:, alive], inside[:, alive]
         products = np.concatenate([inside * parts[sign], inside * parts[1 - sign]]) @ masks
         all_wanted, unwanted = products[: len(sign)], products[len(sign) :]
