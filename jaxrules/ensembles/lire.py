@@ -451,8 +451,10 @@ class _L1Logistic:
         n_patterns = problem.patterns.shape[1]
         weights = np.concatenate(problem.of_patterns())
         used = np.flatnonzero(weights)  # every pattern once for each class that it has
-        pattern, rule = np.nonzero(problem.patterns.T[used % n_patterns])
-        self.columns = csr_matrix((np.ones(len(rule)), (pattern, rule)), (len(used), len(problem.patterns)))
+        held = problem.patterns.T[used % n_patterns]
+        rule = np.broadcast_to(np.arange(held.shape[1], dtype=np.int32), held.shape)[held]
+        ends = np.append(0, np.cumsum(np.count_nonzero(held, axis=1)))
+        self.columns = csr_matrix((np.ones(len(rule)), rule, ends), held.shape)
         self.target, self.weights, self.seed = used < n_patterns, weights[used], seed
 
     def solve(self, l1_penalty: float, run: Run) -> Floats:
@@ -550,22 +552,23 @@ def _fit_combo(searcher: _Searcher, gamma: float, lam: float, run: Run) -> Fit[R
 
 
 def _fit_published(data: _Data, gamma: float, lam: float, run: Run) -> Fit[RuleEnsemble]:
-    """The authors' algorithm until the support no longer changes."""
+    """The authors' algorithm until no move improves."""
     from jaxrules.ensembles.lire_published import PublishedSearch, encode, rulefit_start
 
     options = data.options
-    check_memory(data.table.n_rows, len(data.rules), 25.0)  # float64: encoded, and liblinear's two copies
+    check_memory(data.table.n_rows, len(data.rules), 33.0)  # float64: encoded, with signs, and liblinear's two copies
     weight = data.weights / data.weights.sum()
     satisfied = data.rules.satisfied(data.table)
     columns = encode(satisfied, options.encoding)
     coverage = np.concatenate([[1.0], weight @ satisfied])
-    state = PublishedSearch(columns, data.target, weight, coverage, gamma, lam, np.zeros(len(columns)))
+    signs = columns * data.target
+    state = PublishedSearch(signs, weight, coverage, gamma, lam, np.zeros(len(columns)))
     status = Status.MAX_ITERATIONS
     best, best_objective = state.weights.copy(), state.objective()
     with run:
         if not run.stopped():
             start = rulefit_start(columns, data.target, weight, gamma, options.seed)
-            state = PublishedSearch(columns, data.target, weight, coverage, gamma, lam, start)
+            state = PublishedSearch(signs, weight, coverage, gamma, lam, start)
             best, best_objective = state.weights.copy(), state.objective()
             run.step(best_objective, len(state.support))
         for _ in range(options.max_iterations):
@@ -577,6 +580,9 @@ def _fit_published(data: _Data, gamma: float, lam: float, run: Run) -> Fit[RuleE
             if not changed:
                 status = Status.CONVERGED
                 break
+        if not run.stopped():
+            state.refit()
+            best, best_objective = state.weights.copy(), state.objective()
     rules = np.flatnonzero(best[1:])
     model = data.model(rules, best[1:][rules], float(best[0]), gamma, lam)
     return run.finish(

@@ -5,15 +5,19 @@ Algorithm 1 of Kanamori (2023) with what the published program (kelicht/lire) ad
 - rules enter as -1 / +1, so that a weight moves all rows (``encoding="binary"`` is Theorem 1 to the letter);
 - the intercept is a column of ones, penalised like a rule of coverage 1;
 - the start is the L1-penalised logistic regression of liblinear with C = 1 / (gamma N);
-- a deletion is judged with the other weights fixed; candidates come in ascending order, and the first
-  strict improvement is taken; nothing is ever added, so that the support shrinks or swaps;
-- the weights are then refitted cyclically, at most ten sweeps, until a sweep gains less than 1e-4.
+- one move, then a refit: rules of the support are tried in the order of how often they failed before. A rule is
+  deleted if that pays with the other weights fixed, else its weight is set to the best, else it is replaced by
+  the first outside rule, in ascending order, that is strictly better; nothing is ever added;
+- an outside rule is left out by the printed interval of Theorem 1, also where that is wrong (C_m < 0);
+- the refit is cyclic: at most ten sweeps, until a sweep changes the loss by less than 1e-4.
 
-It keeps every row and every rule, equal ones included. `jaxrules.lire.fit` finds lower objectives faster.
+It keeps every row and every rule, equal ones included, and looks at the outside rules one by one.
+`jaxrules.lire.fit` finds lower objectives faster.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,16 +38,14 @@ class PublishedSearch:
     """State of the search.
 
     Attributes:
-        columns: encoded rules, shape (1 + rules, rows); the first is the intercept's column of ones.
-        target: -1 or +1, shape (rows,).
+        signs: encoded rules times the target (-1 or +1), shape (1 + rules, rows); first the intercept's column of ones.
         sample_weight: sums to 1, shape (rows,).
         coverage: share of rows that each column covers, shape (1 + rules,); 1 for the intercept.
         gamma, lam: global and local penalty.
         weights: shape (1 + rules,).
     """
 
-    columns: Floats
-    target: Floats
+    signs: Floats
     sample_weight: Floats
     coverage: Floats
     gamma: float
@@ -51,7 +53,8 @@ class PublishedSearch:
     weights: Floats
 
     def __post_init__(self) -> None:
-        self.row_loss = self.sample_weight * np.exp(-self.target * (self.weights @ self.columns))
+        self.row_loss = self.sample_weight * np.exp(-(self.weights @ self.signs))
+        self.failures = np.zeros(len(self.weights), np.int64)
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -67,86 +70,72 @@ class PublishedSearch:
         return float(self.row_loss.sum() + self.gamma * len(support) + self.lam * self.local_ratio(support))
 
     def iterate(self, stopped: Callable[[], bool]) -> bool:
-        """One iteration of Algorithm 1; whether the support changed."""
-        before = self.support
-        if not self._reoptimise_or_delete(before):
-            self._replace(before, stopped)
-        changed = not np.array_equal(before, self.support)
-        if changed:
-            self._refit()
-        return changed
-
-    def _reoptimise_or_delete(self, support: NDArray[np.int64]) -> bool:
-        """Step 1; whether a rule was deleted."""
-        for m in support:
-            self._set_weight(m, 0.0)
-            others = self.support
-            increase = self.gamma + self.lam * (self.coverage[m] - self.local_ratio(others)) / (1 + len(others))
-            helped, harmed = self._split(m)
-            weight, decrease = _best_weight(helped, harmed)
-            if decrease <= increase:
+        """One iteration of Algorithm 1: the first move that improves, and a refit; whether there was one."""
+        support = self.support
+        for m in support[np.argsort(self.failures[support], kind="stable")].tolist():
+            if stopped():
+                return False
+            if self._delete_or_replace(m, support):
+                self.refit()
                 return True
-            self._set_weight(m, float(weight))
+            self.failures[m] += 1
         return False
 
-    def _replace(self, support: NDArray[np.int64], stopped: Callable[[], bool]) -> None:
-        """Step 2: every rule of the support, once, by the first outside rule that improves G."""
-        for m in support:
-            if stopped():
-                return
-            current, weight = self.objective(), self.weights[m]
-            self._set_weight(m, 0.0)
-            helped, harmed = self._split_all()
-            best, decrease = _best_weight(helped, harmed)
-            others = self.support
-            total = self.coverage[others].sum() + self.coverage
-            replaced = self.row_loss.sum() - decrease + self.gamma * len(support)
-            replaced += self.lam * total / len(support)
-            better = np.flatnonzero((replaced < current) & (self.weights == 0) & (best != 0))
-            better = better[better != m]
-            if len(better):
-                self._set_weight(better[0], float(best[better[0]]))
-            else:
-                self._set_weight(m, weight)
-
-    def _refit(self) -> None:
-        """Step 3: cyclic coordinate descent on the loss over the support."""
+    def refit(self) -> None:
+        """Cyclic coordinate descent on the loss over the support."""
         for _ in range(_REFIT_SWEEPS):
             before = self.row_loss.sum()
-            for m in self.support:
+            for m in self.support.tolist():
                 self._set_weight(m, 0.0)
                 weight, _ = _best_weight(*self._split(m))
-                self._set_weight(m, float(weight))
-            if before - self.row_loss.sum() < _REFIT_TOLERANCE:
+                self._set_weight(m, weight)
+            if abs(before - self.row_loss.sum()) < _REFIT_TOLERANCE:
                 return
 
-    def _set_weight(self, m: int | np.int64, weight: float) -> None:
+    def _delete_or_replace(self, m: int, support: NDArray[np.int64]) -> bool:
+        """Delete rule m, or replace it, or give it its best weight; whether the support changed."""
+        self._set_weight(m, 0.0)
+        others = support[support != m]
+        local = self.local_ratio(others)
+        increase = self.gamma + self.lam * (self.coverage - local) / len(support)
+        weight, decrease = _best_weight(*self._split(m))
+        if decrease <= increase[m]:
+            return True
+        for j in np.setdiff1d(np.arange(len(self.weights)), support).tolist():
+            helped, harmed = self._split(j)
+            if _inside_interval(helped, harmed, float(increase[j])):
+                continue
+            best, saved = _best_weight(helped, harmed)
+            if saved - increase[j] > decrease - increase[m]:
+                self._set_weight(j, best)
+                return True
+        self._set_weight(m, weight)
+        return False
+
+    def _set_weight(self, m: int, weight: float) -> None:
         change = weight - self.weights[m]
         if change:
-            self.row_loss = self.row_loss * np.exp(-change * self.target * self.columns[m])
+            self.row_loss = self.row_loss * np.exp(-change * self.signs[m])
             self.weights[m] = weight
 
-    def _split(self, m: int | np.int64) -> tuple[float, float]:
+    def _split(self, m: int) -> tuple[float, float]:
         """Loss on the rows that column m, with a positive weight, helps and harms."""
-        signs = self.target * self.columns[m]
-        return float(self.row_loss @ (signs > 0)), float(self.row_loss @ (signs < 0))
-
-    def _split_all(self) -> tuple[Floats, Floats]:
-        """`_split` for all columns: (sum |z| w +- sum z y w) / 2."""
-        pull = self.columns @ (self.target * self.row_loss)
-        moved = np.full(len(pull), self.row_loss.sum()) if self._signed else self.columns @ self.row_loss
+        moved, pull = float(self.row_loss @ np.abs(self.signs[m])), float(self.row_loss @ self.signs[m])
         return (moved + pull) / 2, (moved - pull) / 2
 
-    @property
-    def _signed(self) -> bool:
-        return bool((self.columns[:, 0] != 0).all())
 
-
-def _best_weight(helped: Floats | float, harmed: Floats | float) -> tuple[Floats, Floats]:
+def _best_weight(helped: float, harmed: float) -> tuple[float, float]:
     """Theorem 1: the weight 1/2 ln((1 - eps-) / eps-) and how much the loss falls."""
-    total = np.maximum(np.asarray(helped) + harmed, 0.0)
-    share = np.clip(harmed / np.where(total > 0, total, 1.0), _SHARE_CLIP, 1 - _SHARE_CLIP)
-    return 0.5 * np.log((1 - share) / share), total * (1 - 2 * np.sqrt(share * (1 - share)))
+    total = helped + harmed
+    share = min(max(harmed / total, _SHARE_CLIP), 1 - _SHARE_CLIP) if total > 0 else 0.5
+    return 0.5 * math.log((1 - share) / share), total * (1 - 2 * math.sqrt(share * (1 - share)))
+
+
+def _inside_interval(helped: float, harmed: float, increase: float) -> bool:
+    """Whether the printed interval of Theorem 1 leaves the rule out; it is empty, and does so, for C_m < 0."""
+    total = helped + harmed
+    square = increase * (2 * total - increase)
+    return square < 0 or abs(harmed / total - 0.5) <= math.sqrt(square) / (2 * total) if total > 0 else True
 
 
 def encode(satisfied: NDArray[np.bool_], encoding: Literal["signed", "binary"]) -> Floats:
@@ -159,10 +148,12 @@ def encode(satisfied: NDArray[np.bool_], encoding: Literal["signed", "binary"]) 
 
 
 def rulefit_start(columns: Floats, target: Floats, sample_weight: Floats, gamma: float, seed: int) -> Floats:
-    """Weights of the L1-penalised logistic regression, halved: its score is the log-odds, ours half of it.
+    """Weights of the L1-penalised logistic regression, as they are: the log-odds are twice LIRE's score, but no matter.
 
     Args:
-        columns, target, sample_weight: as in `PublishedSearch`.
+        columns: encoded rules, shape (1 + rules, rows).
+        target: -1 or +1, shape (rows,).
+        sample_weight: sums to 1, shape (rows,).
         gamma: the global penalty; liblinear's C is 1 / (gamma N). Without a penalty C is 1e6.
         seed: of liblinear's coordinate order.
     """
@@ -176,4 +167,4 @@ def rulefit_start(columns: Floats, target: Floats, sample_weight: Floats, gamma:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 100 iterations, converged or not: as published
         model.fit(columns.T, target, sample_weight=sample_weight)
-    return np.asarray(model.coef_[0] / 2, np.float64)
+    return np.asarray(model.coef_[0], np.float64)

@@ -7,6 +7,8 @@ than a kernel over all rows, and nothing is compiled.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -20,18 +22,47 @@ _CONVERGED = 1e-9  # predicted decrease of the loss
 _LARGEST_STEP = 3.0
 
 
-def group_patterns(patterns: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The distinct columns of a 0/1 matrix (columns, patterns): one index of each, and the group of every pattern."""
+class Groups(NamedTuple):
+    """Patterns that agree on a support: one pattern of every group, (groups,), and the group of every pattern."""
+
+    member: NDArray[np.intp]
+    group: NDArray[np.intp]
+
+
+def group_patterns(patterns: NDArray[np.bool_]) -> Groups:
+    """Which columns of a 0/1 matrix (columns, patterns) are equal."""
     n_patterns = patterns.shape[1]
     if not len(patterns):
-        return np.zeros(1, np.intp), np.zeros(n_patterns, np.intp)
+        return Groups(np.zeros(1, np.intp), np.zeros(n_patterns, np.intp))
     packed = np.packbits(patterns, axis=0)
     width = -(-len(packed) // 8) * 8  # whole 64-bit words: one word sorts much faster than bytes
     words = np.zeros((n_patterns, width), np.uint8)
     words[:, : len(packed)] = packed.T
     keys = words.view(np.uint64 if width == 8 else np.dtype((np.void, width))).ravel()
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return first, group
+    _, member, group = np.unique(keys, return_index=True, return_inverse=True)
+    return Groups(member, group)
+
+
+def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bool_]) -> Groups:
+    """The groups after a move, from those before it: much cheaper than from all columns again.
+
+    Args:
+        kept: if columns leave, those that stay, on one pattern of every group, shape (columns, groups).
+        added: the columns that enter, shape (columns, patterns).
+    """
+    member, group = groups
+    if kept is not None:
+        first, merged = group_patterns(kept)
+        member, group = member[first], merged[group]
+    for column in added:
+        halves = 2 * group + column
+        used = np.flatnonzero(np.bincount(halves, minlength=2 * len(member)))
+        group = np.zeros(2 * len(member), np.intp)
+        group[used] = np.arange(len(used))
+        group = group[halves]
+        member = np.zeros(len(used), np.intp)
+        member[group] = np.arange(len(group))
+    return Groups(member, group)
 
 
 def loss_terms(loss: LossName, positive: Floats, negative: Floats, margins: Floats) -> tuple[float, Floats, Floats]:
@@ -72,7 +103,7 @@ def newton(
     """
     weights = np.clip(weights, -cap, cap)
     value, slope, curvature = loss_terms(loss, positive, negative, columns @ weights)
-    for _ in range(50):
+    for _ in range(50 + len(weights)):
         step, predicted = _direction(columns, slope, curvature, weights, cap)
         if predicted <= _CONVERGED or value - 2 * predicted >= goal:
             break
@@ -80,29 +111,51 @@ def newton(
         while True:
             moved = np.clip(weights + scale * step, -cap, cap)
             new_value, slope, curvature = loss_terms(loss, positive, negative, columns @ moved)
-            if new_value <= value or scale < 1e-6:
+            if new_value <= value - 0.1 * scale * predicted or scale < 1e-6:
                 break
-            scale /= 4
+            scale = min(scale / 4, _to_the_cap(weights, step, cap))  # a clipped step may lead uphill
         if not new_value < value:
             break
         weights, value = moved, new_value
     return weights, value
 
 
+def _at_cap(weights: Floats, cap: Floats) -> NDArray[np.bool_]:
+    return np.abs(weights) >= cap * (1 - 1e-12)
+
+
+def _to_the_cap(weights: Floats, step: Floats, cap: Floats) -> float:
+    """The part of the step at which the first weight reaches its cap."""
+    moving = step != 0
+    room = np.copysign(cap, step)[moving] - weights[moving]
+    return float(np.min(room / step[moving], initial=np.inf))
+
+
 def _direction(columns: Floats, slope: Floats, curvature: Floats, weights: Floats, cap: Floats) -> tuple[Floats, float]:
-    """Newton's step among the weights that may move, and the decrease that it predicts."""
+    """Newton's step among the weights that may move, and the decrease that it predicts.
+
+    Weights at their cap that would cross it stay, and the others move as if they were constants.
+    """
     gradient = slope @ columns
-    movable = (np.abs(weights) < cap) | (weights * gradient <= 0)
-    step = np.zeros(len(weights))
-    if not movable.any():
-        return step, 0.0
+    capped = _at_cap(weights, cap)
+    movable = ~capped | (weights * gradient <= 0)
+    while movable.any():
+        step = _newton_step(columns, curvature, gradient, movable)
+        crossing = capped & movable & (weights * step > 0)
+        if not crossing.any():
+            return step, float(gradient @ step / 2)
+        movable &= ~crossing
+    return np.zeros(len(weights)), 0.0
+
+
+def _newton_step(columns: Floats, curvature: Floats, gradient: Floats, movable: NDArray[np.bool_]) -> Floats:
     chosen = columns if movable.all() else columns[:, movable]
     hessian = chosen.T @ (chosen * curvature[:, None])
     diagonal = hessian.ravel()[:: len(hessian) + 1]
     diagonal += 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
-    pull = gradient[movable]
+    step, pull = np.zeros(len(movable)), gradient[movable]
     try:
         step[movable] = cho_solve(cho_factor(hessian, check_finite=False), pull, check_finite=False)
     except LinAlgError:
         step[movable] = pull / diagonal
-    return step, float(gradient @ step / 2)
+    return step

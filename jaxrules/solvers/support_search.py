@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from jaxrules.solvers import support_kernels as kernels
 from jaxrules.solvers.patterns import distinct_rows
 from jaxrules.solvers.support_kernels import ONES, SHARE_CLIP, Encoding, LossName
-from jaxrules.solvers.support_refit import group_patterns, newton
+from jaxrules.solvers.support_refit import Groups, group_patterns, newton, regroup
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -148,24 +148,24 @@ def make_problem(
     weight = sample_weight / sample_weight.sum()
     representative, pattern = distinct_rows(satisfied)
     n_patterns = len(representative)
-    # The matrix in float32 on the host and the device, twice with the L1 start, and working space
+    # The matrix as bool, int8 and float32, the sparse one of the L1 start, and working space
     check_memory(n_patterns, satisfied.shape[1], 17.0, extra=16.0 * _CAPACITIES[1] * n_patterns)
     by_column = np.ascontiguousarray(satisfied[representative].T)
     pattern_weight = np.asarray(np.bincount(pattern, weight, n_patterns), np.float64)
-    coverage = np.asarray(by_column @ pattern_weight, np.float64)
+    coverage = _coverage(by_column, pattern_weight)
     interchangeable = encoding == "signed" or not penalise_intercept
     origin = _distinct_columns(by_column, coverage, interchangeable)
     by_column, coverage = by_column[origin], coverage[origin]
 
     # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
     n_columns, width = _bucket(1 + len(origin), 64), _bucket(n_patterns, 256)
-    encoded = np.zeros((n_columns, width), np.float32)
-    encoded[ONES, :n_patterns] = 1.0
+    encoded = np.zeros((n_columns, width), np.int8)
+    encoded[ONES, :n_patterns] = 1
     block = encoded[1 : 1 + len(origin), :n_patterns]
     block[...] = by_column
     if encoding == "signed":
-        block *= 2.0
-        block -= 1.0
+        block *= 2
+        block -= 1
 
     intercept_cost = 1.0 if penalise_intercept else 0.0
     padded_origin = np.full(n_columns, -1)
@@ -173,7 +173,7 @@ def make_problem(
     problem = Problem(
         loss=loss,
         encoding=encoding,
-        columns=jnp.asarray(encoded),
+        columns=jnp.asarray(encoded).astype(jnp.float32),
         first=np.zeros(width),
         second=np.zeros(width),
         constant=0.0,
@@ -202,6 +202,12 @@ def make_problem(
     )
 
 
+def _coverage(by_column: NDArray[np.bool_], weight: Floats) -> Floats:
+    """The weight that every column covers, by blocks that stay in the processor's cache."""
+    blocks = (by_column[start : start + 16].astype(np.float64) @ weight for start in range(0, len(by_column), 16))
+    return np.concatenate([np.zeros(0), *blocks])
+
+
 def _distinct_columns(by_column: NDArray[np.bool_], coverage: Floats, interchangeable: bool) -> Integers:
     """Indices, ascending, of the columns worth keeping; see `make_problem`."""
     varying = np.flatnonzero(by_column.any(axis=1) & ~by_column.all(axis=1))
@@ -213,7 +219,7 @@ def _distinct_columns(by_column: NDArray[np.bool_], coverage: Floats, interchang
     return np.sort(varying[by_coverage[first]])
 
 
-def _normal_equations(columns: NDArray[np.float32], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
+def _normal_equations(columns: NDArray[np.int8], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
     """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
     gram = np.zeros((len(columns), len(columns)))
     moment = np.zeros(len(columns))
@@ -275,12 +281,14 @@ class Incumbent:
         weights: shape (size,).
         loss: mean loss.
         objective: loss plus penalty.
+        groups: which patterns the support tells apart; None for the squared loss.
     """
 
     columns: Integers
     weights: Floats
     loss: float
     objective: float
+    groups: Groups | None = None
 
 
 @dataclass
@@ -339,23 +347,41 @@ class Search:
             if self._over() or self.problem.loss != "exponential" or best.objective > before - self._tolerance:
                 return best
 
-    def refit(self, columns: Integers, weights: Floats, goal: float = -np.inf) -> Incumbent:
-        """The best weights of a support, from a first guess; given up early when `goal` is out of reach."""
-        problem = self.problem
+    def refit(
+        self, columns: Integers, weights: Floats, goal: float = -np.inf, near: Incumbent | None = None
+    ) -> Incumbent:
+        """The best weights of a support, from a first guess; given up early when `goal` is out of reach.
+
+        Args:
+            near: a support that differs little, whose groups save work.
+        """
+        problem, groups = self.problem, None
         penalty = problem.penalty(columns, self.gamma, self.lam)
         if problem.gram is not None and problem.moment is not None:
             weights, loss = _solve_squared(problem, problem.gram, problem.moment, columns)
         else:
             cap = np.where((columns == ONES) & problem.free_intercept, np.inf, problem.cap)
-            first, group = group_patterns(problem.patterns[columns[columns != ONES] - 1])
+            groups = self._groups(columns, near)
             positive, negative = (
-                np.asarray(np.bincount(group, part, len(first)), np.float64) for part in problem.of_patterns()
+                np.asarray(np.bincount(groups.group, part, len(groups.member)), np.float64)
+                for part in problem.of_patterns()
             )
             out_of_reach = np.inf if goal == -np.inf else goal - penalty
-            entries = problem.entries(columns, first)
+            entries = problem.entries(columns, groups.member)
             weights, loss = newton(problem.loss, entries, positive, negative, weights, cap, out_of_reach)
         loss += problem.constant
-        return Incumbent(columns, weights, loss, loss + penalty)
+        return Incumbent(columns, weights, loss, loss + penalty, groups)
+
+    def _groups(self, columns: Integers, near: Incumbent | None) -> Groups:
+        patterns, rules = self.problem.patterns, columns[columns != ONES]
+        if near is None or near.groups is None:
+            return group_patterns(patterns[rules - 1])
+        kept = np.isin(rules, near.columns)
+        stay = rules[kept]
+        leave = len(stay) < np.count_nonzero(near.columns != ONES)
+        return regroup(
+            near.groups, patterns[stay - 1][:, near.groups.member] if leave else None, patterns[rules[~kept] - 1]
+        )
 
     def _slots(self, columns: Integers, weights: Floats, spare: int = 0) -> kernels.Slots:
         """A support in a fixed number of slots: few, or enough for the largest support so far."""
@@ -380,7 +406,7 @@ class Search:
             )  # fmt: skip
             if taken == 0:
                 break
-            moved = self.refit(columns[active], weights[active])
+            moved = self.refit(columns[active], weights[active], near=best)
             if moved.objective > best.objective - self._tolerance:
                 break
             best = self._accept(moved)
@@ -421,7 +447,7 @@ class Search:
         while count >= 2 and not self.stopped():
             kept = np.setdiff1d(np.arange(len(best.columns)), pays[:count])
             goal = best.objective - self._tolerance
-            fewer = self.refit(best.columns[kept], best.weights[kept], goal)
+            fewer = self.refit(best.columns[kept], best.weights[kept], goal, near=best)
             if fewer.objective < goal:
                 return fewer
             count //= 2
@@ -453,7 +479,7 @@ class Search:
             if changed is None:
                 continue
             goal = best.objective - self._tolerance
-            moved = self.refit(*changed, goal)
+            moved = self.refit(*changed, goal, near=best)
             if moved.objective < goal:
                 best = self._accept(moved)
         self.certified = best is ranked and (exact or exhaustive)
@@ -466,7 +492,7 @@ class Search:
             removable = np.isfinite(drop := self._rank(start).drop).sum()
             count = min(excess, max(1, int(_DROPPED_AT_ONCE * removable)))
             kept = np.sort(np.argsort(drop, kind="stable")[count:])
-            start = self.refit(start.columns[kept], start.weights[kept])
+            start = self.refit(start.columns[kept], start.weights[kept], near=start)
         return start
 
 
