@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return reproduce(
         paper,
         exhibits,
-        Settings(options.quick, options.folds, options.seed),
+        Settings(options.quick, options.folds, options.seed, options.slow),
         options.results,
         fresh=options.fresh,
         report_only=options.report,
@@ -106,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="a version in small, minutes instead of hours")
     parser.add_argument("--folds", type=_positive, metavar="K", help="only the first K folds")
     parser.add_argument("--seed", type=int, default=0, help="of everything that draws at random (default 0)")
+    parser.add_argument(
+        "--slow", action="store_true", help="also what is left out otherwise because it takes very long"
+    )
     parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
     parser.add_argument("--report", action="store_true", help="compute nothing, write the report of what is finished")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")

@@ -33,11 +33,13 @@ class Settings:
         quick: a version in small, for a first look.
         folds: only the first so many folds, None for all.
         seed: of everything that draws at random.
+        slow: also what is left out otherwise because it takes very long; the paper's protocol says what.
     """
 
     quick: bool = False
     folds: int | None = None
     seed: int = 0
+    slow: bool = False
 
     @property
     def profile(self) -> str:
@@ -123,15 +125,18 @@ class Rows(Sequence[Row]):
 
 
 class Results:
-    """Everything that was measured so far: ``results[experiment]`` are its `Rows`."""
+    """Everything that was measured so far: ``results[experiment]`` are its `Rows`, read once."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
+        self._read: dict[Experiment, Rows] = {}
 
     def __getitem__(self, experiment: Experiment) -> Rows:
-        found = (self.store.read(experiment, cell) for cell in experiment.cells(self.settings))
-        return Rows(row for rows in found if rows is not None for row in rows)
+        if experiment not in self._read:
+            found = (self.store.read(experiment, cell) for cell in experiment.cells(self.settings))
+            self._read[experiment] = Rows(row for rows in found if rows is not None for row in rows)
+        return self._read[experiment]
 
 
 @dataclass(frozen=True)

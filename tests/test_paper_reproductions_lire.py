@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper_reproductions import Settings
+from paper_reproductions import Canvas, Cell, Results, Settings
+from paper_reproductions.framework import Store
 from paper_reproductions.lire import PAPER, exhibits, protocol, published
 
 
@@ -67,8 +68,31 @@ def test_settings_in_small_are_part_of_the_full_ones():
         assert set(method.settings) <= set(full[name].settings)
         assert len(method.settings) < len(full[name].settings)
     assert len(full["RF"].settings) == 9
-    cells = protocol.comparison_cells(Settings(folds=3))
-    assert len(cells) == 5 * 3 * len(protocol.METHODS)
+
+
+def test_the_published_search_on_adult_is_left_out_unless_asked_for():
+    cells, slow = (set(protocol.comparison_cells(Settings(folds=3, slow=slow))) for slow in (False, True))
+    assert len(slow) == 5 * 3 * len(protocol.METHODS)
+    assert {(cell["data"], cell["method"]) for cell in slow - cells} == {("adult", "LIRE, published search")}
+
+
+def test_tests_of_few_folds_say_what_they_are(tmp_path):
+    asked = Settings(folds=3)
+    store = Store(tmp_path)
+    for method, accuracies in (("LIRE", (0.7, 0.8, 0.9)), ("RuleFit", (0.8, 0.95, 0.7)), ("GLRM", (0.8, 0.9))):
+        for fold, accuracy in enumerate(accuracies):
+            cell = Cell.of(data="heart", fold=fold, method=method)
+            store.write(exhibits.comparison, cell, {"accuracy": accuracy, "f1": 0.5, "auc": 0.5}, 1.0)
+    results = Results(store, asked)
+    section = exhibits.table_5(results, Canvas(tmp_path))
+    assert "With 3 folds the exact p-value is at least 0.125" in section.text
+    cells = section.tables[0].values
+    assert str(cells["accuracy, Heart", "RuleFit"]).startswith("0.62500, lower in 2 of 3 (paper 0.79289)")
+    assert str(cells["accuracy, Heart", "GLRM"]).startswith("0.25000, lower in 2 of 2 (paper")
+    assert cells["accuracy, Adult", "GLRM"] == "not run (paper 1.00000)"
+    scores = exhibits._score_table(results, "accuracy", protocol.METHODS).values
+    assert "[2 of 3 folds]" in str(scores["Heart", "GLRM"])
+    assert "folds]" not in str(scores["Heart", "LIRE"])
 
 
 @pytest.fixture
