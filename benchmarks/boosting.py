@@ -5,7 +5,8 @@
 For every instance realkd gets --limit seconds; the ratio compares cumulative CPU seconds up to the last stage that both
 finish, with realkd's search contexts included, as its users wait for them, and without. The objectives of all
 common stages are asserted to agree to 1e-10. Our seconds are CPU seconds of a whole `boosting.fit`, median of
-five (of one above two seconds). Compiling (first process) and loading (later ones) are timed apart.
+five (of one above two seconds). Compiling (first process) and loading (later ones) are timed apart. Peak memory is
+that of a fresh process with one fit of ten rules.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import contextlib
 import csv
 import json
+import multiprocessing
 import os
 import re
 import resource
@@ -23,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,6 +164,7 @@ def compare(key: str, instance: Instance, limit: float) -> dict[str, Any]:
         "seconds_10_rules": round(seconds, 4),
         "evaluations": sum(stage.evaluations for stage in fit.details["stages"]),
         "largest_gap": max(stage.gap for stage in fit.details["stages"]),
+        "peak_memory_gib": peak_memory(instance, texts),
         "stages": len(stages),
         "bar": instance.bar,
     }
@@ -173,6 +177,23 @@ def compare(key: str, instance: Instance, limit: float) -> dict[str, Any]:
         search = stages[common - 1]["seconds"] - stages[common - 1]["building"]
         row["ratio"], row["ratio_search_only"] = round(row["realkd"] / part), round(search / part)
     return row
+
+
+def peak_memory(instance: Instance, texts: list[str]) -> float:
+    """GiB of a fresh process with one fit. Not ru_maxrss, which a child inherits from its parent."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(_fit_and_look, instance, texts).result()
+
+
+def _fit_and_look(instance: Instance, texts: list[str]) -> float:
+    table, y = load(instance)
+    boosting.fit(
+        table, y, loss=instance.loss, l2_penalty=instance.l2_penalty, propositions=realkd_pool(texts, table),
+        max_rules=STAGES,
+    )  # fmt: skip
+    status = Path("/proc/self/status").read_text()  # Linux
+    return round(int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 2**20, 3)
 
 
 def startup() -> Iterator[tuple[str, float]]:

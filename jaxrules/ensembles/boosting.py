@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conjunctions import Conjunctions
-from jaxrules.losses import Loss, LossFunction, best_constant, check_target, derivatives, loss_by_name, mean_loss
+from jaxrules.losses import Loss, LossFunction, best_constant, check_target, derivatives, loss_by_name
 from jaxrules.models import RuleEnsemble
 from jaxrules.propositions import PropositionPool, propositions_of
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
@@ -201,9 +201,7 @@ def fit(
     )
     limits = [s for s in (Status.TIME_LIMIT, Status.MAX_ITERATIONS) if any(stage.status is s for stage in stages)]
     status = limits[0] if limits else Status.CONVERGED
-    return run.finish(
-        model, state.risk(), "min", status, stages=tuple(stages), propositions=len(pool), risks=tuple(risks)
-    )
+    return run.finish(model, risks[-1], "min", status, stages=tuple(stages), propositions=len(pool), risks=tuple(risks))
 
 
 @dataclass(frozen=True)
@@ -351,7 +349,8 @@ class _Ensemble:
     def risk(self) -> float:
         """The regularised risk (2.1)."""
         penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
-        return mean_loss(self.loss, self.y, self.scores, self.sample_weight) + penalty
+        losses = np.asarray(self.loss.value(self.y, self.scores))
+        return float(self.sample_weight @ losses) / self.total_weight + penalty
 
 
 def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Callable[[], bool]) -> Found:

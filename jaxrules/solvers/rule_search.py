@@ -27,9 +27,10 @@ from jaxrules.results import Status
 
 MEMORY_LIMIT = 2**29  # bytes of the proposition matrix; a search takes about six times as much
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
+FIRST_SLICE = 200_000  # visits in about the time of a beam search
 SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
 _NO_LIMIT = 2**62
-BEAM_WIDTH = 2  # of the beam that gives the exact search its first incumbent
+BEAM_WIDTH = 2  # of the beam that gives an exact search of more than one slice a good incumbent
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,10 @@ class SearchSpace:
 
     def selected_groups(self, propositions: Sequence[int]) -> np.ndarray:
         """bool (groups,): the merged rows on which all the propositions hold."""
-        return np.asarray(np.all(self.masks[:, list(propositions)] == 1, axis=1))
+        masks, rows = self.masks.view(bool), np.ones(len(self.masks), bool)
+        for a in propositions:
+            rows &= masks[:, a]
+        return rows
 
 
 def bit_sets(masks: np.ndarray) -> np.ndarray:
@@ -255,9 +259,10 @@ def _beam(
             kernels.extension_sums(masks, g, h, rows, sums)
             values = sums[0] ** 2 / (ridge + sums[1])
             evaluations += len(values)
-            for a in np.argsort(-values, kind="stable")[: 3 * width]:
-                if values[a] > value * (1.0 + 1e-12):
-                    extensions.append((float(values[a]), float(sums[0, a]), (*conjunction, int(a)), rows))
+            top = np.argsort(-values, kind="stable")[: 3 * width]
+            for a, extended, total in zip(top.tolist(), values[top].tolist(), sums[0, top].tolist(), strict=True):
+                if extended > value * (1.0 + 1e-12):
+                    extensions.append((extended, total, (*conjunction, a), rows))
         extensions.sort(key=lambda extension: -extension[0])
         beam = []
         seen: set[tuple[str, str]] = set()
@@ -265,7 +270,7 @@ def _beam(
             key = (f"{value:.10g}", f"{total:.10g}")
             if key not in seen and len(beam) < width:
                 seen.add(key)
-                beam.append((conjunction, rows & (masks[:, conjunction[-1]] == 1), value))
+                beam.append((conjunction, rows & masks[:, conjunction[-1]].view(bool), value))
         if not beam:
             break
         if beam[0][2] > best_value:
@@ -291,8 +296,8 @@ class _DepthFirst:
         self.g, self.h = space.sum_rows(gradient), space.sum_rows(curvature)
         length = _limit(max_length, space)
         self.problem = kernels.Problem(self.ridge, float(approximation), length)
-        incumbent, self.evaluations = _beam(space.masks, self.g, self.h, self.ridge, length, BEAM_WIDTH)
-        self.candidates = [(self.objective(incumbent), incumbent)]  # in visit order
+        self.evaluations = 0
+        self.candidates: list[tuple[float, tuple[int, ...]]] = [(self.objective(()), ())]  # in visit order
 
     def objective(self, propositions: Sequence[int]) -> float:
         """The objective of a conjunction, summed in the order of the merged rows."""
@@ -306,6 +311,8 @@ class _DepthFirst:
         status = None
         try:
             while status is None and self.problem.max_length and not workers[0].advance(0, max_evaluations):
+                if not self.evaluations:  # a search that ends within its first slice is faster without
+                    self._take_beam(workers[0])
                 if workers[0].evaluations >= max_evaluations:
                     status = Status.MAX_ITERATIONS
                 elif stopped():
@@ -327,6 +334,12 @@ class _DepthFirst:
             bound = max(worker.open_bound(0 if pool is None else 1) for worker in workers)
             bound = max(bound, 0.0 if pool is None else pool.untouched())
         return self._result(workers, status, bound)
+
+    def _take_beam(self, worker: _Worker) -> None:
+        """Give a worker the result of a beam search to beat."""
+        length = self.problem.max_length
+        best, self.evaluations = _beam(self.space.masks, self.g, self.h, self.ridge, length, BEAM_WIDTH)
+        worker.take(self.objective(best), best)
 
     def _result(self, workers: list[_Worker], status: Status | None, open_bound: float) -> Found:
         tie = 1.0 + self.kernels.TIE
@@ -379,10 +392,10 @@ class _Worker:
             behind=np.zeros((levels, words), np.uint64),
             available=np.zeros((levels, propositions), np.int32),
             bounds=np.zeros((levels, propositions)),
-            gradient=_with_room(g[order]),
-            curvature=_with_room(h[order]),
-            bits=_with_room(space.bits[order]),
-            masks=_with_room(space.masks[order].reshape(-1)),
+            gradient=_with_room(g.take(order)),
+            curvature=_with_room(h.take(order)),
+            bits=_with_room(space.bits.take(order, axis=0)),
+            masks=_with_room(space.masks.take(order, axis=0).reshape(-1)),
         )
         root = stack.levels[0]
         root[kernels.SIZE], root[kernels.WIDTH] = rows, propositions
@@ -398,13 +411,22 @@ class _Worker:
             columns=np.zeros(propositions + 1, np.uint64),
             row_mask=np.zeros(propositions, np.uint8),
             words=np.zeros((2, words), np.uint64),
-            slots=np.zeros(max(8, 2 ** int(np.ceil(np.log2(2 * rows + 1)))), np.int32),
+            slots=np.zeros(max(8, 1 << (2 * rows).bit_length()), np.int32),
             table=np.zeros((2, 1 << kernels.LEAF_WIDTH)),
+            ratios=np.zeros(rows),
         )
-        search.values[kernels.FLOOR], incumbent = task.candidates[0]
-        search.best[: len(incumbent)] = incumbent
-        search.counters[kernels.LENGTH], search.counters[kernels.ROOT] = len(incumbent), -1
-        return cls(task, stack, search)
+        search.counters[kernels.ROOT] = -1
+        worker = cls(task, stack, search)
+        worker.take(*task.candidates[0])
+        return worker
+
+    def take(self, objective: float, propositions: tuple[int, ...]) -> None:
+        """Go on from this conjunction if it is better than what the worker knows."""
+        kernels, search = self.task.kernels, self.search
+        if objective > search.values[kernels.FLOOR] * (1.0 + kernels.TIE):
+            search.values[kernels.FLOOR] = objective
+            search.best[: len(propositions)] = propositions
+            search.counters[kernels.LENGTH] = len(propositions)
 
     def fork(self) -> _Worker:
         """A worker with the same expanded root and the same incumbent, and no work yet."""
@@ -418,9 +440,10 @@ class _Worker:
 
     def advance(self, stop: int, max_evaluations: int = _NO_LIMIT, shared: bool = False) -> bool:
         """Search for one slice; True once the root's children from `stop` on are done."""
-        kernels = self.task.kernels
+        kernels, problem = self.task.kernels, self.task.problem
+        visits = SLICE if self.visits else FIRST_SLICE
         while True:
-            state = kernels.advance(self.task.problem, self.stack, self.search, stop, SLICE, max_evaluations, shared)
+            state = kernels.advance(problem, self.stack, self.search, stop, visits, max_evaluations, shared)
             if state != kernels.FULL:
                 return bool(state == kernels.DONE)
             self._grow()
@@ -525,7 +548,9 @@ class _Pair:
 
 def _with_room(array: np.ndarray) -> np.ndarray:
     """The array followed by as many empty rows again."""
-    return np.concatenate([array, np.zeros_like(array)])
+    larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def shortest_equivalent(space: SearchSpace, rows: np.ndarray) -> tuple[int, ...]:
@@ -566,11 +591,12 @@ def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
     codes = space.codes[rows]
     low, high = codes.min(axis=0, initial=np.iinfo(np.uint16).max), codes.max(axis=0, initial=0)
     tightest: dict[tuple[int, int], int] = {}
-    for a, (column, above, cell) in enumerate(zip(space.column, space.above, space.cell, strict=True)):
-        if low[column] >= cell if above else high[column] <= cell:
-            known = tightest.get((column, above))
-            if known is None or (cell > space.cell[known] if above else cell < space.cell[known]):
-                tightest[column, above] = a
+    implied = np.where(space.above, low[space.column] >= space.cell, high[space.column] <= space.cell)
+    for a in np.flatnonzero(implied).tolist():
+        side, cell = (space.column.item(a), space.above.item(a)), space.cell.item(a)
+        known = tightest.get(side)
+        if known is None or (cell > space.cell.item(known) if side[1] else cell < space.cell.item(known)):
+            tightest[side] = a
     return list(tightest.values())
 
 

@@ -19,8 +19,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.extending import intrinsic
 
 TIE = 1e-10  # objectives this close, relatively, are ties: the first one visited wins
+SMALLEST_CURVATURE = 1e-150  # rows with less have an extreme g/h, which stays finite
 LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets are evaluated at once
 DONE, PAUSED, FULL = 0, 1, 2  # what `advance` returns
 
@@ -69,6 +72,7 @@ class Search(NamedTuple):
     words: Any  # uint64 (2, words)
     slots: Any  # int32 (at least twice the rows, a power of two): a hash table
     table: Any  # float64 (2, 2**LEAF_WIDTH)
+    ratios: Any  # float64 (rows,)
 
 
 def _example() -> tuple[Problem, Stack, Search]:
@@ -78,7 +82,7 @@ def _example() -> tuple[Problem, Stack, Search]:
     i1, i2 = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
     l1, l2 = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
     stack = Stack(l2, f2, u2, u2, i2, f2, f1, f1, u2, b1)
-    return Problem(1.0, 1.0, 1), stack, Search(l1, f1, i1, f1, f2, u1, u1, b1, u2, i1, f2)
+    return Problem(1.0, 1.0, 1), stack, Search(l1, f1, i1, f1, f2, u1, u1, b1, u2, i1, f2, f1)
 
 
 _PROBLEM, _STACK, _SEARCH = (numba.typeof(example) for example in _example())
@@ -99,6 +103,20 @@ def _compiled(signature: Any) -> Any:
         return njit(signature, _nrt=False, **options)
     except KeyError:
         return njit(signature, **options)
+
+
+def _maximum(typing: Any, x: Any, y: Any) -> Any:
+    """max(x, y) of two floats as one instruction: numba's own ends in slow masked stores in SIMD loops."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = arguments[0].type
+        signature = ir.FunctionType(number, [number, number])
+        return builder.call(builder.module.declare_intrinsic("llvm.maxnum", [number], signature), arguments)
+
+    return _FLOAT(x, y), generate
+
+
+_larger: Any = intrinsic(_maximum)
 
 
 @_compiled(_BOOL(_WORDS, _INT))
@@ -138,7 +156,7 @@ def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> Non
         for a in range(width):
             sum_g, sum_h = g[a] + mask[a] * row_g, h[a] + mask[a] * row_h
             g[a], h[a] = sum_g, sum_h
-            bound[a] = max(bound[a], sum_g * sum_g / sum_h)
+            bound[a] = _larger(bound[a], sum_g * sum_g / sum_h)
     for a in range(width):
         objective[a], total[a] = g[a] - base_g, h[a]
         g[a], h[a] = base_g, base_h
@@ -148,7 +166,7 @@ def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> Non
         for a in range(width):
             sum_g, sum_h = g[a] + mask[a] * row_g, h[a] + mask[a] * row_h
             g[a], h[a] = sum_g, sum_h
-            bound[a] = max(bound[a], sum_g * sum_g / sum_h)
+            bound[a] = _larger(bound[a], sum_g * sum_g / sum_h)
     for r in range(positive, negative):  # rows with g = 0 only dilute
         row_h, at = curvature[r], masks_at + r * width
         mask = stack.masks[at : at + width]
@@ -463,42 +481,45 @@ def _merge_rows(stack: Stack, search: Search, level: int) -> int:
     return groups
 
 
-@_compiled(_BOOL(_FLOAT, _FLOAT, _FLOAT, _FLOAT))
-def _comes_before(g: float, h: float, other_g: float, other_h: float) -> bool:
-    """Positive g before zero before negative; within a sign by descending g/h, h = 0 being extreme."""
-    sign, other_sign = (g > 0) - (g < 0), (other_g > 0) - (other_g < 0)
-    if sign != other_sign:
-        return sign > other_sign
-    return g * other_h > other_g * h
-
-
 @_compiled(_NONE(_STACK, _SEARCH, _INT))
 def _sort_rows(stack: Stack, search: Search, level: int) -> None:
-    """Sort the rows of a level (g, h, bits and search.rows) by descending g/h: Shell's method, in place."""
-    info, rows = stack.levels[level], search.rows
+    """Sort the rows of a level (g, h, bits and search.rows) by descending g/h, in place.
+
+    Ratios and row numbers are sorted by Shell's method; then every cycle of the permutation is moved once.
+    """
+    info, rows, ratios, order, spare = stack.levels[level], search.rows, search.ratios, search.slots, search.words[0]
     at, size = info[ROWS_AT], info[SIZE]
-    gradient, curvature, bits, spare = stack.gradient[at:], stack.curvature[at:], stack.bits[at:], search.words[0]
+    gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
+    for r in range(size):
+        ratios[r], order[r] = gradient[r] / max(curvature[r], SMALLEST_CURVATURE), r
     gap = 1
     while 9 * gap < 4 * size:
         gap = 9 * gap // 4 + 1
     while True:
         for start in range(gap, size):
-            g, h, row, r = gradient[start], curvature[start], rows[start], start
-            if not _comes_before(g, h, gradient[r - gap], curvature[r - gap]):
-                continue
-            for w in range(len(spare)):
-                spare[w] = bits[start, w]
-            while r >= gap and _comes_before(g, h, gradient[r - gap], curvature[r - gap]):
-                gradient[r], curvature[r], rows[r] = gradient[r - gap], curvature[r - gap], rows[r - gap]
-                for w in range(len(spare)):
-                    bits[r, w] = bits[r - gap, w]
+            ratio, row, r = ratios[start], order[start], start
+            while r >= gap and ratios[r - gap] < ratio:
+                ratios[r], order[r] = ratios[r - gap], order[r - gap]
                 r -= gap
-            gradient[r], curvature[r], rows[r] = g, h, row
-            for w in range(len(spare)):
-                bits[r, w] = spare[w]
+            ratios[r], order[r] = ratio, row
         if gap == 1:
             break
         gap = max(1, 4 * gap // 9)
+    for start in range(size):
+        if order[start] == start:
+            continue
+        first_g, first_h, first_row, r = gradient[start], curvature[start], rows[start], start
+        for w in range(len(spare)):
+            spare[w] = bits[start, w]
+        while order[r] != start:
+            source = order[r]
+            gradient[r], curvature[r], rows[r] = gradient[source], curvature[source], rows[source]
+            for w in range(len(spare)):
+                bits[r, w] = bits[source, w]
+            order[r], r = r, source
+        gradient[r], curvature[r], rows[r], order[r] = first_g, first_h, first_row, r
+        for w in range(len(spare)):
+            bits[r, w] = spare[w]
     positive = 0
     while positive < size and gradient[positive] > 0:
         positive += 1
