@@ -134,8 +134,9 @@ def table_2(results: Results, canvas: Canvas) -> Section:
         values[row, "rules of distinct rows"] = Value(ours.mean("distinct_rules"), None, 1)
     columns = ("examples N", "features D", "rules M", "rules of distinct rows")
     note = (
-        "M counts rules with different conditions, as in the paper; jaxrules also drops rules that hold for the same "
-        "rows as a shorter one (last column), which changes no objective."
+        "M counts the nodes with different lists of conditions: the paper's numbers come out if the same conditions "
+        "in another order count as another rule. jaxrules drops these, and rules that hold for the same rows as a "
+        "shorter one (last column), which changes no objective."
     )
     return Section(tables=(ComparisonTable("Data sets", tuple(TITLES.values()), columns, values, note=note),))
 
