@@ -346,6 +346,23 @@ def measure_comparison(cell: Cell, settings: Settings) -> Row:
     return {**quality(model, fold.test), **seconds, "chosen": " ".join(map(str, chosen))}
 
 
+def path_cells(settings: Settings) -> list[Cell]:
+    """LIRE at every penalty of the grid, for models as accurate as the paper's."""
+    return [
+        Cell.of(data=cell["data"], fold=cell["fold"]) for cell in comparison_cells(settings) if cell["method"] == "LIRE"
+    ]
+
+
+def measure_path(cell: Cell, settings: Settings) -> list[Row]:
+    """One row per gamma, fitted on all training rows."""
+    fold = fold_of(cell["data"], cell["fold"], settings.seed)
+    method = methods(settings)["LIRE"]
+    return [
+        {"penalty": gamma, "local_penalty": 2 * gamma, **quality(model, fold.test)}
+        for (gamma,), model in zip(method.settings, method.models(fold.train, fold), strict=True)
+    ]
+
+
 def data_cells(settings: Settings) -> list[Cell]:
     """Table 2."""
     return [Cell.of(data=data, fold=fold) for data in SOURCES for fold in folds(settings)]
