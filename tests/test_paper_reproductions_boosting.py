@@ -107,10 +107,21 @@ def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch):
     first = results[scores.boosted]
     assert len(first) == 10
     assert first.column("uncertified").max() == 0
-    table, _, _ = scores.show_table_1(results, Canvas(tmp_path)).tables
+    table = scores.show_table_1(results, Canvas(tmp_path)).tables[0]
     assert table.values["iris (1)", "greedy"].ours == pytest.approx(0.95, abs=0.05)
     assert effort.show_figure_4(results, Canvas(tmp_path)).figures[0].stat().st_size > 5000
     assert effort.show_table_2(results, Canvas(tmp_path)).tables[0].values["iris (1)", "immediate bound"].ours > 0
+
+
+def test_constant_propositions_are_where_table_2_has_its_equivalences_on_tic_tac_toe():
+    """The paper: 4303, 7772, 2179, 0. Without the constants there is nothing equivalent."""
+    cell = next(iter(effort.constants.cells(QUICK)))
+    with_constants = effort.measure_constant_counts(cell, QUICK)
+    without = effort.measure_counts(cell, QUICK)
+    assert without["immediate_equivalence"] == without["propagated_equivalence"] == 0
+    assert with_constants["propagated_equivalence"] == 0
+    assert 0.5 * 7772 < with_constants["immediate_equivalence"] < 2 * 7772
+    assert with_constants["immediate_bound"] == without["immediate_bound"]
 
 
 def test_exact_search_learns_parity():
