@@ -345,8 +345,8 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         ComparisonTable(
             "Regression: area of greedy boosting by quantile bins per column, lambda 10",
             binned_names, ("the paper's greedy", "bins in Table 1", *(f"{bins} bins" for bins in BINS)), by_bins,
-            corner="data", note="How much the cut points, which the paper does not give, matter; +- is the standard deviation over "
-            "splits.",
+            corner="data",
+            note="What the cut points matter, which the paper does not give; +- is the standard deviation over splits.",
         ),
         ComparisonTable(
             "Seconds for 10 rules, and RuleFit without a bound", names,
