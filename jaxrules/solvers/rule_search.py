@@ -27,7 +27,7 @@ from jaxrules.results import Status
 
 MEMORY_LIMIT = 2**29  # bytes of the proposition matrix; a search takes about six times as much
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
-FIRST_SLICE = 200_000  # visits in about the time of a beam search
+FIRST_SLICE = 250_000  # visits in about the time of a beam search
 SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
 _NO_LIMIT = 2**62
 BEAM_WIDTH = 2  # of the beam that gives an exact search of more than one slice a good incumbent
@@ -38,18 +38,15 @@ class SearchSpace:
     """Propositions on the rows of a table, and the rows that no proposition tells apart merged into one.
 
     A proposition compares the integer cell code of one code column with a cell: code >= cell (above) or
-    code <= cell. Thresholds of one feature share a code column, so that all propositions implied by a set of rows
-    are known from the smallest and the largest code per column.
+    code <= cell. Thresholds of one feature share a code column: of those on one side, the tightest implies the others.
 
     Attributes:
         masks: uint8 (groups, propositions): whether the proposition holds.
-        codes: uint16 (groups, code columns).
         column, above, cell: per proposition.
         group: int (rows,): the merged row of every row.
     """
 
     masks: np.ndarray
-    codes: np.ndarray
     column: np.ndarray
     above: np.ndarray
     cell: np.ndarray
@@ -70,9 +67,8 @@ class SearchSpace:
             masks[start : start + block] = np.where(above[None, :], values >= cell[None, :], values <= cell[None, :])
         first, group = _distinct_rows(bit_sets(masks))
         return cls(
-            np.ascontiguousarray(masks[first], np.uint8), np.ascontiguousarray(codes[first], np.uint16),
-            np.ascontiguousarray(column, np.int32), np.ascontiguousarray(above, np.uint8),
-            np.ascontiguousarray(cell, np.uint16), group,
+            np.ascontiguousarray(masks[first], np.uint8), np.ascontiguousarray(column, np.int32),
+            np.ascontiguousarray(above, np.uint8), np.ascontiguousarray(cell, np.uint16), group,
         )  # fmt: skip
 
     @classmethod
@@ -588,10 +584,9 @@ def shortest_equivalent(space: SearchSpace, rows: np.ndarray) -> tuple[int, ...]
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
     """Of the propositions that hold on all these rows: the most restrictive per code column and side."""
-    codes = space.codes[rows]
-    low, high = codes.min(axis=0, initial=np.iinfo(np.uint16).max), codes.max(axis=0, initial=0)
+    words = np.bitwise_and.reduce(space.bits[rows], axis=0, initial=np.iinfo(np.uint64).max)
+    implied = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[: len(space)]
     tightest: dict[tuple[int, int], int] = {}
-    implied = np.where(space.above, low[space.column] >= space.cell, high[space.column] <= space.cell)
     for a in np.flatnonzero(implied).tolist():
         side, cell = (space.column.item(a), space.above.item(a)), space.cell.item(a)
         known = tightest.get(side)
