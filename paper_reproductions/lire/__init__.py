@@ -25,6 +25,6 @@ PAPER = Paper(
         sees at most 5000 training rows (marked). Where the paper draws a point but prints no number, the number is
         from the files of results per fold that its author published with the program.
     """,
-    quick="Three small data sets, one fold, few penalties; the trade-off figures and Table 1 on the first 6000 rows of "
+    quick="Two small data sets, one fold, few penalties; the trade-off figures and Table 1 on the first 6000 rows of "
     "Adult, while the paper's numbers beside them are for all rows and all penalties.",
 )
