@@ -12,7 +12,7 @@ print(f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rul
 
 fits = {
     "RuleFit": jr.rulefit.fit(train.X, train.y, l1_penalty=0.04, rules=rules, progress=True),
-    "LIRE": jr.lire.fit(train.X, train.y, global_penalty=0.05, local_penalty=0.1, rules=rules, progress=True),
+    "LIRE": jr.lire.fit(train.X, train.y, global_penalty=0.02, local_penalty=0.04, rules=rules, progress=True),
     "boosting": jr.boosting.fit(
         train.X, train.y, loss="logistic", max_rules=4, l2_penalty=5.0, max_cut_points=4, progress=True
     ),

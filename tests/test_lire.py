@@ -247,6 +247,18 @@ def test_no_single_move_improves_and_brute_force_is_near(seed: int, loss: str, e
         assert everything[tuple(sorted(neighbour))] >= fit.objective - 2e-6
 
 
+def test_restarts_lower_the_objective() -> None:
+    found = {}
+    for restarts in (0, 10):
+        fits = [
+            fit_pool(*noisy(seed, 150, 40, signal=8), restarts=restarts, global_penalty=0.01, local_penalty=0.02)
+            for seed in range(4)
+        ]
+        found[restarts] = np.array([fit.objective for fit in fits])
+    assert (found[10] <= found[0]).all()
+    assert (found[10] < found[0] - 1e-4).any()
+
+
 def test_useless_rules_change_nothing() -> None:
     """Equal rules, complements that cover more, and rules of all or no rows."""
     satisfied, target = noisy(3, 200, 8)
@@ -497,10 +509,12 @@ def test_labels_rules_and_schema() -> None:
         ({"search": "best"}, ValueError, "search must be"),
         ({"max_support": 0}, ValueError, "max_support must be at least 1"),
         ({"max_support": 2.5}, TypeError, "max_support must be an integer"),
+        ({"restarts": -1}, ValueError, "restarts must be at least 0"),
         ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1"),
         ({"max_iterations": None}, TypeError, "max_iterations must be an integer"),
         ({"search": "published", "loss": "logistic"}, ValueError, "published"),
         ({"search": "published", "max_support": 3}, ValueError, "max_support"),
+        ({"search": "published", "restarts": 3}, ValueError, "restarts"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
         ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
     ],

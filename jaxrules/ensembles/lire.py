@@ -37,6 +37,7 @@ from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers import sparse_glm
 from jaxrules.solvers.support_search import (
+    ONES,
     SHARE_CLIP,
     Encoding,
     Incumbent,
@@ -53,7 +54,8 @@ Floats = NDArray[np.float64]
 _START_SIZES = (22, 86)
 """Largest numbers of rules of the L1 solution to start from: the largest supports that fit the kernels' shapes."""
 _SMALL_PROBLEM = 1_000_000
-"""Entries of the matrix of distinct rows up to which both sizes are tried; beyond, the larger one takes too long."""
+"""Entries of the matrix of distinct rows up to which both sizes are tried, and restarts are made."""
+_RESTARTS = 40
 _L1_TOLERANCE = 1e-2
 """The L1 solution is only a start, and need not be exact."""
 _SMALLEST_L1_PENALTY = 2e-4
@@ -168,6 +170,7 @@ def fit(
     penalise_intercept: bool = False,
     search: Literal["combo", "published"] = "combo",
     max_support: int | None = None,
+    restarts: int | None = None,
     max_iterations: int = 5000,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
@@ -194,20 +197,23 @@ def fit(
             the same G, and only the path of the search differs.
         penalise_intercept: count the intercept as a rule that covers every row while it is not 0; implied
             by ``search="published"``.
-        search: "combo": closed-form moves and full-refit moves in turn, from the empty model and from the
-            L1 solution, the better result; or "published": the authors' algorithm.
+        search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from the
+            L1 solution and after `restarts`, the best result; or "published": the authors' algorithm.
         max_support: largest number of rules ("combo" only); None for no limit.
+        restarts: how often to search again from the best model with a third of its rules dropped, or half of them
+            exchanged, at random ("combo" only). None: 40 times on small data (a million entries of distinct rows
+            and rules) unless ``swap_optimal`` holds, where it is cheap and lowers G by up to a fifth; else never.
         max_iterations: largest number of moves from each start ("combo"), or the paper's I ("published").
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of the default forest and, with "published", of liblinear.
+        seed: of the default forest, the restarts, and liblinear.
         time_limit: seconds; the best model so far is returned when they are over.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit with G as objective. Weights of rules stay below 23.1 (exponential) and 46.1 (logistic), half of
         that for binary rules, also on separable data. ``details``: n_candidates (rules in the pool), start
-        ("empty", "l1", ...: where the result was reached from), swap_optimal (True when every single
+        ("empty", "l1", "restart", ...: where the result was reached from), swap_optimal (True when every single
         addition, drop and swap was refitted and none improves G, as it is for small pools and for the
         squared loss; False when only the most promising were).
 
@@ -218,7 +224,7 @@ def fit(
     """
     _check_penalties(global_penalty, local_penalty)
     run = Run("lire", time_limit, progress)
-    options = _Options(loss, encoding, penalise_intercept, search, max_support, max_iterations, seed)
+    options = _Options(loss, encoding, penalise_intercept, search, max_support, restarts, max_iterations, seed)
     data = _prepare(X, y, rules, options, sample_weight, missing)
     penalties = (float(global_penalty), float(local_penalty))
     if search == "published":
@@ -237,6 +243,7 @@ def path(
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
+    restarts: int | None = None,
     max_iterations: int = 5000,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
@@ -271,7 +278,7 @@ def path(
         raise ValueError(f"local_penalties has {len(lambdas)} values for {len(gammas)} global_penalties")
     order = np.lexsort((-lambdas, -gammas))
     run = Run("lire path", time_limit, progress)
-    options = _Options(loss, encoding, penalise_intercept, "combo", max_support, max_iterations, seed)
+    options = _Options(loss, encoding, penalise_intercept, "combo", max_support, restarts, max_iterations, seed)
     searcher = _Searcher(_prepare(X, y, rules, options, sample_weight, missing))
     fits: list[Fit[RuleEnsemble]] = []
     for i in order.tolist():
@@ -292,6 +299,7 @@ class _Options:
     penalise_intercept: bool
     search: Literal["combo", "published"]
     max_support: int | None
+    restarts: int | None
     max_iterations: int
     seed: int
 
@@ -304,19 +312,21 @@ class _Options:
             if getattr(self, name) not in known:
                 choices = " or ".join(f'"{choice}"' for choice in known)
                 raise ValueError(f"{name} must be {choices}, got {getattr(self, name)!r}")
-        for name in ("max_support", "max_iterations"):
+        for name, least in (("max_support", 1), ("restarts", 0), ("max_iterations", 1)):
             value = getattr(self, name)
-            if value is None and name == "max_support":
+            if value is None and name != "max_iterations":
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
                 raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
         if self.search == "published":
             if self.loss != "exponential":
                 raise ValueError(f'search="published" is for the exponential loss; use "combo" for {self.loss!r}')
             if self.max_support is not None:
                 raise ValueError('max_support needs search="combo": the published search knows no limit')
+            if self.restarts is not None:
+                raise ValueError('restarts needs search="combo": the published search has one start')
 
 
 def _check_penalties(global_penalty: float, local_penalty: float) -> None:
@@ -503,6 +513,7 @@ class _Watch:
         self.start = "empty"
         self.best: Incumbent | None = None
         self.best_start = "empty"
+        self.certified = False
 
     def __call__(self, incumbent: Incumbent) -> None:
         if self.best is None or incumbent.objective < self.best.objective:
@@ -510,30 +521,39 @@ class _Watch:
         self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()))
 
 
-def _starts(searcher: _Searcher, search: Search, run: Run) -> Iterator[tuple[str, Incumbent]]:
+def _starts(searcher: _Searcher, search: Search, watch: _Watch) -> Iterator[tuple[str, Incumbent]]:
     """Where to descend from; each is made when the descent before it is over."""
     if searcher.previous is None:
         yield "empty", search.start_empty()
     else:
         yield "previous", search.start_from(searcher.previous.columns, searcher.previous.weights)
-    for columns, weights in searcher.l1_starts(search.gamma, run):
+    for columns, weights in searcher.l1_starts(search.gamma, watch.run):
         yield "l1", search.start_from(columns, weights)
+    options, rng = searcher.data.options, np.random.default_rng(searcher.data.options.seed)
+    restarts = options.restarts
+    if restarts is None:
+        restarts = _RESTARTS if search.problem.patterns.size <= _SMALL_PROBLEM and not watch.certified else 0
+    for restart in range(restarts):
+        if watch.best is None or not (watch.best.columns != ONES).any():
+            return
+        yield "restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0)
 
 
 def _fit_combo(searcher: _Searcher, gamma: float, lam: float, run: Run) -> Fit[RuleEnsemble]:
-    """Descend from the empty model (or the previous one of a path) and from the L1 solution."""
+    """Descend from the empty model (or the previous one of a path), the L1 solution, and perturbed best models."""
     data, problem = searcher.data, searcher.problem
     options = data.options
     watch = _Watch(run, problem)
     search = Search(problem, gamma, lam, options.max_support, run.stopped, watch)
-    exhausted, certified = False, False
+    exhausted = False
     with run:
-        for watch.start, incumbent in _starts(searcher, search, run):
+        for start, incumbent in _starts(searcher, search, watch):
+            watch.start = start
             search.moves = options.max_iterations
             reached = search.descend(incumbent)
             exhausted |= search.moves <= 0
             if reached is watch.best:
-                certified = search.certified
+                watch.certified = search.certified
             if run.stopped():
                 break
     best = watch.best if watch.best is not None else search.start_empty()
@@ -543,7 +563,7 @@ def _fit_combo(searcher: _Searcher, gamma: float, lam: float, run: Run) -> Fit[R
     model = data.model(problem.origin[best.columns[rule]], best.weights[rule], intercept, gamma, lam)
     return run.finish(
         model, best.objective, "min", Status.MAX_ITERATIONS if exhausted else Status.CONVERGED,
-        n_candidates=len(data.rules), start=watch.best_start, swap_optimal=certified, global_penalty=gamma,
+        n_candidates=len(data.rules), start=watch.best_start, swap_optimal=watch.certified, global_penalty=gamma,
         local_penalty=lam,
     )  # fmt: skip
 

@@ -372,6 +372,17 @@ class Search:
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
+    def perturb(self, best: Incumbent, rng: np.random.Generator, exchange: bool) -> Incumbent:
+        """`best` with a third of its rules dropped, or with half of them exchanged for others, all at random."""
+        rules = np.flatnonzero(best.columns != ONES)
+        leaving = rng.choice(rules, -(-len(rules) // (2 if exchange else 3)), replace=False)
+        columns, weights = np.delete(best.columns, leaving), np.delete(best.weights, leaving)
+        if exchange:
+            outside = np.setdiff1d(np.flatnonzero(self.problem.origin >= 0), best.columns)
+            entering = rng.choice(outside, min(len(leaving), len(outside)), replace=False)
+            columns, weights = np.append(columns, entering), np.append(weights, np.zeros(len(entering)))
+        return self.refit(columns, weights, near=best)
+
     def _groups(self, columns: Integers, near: Incumbent | None) -> Groups:
         patterns, rules = self.problem.patterns, columns[columns != ONES]
         if near is None or near.groups is None:
