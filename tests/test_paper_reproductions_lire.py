@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper_reproductions import Canvas, Cell, Results, Settings
+from paper_reproductions import Canvas, Cell, Results, Rows, Settings
 from paper_reproductions.framework import Store
 from paper_reproductions.lire import PAPER, exhibits, protocol, published
 
@@ -59,6 +59,36 @@ def test_wilcoxon_of_few_folds():
 def test_front():
     points = [{"size": s, "score": v} for s, v in [(3, 0.8), (1, 0.5), (2, 0.4), (4, 0.9), (5, 0.9)]]
     assert [p["size"] for p in exhibits.front(points, "size", "score")] == [1, 3, 4]
+
+
+def test_models_of_equal_accuracy():
+    def point(accuracy, support, local_support):
+        return {
+            "accuracy": accuracy, "support": support, "local_support": local_support, "penalty": 1, "local_penalty": 2
+        }  # fmt: skip
+
+    ours = [point(0.80, 10, 3.0), point(0.82, 20, 2.0), point(0.85, 40, 6.0)]
+    pairs = {
+        "fewer": (ours, point(0.80, 15, 4.0)),
+        "larger": (ours, point(0.815, 15, 1.0)),
+        "none": (ours, point(0.9, 50, 9.0)),
+    }
+    table = exhibits._equal_accuracy(pairs, dict.fromkeys(pairs, 1000), "anywhere")
+    sizes = {row: table.values[row, "#LocalSupport"].ours for row in pairs}
+    assert sizes == {"fewer": 3.0, "larger": 2.0, "none": 6.0}
+    departing = {(row, column) for row, column, value in table.compared() if value.departs}
+    assert departing == {("larger", "#Support"), ("larger", "#LocalSupport"), ("none", "accuracy")}
+    assert table.values["larger", "#LocalSupport"].reason == "No model of ours is as accurate with as little."
+    assert "standard error of 0.0095" in table.values["none", "accuracy"].reason
+
+
+def test_differences_that_may_be_chance():
+    def rows(*values):
+        return Rows({"fold": fold, "accuracy": value} for fold, value in enumerate(values))
+
+    assert "-0.1000, +0.0500" in exhibits._chance(rows(0.7, 0.85), rows(0.8, 0.8, 0.8), "accuracy")
+    assert exhibits._chance(rows(0.7, 0.71, 0.7), rows(0.8, 0.8, 0.8), "accuracy") == ""
+    assert exhibits._chance(rows(0.7), rows(0.8), "accuracy") == ""
 
 
 def test_settings_in_small_are_part_of_the_full_ones():

@@ -442,8 +442,8 @@ def measure_demonstration(cell: Cell, settings: Settings) -> list[Row]:
         )
     else:
         fits = lire.path(
-            train.X, train.y, global_penalties=np.geomspace(0.002, 0.02, 6).tolist(), rules=fold.rules,
-            max_support=largest, missing="own_category",
+            train.X, train.y, global_penalties=np.geomspace(0.003, 0.03, 8).tolist(), local_penalties=[1.0] * 8,
+            rules=fold.rules, max_support=largest, missing="own_category",
         )  # fmt: skip
     sizes = [jr.support(fit.model) for fit in fits]
     model = fits[max((i for i, size in enumerate(sizes) if size <= largest), key=lambda i: (sizes[i], i))].model
