@@ -1,0 +1,61 @@
+"""Refits of one support: groups of equal patterns, and Newton's method with capped weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+from scipy.special import expit
+
+from jaxrules.solvers.support_refit import Groups, group_patterns, newton, regroup
+
+
+def same_groups(groups: Groups, patterns: np.ndarray) -> bool:
+    """Equal patterns share a group, different ones do not, and every member lies in its group."""
+    distinct, truth = np.unique(patterns.T, axis=0, return_inverse=True)
+    pairs = np.unique(np.stack([truth.ravel(), groups.group]), axis=1).shape[1]
+    members = (groups.group[groups.member] == np.arange(len(groups.member))).all()
+    return bool(members) and pairs == len(distinct) == len(groups.member)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 6), st.integers(0, 3), st.integers(0, 3))
+def test_groups_after_a_move_are_those_of_the_columns(seed: int, size: int, leaving: int, entering: int) -> None:
+    rng = np.random.default_rng(seed)
+    before, added = rng.random((size, 40)) < 0.4, rng.random((entering, 40)) < 0.4
+    groups = group_patterns(before)
+    if size:
+        assert same_groups(groups, before)
+    stay = before[leaving:]
+    after = regroup(groups, stay[:, groups.member] if leaving else None, added)
+    patterns = np.concatenate([stay, added])
+    assert same_groups(after, patterns) if len(patterns) else len(after.member) == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.sampled_from(["exponential", "logistic"]))
+def test_capped_weights_are_the_best_also_on_nearly_separable_data(seed: int, loss: str) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 6))
+    columns = np.concatenate([np.ones((24, 1)), rng.choice([-1.0, 1.0], (24, size))], axis=1)
+    sign = np.where(columns @ rng.normal(size=size + 1) + 0.1 * rng.normal(size=24) > 0, 1.0, -1.0)
+    mass = rng.dirichlet(np.ones(24))
+    cap = np.append(np.inf, np.full(size, 4.0))
+    start = rng.uniform(-4, 4, size + 1)
+
+    def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        margins = sign * (columns @ weights)
+        if loss == "exponential":
+            slopes = mass * np.exp(-margins)
+            return float(slopes.sum()), -(sign * slopes) @ columns
+        return float(mass @ np.logaddexp(0, -margins)), -(sign * mass * expit(-margins)) @ columns
+
+    weights, reached = newton(loss, columns, mass * (sign > 0), mass * (sign < 0), start, cap)
+    assert (np.abs(weights) <= cap).all()
+    assert value(weights)[0] == pytest.approx(reached, abs=1e-12)
+    bounds = [(None, None)] + [(-4.0, 4.0)] * size
+    options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 2000}
+    oracle = optimize.minimize(value, np.zeros(size + 1), jac=True, bounds=bounds, options=options).fun
+    assert reached <= oracle + 1e-7
