@@ -202,15 +202,18 @@ def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_
         yield table
         if table.note:
             yield table.note
-        if departures := [_departure(row, column, value) for row, column, value in table.compared() if value.departs]:
+        if departures := [
+            _departure(row, column, value, results.settings) for row, column, value in table.compared() if value.departs
+        ]:
             yield "Differences beyond the tolerance:"
             yield _Points(departures)
     yield from section.figures
 
 
-def _departure(row: str, column: str, value: Value) -> str:
+def _departure(row: str, column: str, value: Value, settings: Settings) -> str:
+    unexplained = "A quick run departs from the protocol." if settings.quick else "Not explained yet."
     bound = f"tolerance {value.tolerance:g}" + (f", counted {value.only} the paper only" if value.only else "")
-    return f"{row}, {column}: {value} ({bound}). {value.reason or 'Not explained yet.'}"
+    return f"{row}, {column}: {value} ({bound}). {value.reason or unexplained}"
 
 
 def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable | str:
@@ -231,7 +234,7 @@ def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable |
 
 
 def _run_in_words(settings: Settings) -> str:
-    folds = "all folds" if settings.folds is None else f"the first {settings.folds} folds"
+    folds = "all of its folds" if settings.folds is None else f"the first {settings.folds} folds"
     packages = []
     for package in ("jaxrules", "jax", "numpy", "scikit-learn", "lightgbm"):
         try:
