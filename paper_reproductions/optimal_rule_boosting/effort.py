@@ -191,9 +191,10 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         equivalence on friedman1. Counts of stages without a certificate are too small.
 
         tic-tac-toe: with one proposition per square and mark no query implies another proposition, so that there is
-        nothing equivalent. The paper counts 27 features there; on such 0/1 columns the authors' program makes, next
-        to each ">= 1", a "<= 1" that holds always, which every query implies. With these 27 constants added (the
-        rows "{ONE_HOT}") equivalence is where the paper has it: much immediate, none propagated.
+        nothing equivalent. The paper counts 27 features there; on such 0/1 columns the authors' program, set to two
+        propositions per column, makes next to each ">= 1" a "<= 1" that holds always, which every query implies. With
+        these 27 constants added (the last rows) equivalence is where the paper has it: much immediate, none
+        propagated. Not explained: the paper's larger number of propagated bounds, here as elsewhere.
     """
     return Section(text, (ComparisonTable("Pruning activations", labels, columns, values, corner="data"),))
 
