@@ -194,7 +194,7 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         nothing equivalent. The paper counts 27 features there; on such 0/1 columns the authors' program, set to two
         propositions per column, makes next to each ">= 1" a "<= 1" that holds always, which every query implies. With
         these 27 constants added (the last rows) equivalence is where the paper has it: much immediate, none
-        propagated. Not explained: the paper's larger number of propagated bounds, here as elsewhere.
+        propagated. Not explained: the larger number of propagated bounds there.
     """
     return Section(text, (ComparisonTable("Pruning activations", labels, columns, values, corner="data"),))
 
