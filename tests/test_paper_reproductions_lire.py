@@ -63,9 +63,8 @@ def test_front():
 
 def test_models_of_equal_accuracy():
     def point(accuracy, support, local_support):
-        return {
-            "accuracy": accuracy, "auc": 0.9, "support": support, "local_support": local_support, "penalty": 1, "local_penalty": 2
-        }  # fmt: skip
+        sizes = {"support": support, "local_support": local_support}
+        return {"accuracy": accuracy, "auc": 0.9, "penalty": 1, "local_penalty": 2, **sizes}
 
     ours = [point(0.80, 10, 3.0), point(0.82, 20, 2.0), point(0.85, 40, 6.0)]
     pairs = {
