@@ -55,7 +55,7 @@ _START_SIZES = (22, 86)
 """Largest numbers of rules of the L1 solution to start from: the largest supports that fit the kernels' shapes."""
 _SMALL_PROBLEM = 1_000_000
 """Entries of the matrix of distinct rows up to which both sizes are tried, and restarts are made."""
-_RESTARTS = 40
+_RESTARTS = 20
 _L1_TOLERANCE = 1e-2
 """The L1 solution is only a start, and need not be exact."""
 _SMALLEST_L1_PENALTY = 2e-4
@@ -201,7 +201,7 @@ def fit(
             L1 solution and after `restarts`, the best result; or "published": the authors' algorithm.
         max_support: largest number of rules ("combo" only); None for no limit.
         restarts: how often to search again from the best model with a third of its rules dropped, or half of them
-            exchanged, at random ("combo" only). None: 40 times on small data (a million entries of distinct rows
+            exchanged, at random ("combo" only). None: 20 times on small data (a million entries of distinct rows
             and rules) unless ``swap_optimal`` holds, where it is cheap and lowers G by up to a fifth; else never.
         max_iterations: largest number of moves from each start ("combo"), or the paper's I ("published").
         sample_weight: weight of every row, shape (rows,).
