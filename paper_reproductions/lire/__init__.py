@@ -19,7 +19,7 @@ PAPER = Paper(
         missing values are a category of their own, class 1 is an income of at most $50K, as in the author's files.
 
         LIRE is jaxrules' own search for the paper's objective (penalties are chosen without its restarts); "LIRE,
-        published search" is the author's algorithm at the paper's penalties; on Adult, where it takes half an hour a
+        published search" is the author's algorithm at the paper's penalties; on Adult, where it takes minutes a
         fold, only with --slow. Both are put beside the paper's LIRE. GLRM is jaxrules' column generation (9 thresholds
         per column, at most 200 generated rules, weights refitted without penalty, as in the author's runs). KernelSVM
         sees at most 5000 training rows (marked). Where the paper draws a point but prints no number, the number is

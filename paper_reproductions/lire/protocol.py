@@ -315,7 +315,7 @@ def folds(settings: Settings) -> range:
 def comparison_cells(settings: Settings) -> list[Cell]:
     """Section 5.3: every method on every fold of every data set; in small, two data sets.
 
-    The published search on Adult takes half an hour a fold: only with ``settings.slow``.
+    The published search on Adult takes minutes a fold, longer than all the rest: only with ``settings.slow``.
     """
     data_sets = ("heart", "compas") if settings.quick else ("heart", "bank", "compas", "fico", "adult")
     last = "LIRE, published search"  # by far the slowest, so that the rest is there early
