@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.extending import intrinsic
 
 TIE = 1e-10  # objectives this close, relatively, are ties: the first one visited wins
