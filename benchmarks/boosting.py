@@ -18,7 +18,6 @@ import json
 import multiprocessing
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -37,6 +36,7 @@ from jaxrules.ensembles import boosting
 from jaxrules.propositions import Category, Proposition, PropositionPool, Threshold, propositions_of
 
 sys.path.insert(0, str(Path(__file__).parent))
+from memory import peak_memory
 from peers import NotRun, python_of
 
 RESULTS = Path(__file__).parent / "results"
@@ -164,7 +164,7 @@ def compare(key: str, instance: Instance, limit: float) -> dict[str, Any]:
         "seconds_10_rules": round(seconds, 4),
         "evaluations": sum(stage.evaluations for stage in fit.details["stages"]),
         "largest_gap": max(stage.gap for stage in fit.details["stages"]),
-        "peak_memory_gib": peak_memory(instance, texts),
+        "peak_memory_gib": memory_of_a_fit(instance, texts),
         "stages": len(stages),
         "bar": instance.bar,
     }
@@ -179,8 +179,8 @@ def compare(key: str, instance: Instance, limit: float) -> dict[str, Any]:
     return row
 
 
-def peak_memory(instance: Instance, texts: list[str]) -> float:
-    """GiB of a fresh process with one fit. Not ru_maxrss, which a child inherits from its parent."""
+def memory_of_a_fit(instance: Instance, texts: list[str]) -> float:
+    """GiB of a fresh process with one fit."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context) as pool:
         return pool.submit(_fit_and_look, instance, texts).result()
@@ -192,8 +192,7 @@ def _fit_and_look(instance: Instance, texts: list[str]) -> float:
         table, y, loss=instance.loss, l2_penalty=instance.l2_penalty, propositions=realkd_pool(texts, table),
         max_rules=STAGES,
     )  # fmt: skip
-    status = Path("/proc/self/status").read_text()  # Linux
-    return round(int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 2**20, 3)
+    return round(peak_memory(), 3)
 
 
 def startup() -> Iterator[tuple[str, float]]:
@@ -238,7 +237,7 @@ def main() -> None:
             f"telco_churn ({telco.X.n_rows} rows, {len(chosen)} propositions {name}), lambda 10: "
             f"{time.process_time() - start:.2f} CPU s, largest gap {max(s.gap for s in fit.details['stages']):.2g}"
         )
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    print(f"peak memory {peak_memory():.2f} GiB")
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "boosting.json").open("w") as file:
         json.dump(rows, file, indent=1)

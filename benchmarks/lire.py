@@ -36,6 +36,9 @@ from jaxrules import datasets
 from jaxrules.ensembles.extraction import default_forest
 from jaxrules.solvers import support_kernels, support_search
 
+sys.path.insert(0, str(Path(__file__).parent))
+from memory import peak_memory
+
 RESULTS = Path(__file__).parent / "results"
 SETS = {"adult": "adult_train", "fico": "fico_lire", "bank": "bank", "compas": "compas_lire", "heart": "heart"}
 GAMMAS = (0.001, 0.002, 0.005)
@@ -149,12 +152,9 @@ def fresh_process(cache: str) -> None:
     data = datasets.load("adult_train")
     rows = training_rows(len(data))
     fit = jr.lire.fit(data.X[rows], data.y[rows], global_penalty=0.001, local_penalty=0.002, missing="own_category")
-    # Not getrusage, which also counts the process that started this one.
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    peak = int(status["VmHWM"].split()[0]) / 2**20
     print(
         f"G {fit.objective:.5f}, fit with its forest {fit.seconds:.2f} s, "
-        f"CPU {time.process_time():.1f} s, peak memory {peak:.2f} GiB"
+        f"CPU {time.process_time():.1f} s, peak memory {peak_memory():.2f} GiB"
     )
 
 

@@ -132,10 +132,12 @@ def _best_weight(helped: float, harmed: float) -> tuple[float, float]:
 
 
 def _inside_interval(helped: float, harmed: float, increase: float) -> bool:
-    """Whether the printed interval of Theorem 1 leaves the rule out; it is empty, and does so, for C_m < 0."""
+    """Whether Theorem 1 as printed leaves the rule out: also where its interval has no real ends (C_m < 0)."""
     total = helped + harmed
     square = increase * (2 * total - increase)
-    return square < 0 or abs(harmed / total - 0.5) <= math.sqrt(square) / (2 * total) if total > 0 else True
+    if total <= 0 or square < 0:
+        return True
+    return abs(harmed / total - 0.5) <= math.sqrt(square) / (2 * total)
 
 
 def encode(satisfied: NDArray[np.bool_], encoding: Literal["signed", "binary"]) -> Floats:
