@@ -198,7 +198,7 @@ def _fit_and_look(instance: Instance, texts: list[str]) -> float:
 def startup() -> Iterator[tuple[str, float]]:
     """Seconds until the compiled search can be used: first process, and a later one."""
     code = (
-        "import time, jaxrules; s = time.process_time(); import jaxrules.solvers.rule_search_kernels;"
+        "import time, jaxrules; s = time.process_time(); import jaxrules.solvers.rule_search.kernels;"
         "print(time.process_time() - s)"
     )
     with tempfile.TemporaryDirectory() as folder:

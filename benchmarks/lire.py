@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.extraction import default_forest
-from jaxrules.solvers import support_kernels, support_search
+from jaxrules.solvers.support import kernels as support_kernels
+from jaxrules.solvers.support import search as support_search
 
 sys.path.insert(0, str(Path(__file__).parent))
 from memory import peak_memory

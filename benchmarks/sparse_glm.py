@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.extraction import default_forest
-from jaxrules.solvers import sparse_glm, sparse_glm_batch
-from jaxrules.solvers.design import Design
+from jaxrules.solvers.linear import sparse_glm, sparse_glm_batch
+from jaxrules.solvers.linear.design import Design
 
 RESULTS = Path(__file__).parent / "results"
 PENALTIES = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from jaxrules.solvers._x64 import x64_kernel
+from jaxrules.float64 import x64_kernel
 
 Array = Any  # a NumPy array or a jax array
 LossFunction = Callable[[Array, Array], Array]

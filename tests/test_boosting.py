@@ -16,8 +16,8 @@ from jaxrules import losses
 from jaxrules.ensembles import boosting
 from jaxrules.propositions import Halfspace, PropositionPool, Threshold, propositions_of
 from jaxrules.results import Deadline, Status
-from jaxrules.solvers import rule_search
-from jaxrules.solvers.corrective import refit_weights
+from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.solvers.rule_search import depth_first as rule_search
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).round(1)

@@ -13,8 +13,8 @@ import jaxrules as jr
 from jaxrules.ensembles import glrm
 from jaxrules.propositions import propositions_of
 from jaxrules.results import Deadline
-from jaxrules.solvers import sparse_glm
-from jaxrules.solvers.rule_search import SearchSpace
+from jaxrules.solvers.linear import sparse_glm
+from jaxrules.solvers.rule_search.depth_first import SearchSpace
 
 
 def make_data(seed, rows=120, loss="logistic"):

@@ -14,8 +14,9 @@ from scipy.special import expit
 
 import jaxrules as jr
 from jaxrules.ensembles import lire
-from jaxrules.solvers import support_kernels, support_search
-from jaxrules.solvers._x64 import x64_kernel
+from jaxrules.float64 import x64_kernel
+from jaxrules.solvers.support import kernels as support_kernels
+from jaxrules.solvers.support import search as support_search
 
 CAP = support_search.WEIGHT_CAP
 PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}

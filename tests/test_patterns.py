@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from jaxrules.solvers.patterns import aggregate_rows, as_binary, distinct_rows, is_binary
+from jaxrules.rows import aggregate_rows, as_binary, distinct_rows, is_binary
 
 matrices = hnp.arrays(bool, st.tuples(st.integers(1, 40), st.integers(1, 20)))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.propositions import Category, Halfspace, Missing, PropositionPool, Threshold, propositions_of
-from jaxrules.solvers.rule_search import SearchSpace
+from jaxrules.solvers.rule_search.depth_first import SearchSpace
 from jaxrules.table import MISSING, Feature, Schema, Table
 
 

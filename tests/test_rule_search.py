@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxrules.results import Status
-from jaxrules.solvers import rule_search
-from jaxrules.solvers.rule_search import (
+from jaxrules.solvers.rule_search import depth_first as rule_search
+from jaxrules.solvers.rule_search.best_first import search_published
+from jaxrules.solvers.rule_search.depth_first import (
     SearchSpace,
     search_beam,
     search_greedy,
     search_optimal,
     shortest_equivalent,
 )
-from jaxrules.solvers.rule_search_published import search_published
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
 
@@ -268,5 +268,5 @@ def test_too_many_propositions_are_refused() -> None:
 
 
 def test_numba_is_loaded_on_first_use() -> None:
-    code = "import sys, jaxrules.solvers.rule_search; sys.exit('numba' in sys.modules)"
+    code = "import sys, jaxrules.solvers.rule_search.depth_first; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

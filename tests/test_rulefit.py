@@ -226,7 +226,7 @@ def test_empty_or_foreign_rules_are_refused(cancer, cancer_rules):
 
 
 def test_a_second_fit_of_the_same_shape_compiles_nothing(cancer, cancer_rules):
-    from jaxrules.solvers import sparse_glm
+    from jaxrules.solvers.linear import sparse_glm
 
     X, y = cancer
     kernels = [k for k in vars(sparse_glm).values() if hasattr(k, "jitted")]

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from scipy.special import expit
 
 from jaxrules.results import Deadline, Run, Status
-from jaxrules.solvers import proximal_newton as pn
-from jaxrules.solvers import sparse_glm as glm
-from jaxrules.solvers import sparse_glm_batch as batched
-from jaxrules.solvers.design import Design
+from jaxrules.solvers.linear import proximal_newton as pn
+from jaxrules.solvers.linear import sparse_glm as glm
+from jaxrules.solvers.linear import sparse_glm_batch as batched
+from jaxrules.solvers.linear.design import Design
 
 LOSSES = ("logistic", "squared")
 KINDS = ("binary", "real")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import expit
 
-from jaxrules.solvers.support_refit import Groups, group_patterns, newton, regroup
+from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
 
 def same_groups(groups: Groups, patterns: np.ndarray) -> bool:

@@ -45,9 +45,9 @@ from jaxrules.losses import Loss, LossFunction, best_constant, check_target, der
 from jaxrules.models import RuleEnsemble
 from jaxrules.propositions import PropositionPool, propositions_of
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
-from jaxrules.solvers import rule_search
-from jaxrules.solvers.corrective import refit_weights
-from jaxrules.solvers.rule_search import Found, SearchSpace
+from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.solvers.rule_search import depth_first as rule_search
+from jaxrules.solvers.rule_search.depth_first import Found, SearchSpace
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
 Objective = Literal["second_order", "gradient_sum", "orthogonal"]
@@ -357,7 +357,7 @@ def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Ca
     """The next rule; objective and bound on the scale of the stage's objective."""
     g, h = state.derivatives()
     if options.objective == "orthogonal":
-        from jaxrules.solvers.rule_search_orthogonal import search_orthogonal
+        from jaxrules.solvers.rule_search.orthogonal import search_orthogonal
 
         return search_orthogonal(
             space, g, state.span(), max_length=options.max_length, approximation=options.approximation,
@@ -386,7 +386,7 @@ def _second_order(
     if options.search == "beam":
         return rule_search.search_beam(space, g, h, ridge=ridge, max_length=options.max_length)
     if options.search == "published":
-        from jaxrules.solvers.rule_search_published import search_published
+        from jaxrules.solvers.rule_search.best_first import search_published
 
         return search_published(
             space, g, h, ridge=ridge, approximation=approximation, max_evaluations=options.max_evaluations,

@@ -7,7 +7,7 @@ A linear model over all conjunctions of propositions, as many as there may be:
 
 Propositions are thresholds at quantiles, both sides, and category == or !=. Only few rules are ever looked
 at. A restricted master problem over the candidates so far is a sparse generalised linear model
-(`jaxrules.solvers.sparse_glm`); its loss has a slope g_n at every row. A rule outside lowers the objective
+(`jaxrules.solvers.linear.sparse_glm`); its loss has a slope g_n at every row. A rule outside lowers the objective
 if and only if it violates the optimality condition
 
     |mean slope of the rule|  =  |sum_n g_n r_k(x_n)|  <=  lambda_0 + lambda_1 length_k,
@@ -36,9 +36,9 @@ from jaxrules.losses import loss_by_name
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.propositions import PropositionPool, propositions_of
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
-from jaxrules.solvers import sparse_glm
-from jaxrules.solvers.design import Design
-from jaxrules.solvers.rule_search import SearchSpace, search_optimal
+from jaxrules.solvers.linear import sparse_glm
+from jaxrules.solvers.linear.design import Design
+from jaxrules.solvers.rule_search.depth_first import SearchSpace, search_optimal
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
 LossName = Literal["logistic", "squared"]

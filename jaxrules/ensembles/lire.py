@@ -13,7 +13,7 @@ or the squared loss for regression.
 Here the intercept a_0 is free: not penalised, not in the support. ``penalise_intercept=True`` counts it as
 a rule that covers every row, as the authors' program does.
 
-Two searches: "combo" is ours (`jaxrules.solvers.support_search`); "published" is the authors' program
+Two searches: "combo" is ours (`jaxrules.solvers.support.search`); "published" is the authors' program
 (`jaxrules.ensembles.lire_published`), kept for comparison.
 """
 
@@ -35,8 +35,8 @@ from jaxrules.losses import exponential, logistic, loss_by_name, mean_loss, squa
 from jaxrules.metrics import local_supports, support
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
-from jaxrules.solvers import sparse_glm
-from jaxrules.solvers.support_search import (
+from jaxrules.solvers.linear import sparse_glm
+from jaxrules.solvers.support.search import (
     ONES,
     SHARE_CLIP,
     Encoding,

@@ -27,7 +27,7 @@ from jaxrules.ensembles.extraction import default_rules
 from jaxrules.losses import loss_by_name, mean_loss
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run
-from jaxrules.solvers import sparse_glm
+from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
 _RULE_SCALE = 0.4

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.float64 import x64_kernel
 from jaxrules.paths.costs import Array, Quadratic, Sequence, tail_sums
-from jaxrules.solvers._x64 import x64_kernel
 
 JITTER = 1e-12
 MAX_CANDIDATES = 2**24

@@ -10,8 +10,8 @@ import numpy as np
 from jaxrules.ensembles import boosting
 from jaxrules.losses import derivatives, logistic
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search import SearchSpace
-from jaxrules.solvers.rule_search_published import search_published
+from jaxrules.solvers.rule_search.best_first import search_published
+from jaxrules.solvers.rule_search.depth_first import SearchSpace
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, published, scores
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.solvers.patterns import distinct_rows, is_binary
+from jaxrules.rows import distinct_rows, is_binary
 
 Floats = NDArray[np.float64]
 Parts = tuple[jax.Array, jax.Array]

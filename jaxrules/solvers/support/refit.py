@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
-from jaxrules.solvers.support_kernels import LossName
+from jaxrules.solvers.support.kernels import LossName
 
 Floats = NDArray[np.float64]
 

@@ -37,10 +37,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers import support_kernels as kernels
-from jaxrules.solvers.patterns import distinct_rows
-from jaxrules.solvers.support_kernels import ONES, SHARE_CLIP, Encoding, LossName
-from jaxrules.solvers.support_refit import Groups, group_patterns, newton, regroup
+from jaxrules.rows import distinct_rows
+from jaxrules.solvers.support import kernels
+from jaxrules.solvers.support.kernels import ONES, SHARE_CLIP, Encoding, LossName
+from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

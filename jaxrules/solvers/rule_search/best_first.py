@@ -21,7 +21,14 @@ import numba
 import numpy as np
 
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search import Found, SearchSpace, bit_sets, never, objective_of, shortest_equivalent
+from jaxrules.solvers.rule_search.depth_first import (
+    Found,
+    SearchSpace,
+    bit_sets,
+    never,
+    objective_of,
+    shortest_equivalent,
+)
 
 TIE = 1e-10
 # entries of the counts

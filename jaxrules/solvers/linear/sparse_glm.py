@@ -30,10 +30,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.float64 import x64_kernel
 from jaxrules.results import Run, Status
-from jaxrules.solvers._x64 import x64_kernel
-from jaxrules.solvers.design import Design, Floats, Parts, whole
-from jaxrules.solvers.proximal_newton import (
+from jaxrules.solvers.linear.design import Design, Floats, Parts, whole
+from jaxrules.solvers.linear.proximal_newton import (
     LOSSES,
     Iterate,
     LossName,

@@ -1,6 +1,6 @@
 """Many small sparse linear models on the same matrix, solved in one compiled call.
 
-The problems differ in target, row weights or penalty; the objective is that of `jaxrules.solvers.sparse_glm`.
+The problems differ in target, row weights or penalty; the objective is that of `jaxrules.solvers.linear.sparse_glm`.
 All columns enter every Newton step, so that this is for up to some hundred columns.
 """
 
@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.float64 import x64_kernel
 from jaxrules.results import Status
-from jaxrules.solvers._x64 import x64_kernel
-from jaxrules.solvers.design import Design, Floats, Parts, whole
-from jaxrules.solvers.proximal_newton import (
+from jaxrules.solvers.linear.design import Design, Floats, Parts, whole
+from jaxrules.solvers.linear.proximal_newton import (
     LossName,
     Supports,
     centring_shift,
@@ -31,7 +31,7 @@ from jaxrules.solvers.proximal_newton import (
     proximal_newton,
     support_path,
 )
-from jaxrules.solvers.sparse_glm import NEARLY_PERFECT, Problem, Solution, check_limits, check_penalty
+from jaxrules.solvers.linear.sparse_glm import NEARLY_PERFECT, Problem, Solution, check_limits, check_penalty
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ with row weights v that sum to one. Every step minimises a quadratic model of th
 line (Lee, Sun and Saunders 2014, "Proximal Newton-type methods for minimizing composite functions").
 
 Everything here may be called inside jit and vmap, in float32 or float64: the dtype of `columns` rules.
-Columns come first, as (columns, rows): a column is then contiguous. `jaxrules.solvers.sparse_glm` is the
+Columns come first, as (columns, rows): a column is then contiguous. `jaxrules.solvers.linear.sparse_glm` is the
 front door for arrays on the host.
 """
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search import Found, SearchSpace, never, shortest_equivalent
+from jaxrules.solvers.rule_search.depth_first import Found, SearchSpace, never, shortest_equivalent
 
 TIE = 1e-10
 EPSILON = 1e-6

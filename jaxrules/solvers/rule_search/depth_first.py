@@ -241,7 +241,7 @@ def _beam(
     Every level keeps the `width` best extensions that select different rows (told apart by their G and
     H) and improve on what they extend; the search ends when none does.
     """
-    from jaxrules.solvers import rule_search_kernels as kernels
+    from jaxrules.solvers.rule_search import kernels
 
     everything = np.ones(len(g), bool)
     best: tuple[int, ...] = ()
@@ -286,7 +286,7 @@ class _DepthFirst:
         max_length: int | None,
         approximation: float,
     ) -> None:
-        from jaxrules.solvers import rule_search_kernels as kernels
+        from jaxrules.solvers.rule_search import kernels
 
         self.kernels, self.space, self.ridge = kernels, space, float(ridge)
         self.g, self.h = space.sum_rows(gradient), space.sum_rows(curvature)

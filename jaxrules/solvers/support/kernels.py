@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxrules.solvers._x64 import x64_kernel
+from jaxrules.float64 import x64_kernel
 
 LossName = Literal["exponential", "logistic", "squared"]
 Encoding = Literal["signed", "binary"]
