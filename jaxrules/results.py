@@ -1,17 +1,20 @@
 """What every learner returns, and how a fit is timed, watched and stopped.
 
 `Fit` is the one result object. `Run` is one fit under way: it holds the clock, the deadline, the
-progress callback and the history, and turns Ctrl-C into a status. No solver keeps time itself.
+progress callback and the history, and turns Ctrl-C into a status. No solver keeps time itself or takes
+signals: it asks ``run.stopped()``.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -146,15 +149,56 @@ class Deadline:
         return self.seconds is not None and self.elapsed() >= self.seconds
 
 
-class Run:
-    """One fit under way. A context manager that swallows Ctrl-C and remembers it::
+class _Interrupt:
+    """Ctrl-C, deferred: the first one is remembered until it is asked for, the second raises KeyboardInterrupt.
 
-    run = Run("lire", time_limit, progress, total=max_iterations)
-    with run:
-        while not converged and not run.stopped():
-            state = improve(state)          # `state` is a complete incumbent after every step
-            run.step(objective, size)
-    return run.finish(model, objective, "min", Status.CONVERGED)
+    It takes the place of Python's own handler, in the main thread alone. A handler that the user has installed
+    stays; inside another run (a fit in a progress callback, say) that run's Ctrl-C counts here too.
+    """
+
+    def __init__(self) -> None:
+        self.taken = False
+        self._outer: _Interrupt | None = None
+        self._depth = 0
+        self._installed = False
+
+    @property
+    def pressed(self) -> bool:
+        return self.taken or (self._outer is not None and self._outer.pressed)
+
+    def __call__(self, signal_number: int, frame: FrameType | None) -> None:
+        if self.taken:
+            raise KeyboardInterrupt
+        self.taken = True
+
+    def enter(self) -> None:
+        self._depth += 1
+        if self._depth == 1 and threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            self._outer = handler if isinstance(handler, _Interrupt) else None
+            self._installed = handler is signal.default_int_handler
+            if self._installed:
+                signal.signal(signal.SIGINT, self)
+
+    def exit(self) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Run:
+    """One fit under way. A context manager that takes Ctrl-C and remembers it::
+
+        run = Run("lire", time_limit, progress, total=max_iterations)
+        with run:
+            while not converged and not run.stopped():
+                state = improve(state)          # `state` is a complete incumbent after every step
+                run.step(objective, size)
+        return run.finish(model, objective, "min", Status.CONVERGED)
+
+    Inside the block, in the main thread, the first Ctrl-C makes `stopped` true; the second raises KeyboardInterrupt
+    at once, which the block swallows, as it does one that a progress callback raises. Where the user has a handler
+    of SIGINT of their own, it stays in force. Part of the work gets its part of the time by `child`.
     """
 
     def __init__(
@@ -169,11 +213,22 @@ class Run:
         self.task = task
         self.total = total
         self.deadline = Deadline.of(time_limit)
+        self._interrupt = _Interrupt()
         self._start = self.deadline.clock()
         self._bar = _Bar() if progress is True else None
         self._report = progress if callable(progress) else self._bar
         self._history: list[Step] = []
         self._limit: Status | None = None
+
+    def child(self, share: float = 1.0, task: str | None = None, total: int | None = None) -> Run:
+        """A run for a part of the work, with this share, in (0, 1], of the time that is left.
+
+        It has a history of its own. Its interrupt and its progress are those of this run, whose bar it never closes.
+        """
+        seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
+        child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
+        child._interrupt, child._report = self._interrupt, self._report
+        return child
 
     def seconds(self) -> float:
         """Seconds since the run began."""
@@ -193,23 +248,25 @@ class Run:
         """Whether the deadline is over or the user interrupted; asked between steps."""
         if self._limit is None and self.deadline.expired():
             self._limit = Status.TIME_LIMIT
-        return self._limit is not None
+        return self.limit is not None
 
     @property
     def limit(self) -> Status | None:
         """TIME_LIMIT or INTERRUPTED when one of them ended the run, else None."""
-        return self._limit
+        return Status.INTERRUPTED if self._interrupt.pressed else self._limit
 
     def __enter__(self) -> Run:
+        self._interrupt.enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if kind is not None and self._bar is not None:
+        self._interrupt.exit()
+        if self._bar is not None:
             self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._limit = Status.INTERRUPTED
+            self._interrupt.taken = True
             return True
         return False
 
@@ -223,8 +280,8 @@ class Run:
         **details: Any,
     ) -> Fit[ModelT]:
         """The result: `status` unless the deadline or Ctrl-C ended the run (OPTIMAL is kept: it is proved)."""
-        if self._limit is not None and status is not Status.OPTIMAL:
-            status = self._limit
+        if self.limit is not None and status is not Status.OPTIMAL:
+            status = self.limit
         if self._bar is not None:
             self._bar.close()
         return Fit(
@@ -234,15 +291,19 @@ class Run:
 
 
 class _Bar:
-    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at the first report."""
+    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at the first report of a task."""
 
     def __init__(self) -> None:
         self._drawn: Any = None
+        self._task: tuple[str, int | None] | None = None
 
     def __call__(self, progress: Progress) -> None:
+        if self._task != (progress.task, progress.total):
+            self.close()
         if self._drawn is None:
             from tqdm.auto import tqdm
 
+            self._task = (progress.task, progress.total)
             self._drawn = tqdm(desc=progress.task, total=progress.total, leave=False)
         self._drawn.n = progress.done
         if progress.objective is not None:

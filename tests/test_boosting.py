@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from typing import Any
 
 import jax.numpy as jnp
@@ -228,16 +229,31 @@ def test_interrupt_keeps_the_rules_so_far() -> None:
 
 
 def test_interrupt_in_the_search_keeps_its_best_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    class CtrlC(Deadline):
-        def expired(self) -> bool:
-            raise KeyboardInterrupt
+    """Ctrl-C comes in the second search, when it asks for the time."""
+    asked = 0
 
+    def clock() -> float:
+        nonlocal asked
+        if len(seen) == 1:
+            asked += 1
+            if asked == 4:
+                signal.raise_signal(signal.SIGINT)
+        return 0.0
+
+    seen: list[jr.Progress] = []
     monkeypatch.setattr(rule_search, "SLICE", 500)
-    monkeypatch.setattr(boosting, "_share", lambda _, left: CtrlC(None) if left == 4 else Deadline(None))
-    fit = boosting.fit(X, Y, max_rules=5)
+    fit = boosting.fit(X, Y, max_rules=5, time_limit=Deadline(1.0, clock), progress=seen.append)
     assert fit.status == Status.INTERRUPTED
     assert [stage.status for stage in fit.details["stages"]] == [Status.OPTIMAL, Status.INTERRUPTED]
     assert len(fit.model.conjunctions) == 2
+
+
+@pytest.mark.parametrize("search", ["optimal", "greedy", "beam", "published"])
+def test_no_time_is_no_rule(search: Any) -> None:
+    fit = boosting.fit(X, Y, search=search, max_rules=40, time_limit=0, intercept=True)
+    assert fit.status == Status.TIME_LIMIT
+    assert len(fit.model.conjunctions) == len(fit.details["stages"]) == 0
+    np.testing.assert_allclose(jr.predict(fit.model, X), Y.mean())
 
 
 def test_approximation_evaluations_and_length() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 
 import numpy as np
 import pytest
@@ -272,6 +273,22 @@ def test_progress_and_interrupt():
     assert fit.status == "interrupted"
     assert [p.done for p in seen] == [1, 2, 3]
     assert jr.support(fit.model) > 0
+
+
+def test_ctrl_c_before_the_first_solution_returns_the_constant():
+    X, y = make_data(12, rows=200)
+    ticks = itertools.count()
+
+    def clock():
+        if next(ticks) == 3:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return 0.0
+
+    fit = glrm.fit(X, y, time_limit=Deadline(1, clock=clock))
+    assert fit.status == "interrupted"
+    assert jr.support(fit.model) == 0
+    np.testing.assert_allclose(jr.predict_proba(fit.model, X)[:, 1], y.mean(), rtol=1e-6)
 
 
 # Bad input

@@ -2,6 +2,9 @@
 
 import io
 import math
+import signal
+import threading
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -187,3 +190,182 @@ def test_a_silent_run_draws_nothing(capfd: pytest.CaptureFixture[str]) -> None:
         run.step(1.0, 1)
     run.finish("model", 1.0, "min", jr.Status.CONVERGED)
     assert capfd.readouterr() == ("", "")
+
+
+# Ctrl-C
+
+
+def ctrl_c() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def handler_is_restored() -> Any:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_first_ctrl_c_waits_until_the_run_asks() -> None:
+    run = Run("task")
+    reached = False
+    with run:
+        assert not run.stopped()
+        ctrl_c()
+        reached = True
+        assert run.stopped()
+        assert run.limit is jr.Status.INTERRUPTED
+    assert reached
+    assert run.finish("model", 1.0, "min", jr.Status.CONVERGED).status is jr.Status.INTERRUPTED
+    assert run.finish("model", 1.0, "min", jr.Status.OPTIMAL).status is jr.Status.OPTIMAL
+
+
+def test_the_second_ctrl_c_leaves_the_block_at_once() -> None:
+    run = Run("task")
+    with run:
+        ctrl_c()
+        ctrl_c()
+        pytest.fail("the second Ctrl-C raises")
+    assert run.limit is jr.Status.INTERRUPTED
+
+
+def test_after_the_run_ctrl_c_is_python_s_own_again() -> None:
+    with Run("task"):
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+    with pytest.raises(ZeroDivisionError), Run("task"):
+        raise ZeroDivisionError
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+
+
+def test_a_handler_of_the_user_stays_in_force() -> None:
+    calls = []
+
+    def own(number: int, frame: FrameType | None) -> None:
+        calls.append(number)
+
+    signal.signal(signal.SIGINT, own)
+    try:
+        run = Run("task")
+        with run:
+            assert signal.getsignal(signal.SIGINT) is own
+            ctrl_c()
+            assert not run.stopped()
+        assert signal.getsignal(signal.SIGINT) is own
+        assert calls == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_runs_in_other_threads_leave_signals_alone() -> None:
+    results: list[Any] = []
+
+    def work() -> None:
+        with Run("task") as run:
+            results.append((signal.getsignal(signal.SIGINT), run.stopped()))
+
+    with Run("main") as main:
+        outside = signal.getsignal(signal.SIGINT)
+        ctrl_c()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert results == [(outside, False)]
+        assert main.stopped()
+
+
+def test_a_run_within_a_run_hears_the_same_ctrl_c() -> None:
+    with Run("outer") as outer:
+        with Run("inner") as inner:
+            ctrl_c()
+            assert inner.stopped()
+        assert outer.stopped()
+        with Run("later") as later:
+            assert later.stopped()
+        ctrl_c()
+        pytest.fail("the outer run still counts")
+    assert outer.limit is jr.Status.INTERRUPTED
+    with Run("outer") as outer:
+        with Run("inner") as inner:
+            raise KeyboardInterrupt  # of a progress callback: it ends the fit that it belongs to
+        assert inner.stopped()
+        assert not outer.stopped()
+
+
+# Children
+
+
+def test_a_child_has_a_share_of_the_time_that_is_left() -> None:
+    clock = Clock()
+    run = Run("task", jr.Deadline(10, clock))
+    clock.now += 2
+    child = run.child(1 / 4)
+    assert child.deadline.remaining() == 2
+    assert child.seconds() == 0
+    clock.now += 2
+    assert child.stopped()
+    assert child.limit is jr.Status.TIME_LIMIT
+    assert not run.stopped()
+    assert child.finish("model", 0, "min", jr.Status.CONVERGED).seconds == 2
+    assert run.child().deadline.remaining() == 6
+    assert Run("task").child(0.5).deadline.seconds is None
+    assert Run("task", jr.Deadline(0, clock)).child(0.5).stopped()
+
+
+@pytest.mark.parametrize("pressed_in", ["parent", "child", "grandchild"])
+def test_parents_and_children_share_the_interrupt(pressed_in: str) -> None:
+    parent = Run("task")
+    child = parent.child()
+    grandchild = child.child()
+    with parent:
+        with child, {"parent": parent, "child": child, "grandchild": grandchild}[pressed_in]:
+            ctrl_c()
+        assert parent.stopped()
+        assert child.stopped()
+        assert grandchild.stopped()
+        ctrl_c()  # still deferred by the parent: the second one
+        pytest.fail("the second Ctrl-C raises")
+    raising = Run("task")
+    with raising.child():
+        raise KeyboardInterrupt
+    assert raising.limit is jr.Status.INTERRUPTED
+
+
+def test_children_report_where_their_parent_does_and_keep_their_own_history() -> None:
+    clock, reports = Clock(), []
+    run = Run("task", jr.Deadline(None, clock), reports.append, total=2)
+    child = run.child(task="part", total=5)
+    clock.now += 1
+    child.step(3.0, 1)
+    run.child().report(4)
+    run.step(2.0, 1)
+    assert [(p.task, p.done, p.total) for p in reports] == [("part", 1, 5), ("task", 4, None), ("task", 1, 2)]
+    assert child.finish("model", 3.0, "min", jr.Status.CONVERGED).history == (jr.Step(3.0, 1, 1.0),)
+    assert len(run.finish("model", 3.0, "min", jr.Status.CONVERGED).history) == 1
+
+
+def test_children_do_not_close_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tqdm.auto
+
+    drawn: list[Any] = []
+
+    class Quiet(tqdm.auto.tqdm):  # type: ignore[misc,type-arg]
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs, file=io.StringIO())
+            drawn.append(self)
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+    run = Run("task", progress=True, total=3)
+    with run:
+        for done in range(3):
+            child = run.child(total=3)
+            with child:
+                child.step(0.0, 1, done + 1)
+            child.finish("model", 0.0, "min", jr.Status.CONVERGED)
+            assert not drawn[0].disable
+        run.child(task="next").report(1)
+        assert len(drawn) == 2
+        assert drawn[0].disable
+    assert drawn[1].disable

@@ -1,6 +1,8 @@
 """RuleFit against scikit-learn and against its own optimality conditions."""
 
+import io
 import itertools
+import signal
 
 import numpy as np
 import pytest
@@ -165,6 +167,51 @@ def test_progress_is_reported(cancer, cancer_rules):
     jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=4, progress=seen.append)
     assert [p.done for p in seen] == [1, 2, 3, 4]
     assert {p.total for p in seen} == {4}
+
+
+@pytest.mark.parametrize("l1_penalty", [0.01, None])
+def test_ctrl_c_returns_a_model(cancer, cancer_rules, l1_penalty):
+    X, y = cancer
+
+    def ctrl_c(progress):
+        raise KeyboardInterrupt
+
+    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=l1_penalty, progress=ctrl_c)
+    assert fit.status is Status.INTERRUPTED
+    assert np.isfinite(jr.predict_proba(fit.model, X)).all()
+
+
+def test_ctrl_c_before_the_first_solution_returns_the_constant(cancer, cancer_rules):
+    X, y = cancer
+    ticks = itertools.count()
+
+    def clock():
+        if next(ticks) == 3:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return 0.0
+
+    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.01, time_limit=Deadline(1, clock=clock))
+    assert fit.status is Status.INTERRUPTED
+    assert jr.support(fit.model) == 0
+    np.testing.assert_allclose(jr.predict_proba(fit.model, X)[:, 1], np.mean(y == "malignant"), rtol=1e-6)
+
+
+def test_a_path_has_one_bar_from_first_to_last(cancer, cancer_rules, monkeypatch):
+    import tqdm.auto
+
+    drawn = []
+
+    class Quiet(tqdm.auto.tqdm):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs, file=io.StringIO())
+            drawn.append(self)
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+    X, y = cancer
+    jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=4, progress=True)
+    assert [bar.n for bar in drawn] == [4]
+    assert drawn[0].disable  # closed
 
 
 def test_regression_on_friedman1():

@@ -32,7 +32,6 @@ XGBoost halves.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -175,24 +174,23 @@ def fit(
     stages: list[Stage] = []
     with run:
         for rule in range(max_rules):
-            deadline = _share(run.deadline, max_rules - rule)
-            began = time.perf_counter()
-            found = _search(space, state, options, deadline.expired)
-            seconds = time.perf_counter() - began
+            if run.stopped():
+                break
+            stage = run.child(1 / (max_rules - rule))
+            found = _search(space, state, options, stage.stopped)
+            seconds = stage.seconds()
             rows = space.selected(found.propositions)
             rule_weight = state.add(found.propositions, rows)
             if not state.gain > _NOTHING_LEFT * abs(risks[0]):
                 state.drop()
                 break
+            why = stage.limit or found.status if found.status is Status.TIME_LIMIT else found.status
             length = len(found.propositions)
             stages.append(
-                Stage(found.objective, found.bound, found.status, rule_weight, length, found.evaluations, seconds,
-                      found.counts)
-            )  # fmt: skip
+                Stage(found.objective, found.bound, why, rule_weight, length, found.evaluations, seconds, found.counts)
+            )
             risks.append(state.risk())
             run.step(risks[-1], len(stages))
-            if found.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt  # the rule is in the ensemble; `run` remembers and ends the fit
     schema = table.schema.with_classes(classes)
     conjunctions = Conjunctions.build(schema, [pool.conditions(rule) for rule in state.rules])
     described = (("learner", "boosting"), ("loss", chosen.name), ("l2_penalty", float(l2_penalty)))
@@ -273,13 +271,6 @@ def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
     pool = propositions.distinct(table)
     pool.conditions(range(len(pool)))  # a half-space is refused before the search, not after
     return pool
-
-
-def _share(deadline: Deadline, stages_left: int) -> Deadline:
-    """This stage's part of the time that is left."""
-    if deadline.seconds is None:
-        return Deadline(None, deadline.clock)
-    return Deadline(deadline.remaining() / stages_left, deadline.clock)
 
 
 class _Ensemble:

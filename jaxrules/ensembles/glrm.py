@@ -146,8 +146,8 @@ def fit(
                 state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
             state.solve(run)
             run.step(state.objective, state.size)
-    if state.solution is None:
-        raise KeyboardInterrupt  # nothing to return yet
+    if state.solution is None:  # the run is stopped: this returns the constant
+        state.solve(run)
     if state.proved(options.tolerance):
         status = Status.OPTIMAL
     model = problem.model(state, debias)

@@ -281,12 +281,12 @@ def path(
     options = _Options(loss, encoding, penalise_intercept, "combo", max_support, restarts, max_iterations, seed)
     searcher = _Searcher(_prepare(X, y, rules, options, sample_weight, missing))
     fits: list[Fit[RuleEnsemble]] = []
-    for i in order.tolist():
-        deadline = Deadline(None if run.deadline.seconds is None else run.deadline.remaining(), run.deadline.clock)
-        step = Run("lire path", deadline, progress, total=None)
-        fits.append(_fit_combo(searcher, float(gammas[i]), float(lambdas[i]), step))
-        if step.limit is not None:
-            break
+    with run:
+        for i in order.tolist():
+            step = run.child()
+            fits.append(_fit_combo(searcher, float(gammas[i]), float(lambdas[i]), step))
+            if step.limit is not None:
+                break
     return tuple(fits)
 
 

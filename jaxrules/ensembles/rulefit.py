@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from jaxrules.conjunctions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
 from jaxrules.losses import loss_by_name, mean_loss
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
-from jaxrules.results import Deadline, Fit, ProgressOption, Run
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
@@ -94,15 +94,14 @@ def fit(
     if not 2 <= n_folds <= len(problem.target):
         raise ValueError(f"n_folds must lie between 2 and the number of rows, got {n_folds}")
     penalties = _penalties(problem, 50)
-    limit = run.deadline.seconds
-    share = Deadline(None if limit is None else _SHARE_OF_TIME * limit, run.deadline.clock)
-    search = Run("rulefit cross-validation", share, progress, total=n_folds * len(penalties))
+    search = run.child(_SHARE_OF_TIME, "rulefit cross-validation", n_folds * len(penalties))
     scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached before the time limit
-    with search:
+    with run:
         _cross_validate(problem, penalties, rules is None, tolerance, seed, search, scores)
     chosen, curve = _choose(penalties, scores, one_standard_error)
     # Warm starts down the path make the last fit fast.
     result = _path(problem, penalties[: chosen + 1], tolerance, run, **curve)[-1]
+    result = dataclasses.replace(result, seconds=run.seconds())
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
@@ -152,7 +151,6 @@ def path(
         for penalty in penalties:
             _check_penalty("penalties", penalty)
         chosen = np.sort(np.asarray(penalties, np.float64))[::-1]
-    run.total = len(chosen)
     return _path(problem, chosen, tolerance, run)
 
 
@@ -284,26 +282,21 @@ def _penalties(problem: _Problem, n: int) -> NDArray[np.float64]:
     return largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)
 
 
-def _solutions(
-    problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], tolerance: float, run: Run
-) -> Iterator[sparse_glm.Solution]:
-    """Warm-started solutions until the run is stopped; at least one."""
-    solution = None
-    for penalty in penalties:
-        solution = sparse_glm.solve(
-            problem.design,
-            problem.target,
-            float(penalty),
-            loss=problem.loss,
-            sample_weight=problem.weights,
-            penalty_factors=problem.factors,
-            start=solution,
-            tolerance=tolerance,
-            run=run,
-        )
-        yield solution
-        if run.stopped():
-            return
+def _solve(
+    problem: _Problem, penalty: float, start: sparse_glm.Solution | None, tolerance: float, run: Run
+) -> sparse_glm.Solution:
+    """The solution at a penalty; of a run that is stopped, the one without rules, or `start`."""
+    return sparse_glm.solve(
+        problem.design,
+        problem.target,
+        float(penalty),
+        loss=problem.loss,
+        sample_weight=problem.weights,
+        penalty_factors=problem.factors,
+        start=start,
+        tolerance=tolerance,
+        run=run,
+    )
 
 
 def _path(
@@ -313,25 +306,33 @@ def _path(
     run: Run,
     **details: Any,
 ) -> tuple[Fit[RuleEnsemble], ...]:
+    """Warm-started fits until the run is stopped; at least one."""
     fits: list[Fit[RuleEnsemble]] = []
-    with run:
-        for solution in _solutions(problem, penalties, tolerance, run):
-            run.step(solution.objective, len(solution.support))
+    solution = None
+
+    def add(penalty: float) -> sparse_glm.Solution:
+        step = run.child(total=len(penalties))
+        found = _solve(problem, penalty, solution, tolerance, step)
+        try:
+            step.step(found.objective, len(found.support), len(fits) + 1)
+        finally:  # a progress callback may end the path: the solution belongs to it
             fits.append(
-                run.finish(
-                    problem.model(solution),
-                    solution.objective,
-                    "min",
-                    solution.status,
-                    solution.bound,
-                    l1_penalty=solution.l1_penalty,
-                    n_candidates=len(problem.rules),
-                    **details,
+                step.finish(
+                    problem.model(found), found.objective, "min", found.status, found.bound,
+                    l1_penalty=found.l1_penalty, n_candidates=len(problem.rules), **details,
                 )
-            )
+            )  # fmt: skip
+        return found
+
+    with run:
+        for penalty in penalties:
+            solution = add(penalty)
+            if run.stopped():
+                break
     if not fits:
-        raise KeyboardInterrupt  # nothing to return yet
-    if run.limit is not None and len(fits) < len(penalties):
+        with run:
+            add(penalties[0])
+    if run.limit is not None and (run.limit is Status.INTERRUPTED or len(fits) < len(penalties)):
         fits[-1] = dataclasses.replace(fits[-1], status=run.limit)
     return tuple(fits)
 
@@ -362,12 +363,14 @@ def _cross_validate(
             rules = rules.with_schema(problem.rules.schema)
         fold = _problem(table, rules, target, weights, problem.loss, problem.winsorise)
         held_out = problem.table[outside]
-        for i, solution in enumerate(_solutions(fold, penalties, tolerance, run)):
+        solution = None
+        for i, penalty in enumerate(penalties):
+            solution = _solve(fold, penalty, solution, tolerance, run)
             score = np.asarray(decision_function(fold.model(solution), held_out))
             scores[k, i] = mean_loss(loss, signed[outside], score, problem.weights[outside])
             run.report(k * len(penalties) + i + 1, solution.objective)
-        if run.stopped():
-            return
+            if run.stopped():
+                return
 
 
 def _folds(target: NDArray[np.float64], n_folds: int, stratify: bool, seed: int) -> NDArray[np.int64]:
