@@ -1,0 +1,164 @@
+"""Argument checks: what every kind of argument may be, and what the refusal says."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules import checks
+
+NOT_NUMBERS = [True, False, np.True_, "1", None, [1.0], np.ones(1), 1j, np.complex128(1), object()]
+NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32("nan"), 10**400]
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.int8(2), np.uint64(2), np.float16(2), np.float32(2), Fraction(2)])
+def test_numbers_of_every_kind(value: Any) -> None:
+    found = checks.number("x", value, at_least=2, at_most=2)
+    assert found == 2.0
+    assert type(found) is float
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+def test_what_is_no_number(value: Any) -> None:
+    with pytest.raises(TypeError, match="^l2_penalty must be a number, got"):
+        checks.penalty("l2_penalty", value)
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_numbers_are_finite(value: Any) -> None:
+    with pytest.raises(ValueError, match="^x must be finite, got"):
+        checks.number("x", value)
+    with pytest.raises(ValueError, match=r"^x must lie in \[0, 1\], got"):
+        checks.number("x", value, at_least=0, at_most=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "outside", "message"),
+    [
+        ({"at_least": 0}, [0, 0.0, 1e300], [-1e-300], "x must be finite and at least 0"),
+        ({"above": 0}, [1e-300], [0, -1], "x must be finite and positive"),
+        ({"above": -1}, [0], [-1], "x must be finite and above -1"),
+        ({"at_most": 1}, [1, -5], [1.5], "x must be finite and at most 1"),
+        ({"below": 1}, [0.5], [1], "x must be finite and below 1"),
+        ({"above": 0, "at_most": 1}, [1, 0.5], [0, 1.5], r"x must lie in \(0, 1\]"),
+        ({"at_least": 0, "below": 0.5}, [0, 0.4], [0.5, -0.1], r"x must lie in \[0, 0.5\)"),
+    ],
+)
+def test_ranges(limits: dict[str, float], inside: list[float], outside: list[float], message: str) -> None:
+    for value in inside:
+        assert checks.number("x", value, **limits) == value
+    for value in outside:
+        with pytest.raises(ValueError, match=f"^{message}, got"):
+            checks.number("x", value, **limits)
+
+
+@given(st.floats(), st.floats(-10, 10), st.floats(-10, 10))
+def test_a_number_is_taken_exactly_where_it_lies_in_range(value: float, low: float, high: float) -> None:
+    for closed in (True, False):
+        limits = {"at_least": low, "below": high} if closed else {"above": low, "at_most": high}
+        inside = low <= value < high if closed else low < value <= high
+        try:
+            assert checks.number("x", value, **limits) == value
+            assert inside
+        except ValueError:
+            assert not inside
+
+
+@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
+def test_integers(value: Any) -> None:
+    found = checks.integer("steps", value, at_least=3, at_most=3)
+    assert found == 3
+    assert type(found) is int
+
+
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, 1.0, 1.5, math.nan, np.float64(1), Fraction(1)])
+def test_what_is_no_integer(value: Any) -> None:
+    with pytest.raises(TypeError, match="^steps must be an integer, got"):
+        checks.integer("steps", value)
+
+
+def test_limits_of_integers_and_seeds() -> None:
+    with pytest.raises(ValueError, match="^steps must be at least 1, got 0"):
+        checks.integer("steps", 0, at_least=1)
+    with pytest.raises(ValueError, match="^batch must be at most 3, got 4"):
+        checks.integer("batch", 4, at_most=3)
+    assert checks.seed(0) == 0
+    assert checks.seed(np.uint32(2**32 - 1)) == 2**32 - 1
+    for bad in (-1, 2**32):
+        with pytest.raises(ValueError, match="^seed must be at"):
+            checks.seed(bad)
+    for bad in (None, 0.0, True, np.random.default_rng(0)):
+        with pytest.raises(TypeError, match="^seed must be an integer"):
+            checks.seed(bad)
+
+
+def test_flags() -> None:
+    for value in (True, False, np.True_, np.False_):
+        found = checks.flag("corrective", value)
+        assert found == value
+        assert type(found) is bool
+    for bad in (0, 1, "True", "", None, np.int64(1), np.array([True])):
+        with pytest.raises(TypeError, match="^corrective must be True or False"):
+            checks.flag("corrective", bad)
+
+
+def test_choices() -> None:
+    assert checks.choice("search", np.str_("beam"), ("optimal", "beam")) == "beam"
+    assert checks.choice("integer_steps", None, (None, "any", "unit")) is None
+    for bad in ("Beam", None, 1, True, np.array(["beam", "x"]), ["beam"]):
+        with pytest.raises(ValueError, match='^search must be "optimal", "greedy" or "beam", got'):
+            checks.choice("search", bad, ("optimal", "greedy", "beam"))
+    with pytest.raises(ValueError, match='^integer_steps must be None, "any" or "unit", got'):
+        checks.choice("integer_steps", "two", (None, "any", "unit"))
+    with pytest.raises(ValueError, match='^cost must be "squared" or "logistic", got'):
+        checks.choice("cost", "hinge", ("squared", "logistic"))
+    with pytest.raises(ValueError, match='^search must be "combo", got'):
+        checks.choice("search", "x", ("combo",))
+
+
+def test_optional_arguments() -> None:
+    assert checks.optional(checks.integer, "max_length", None, at_least=1) is None
+    assert checks.optional(checks.integer, "max_length", 2, at_least=1) == 2
+    with pytest.raises(ValueError, match="^max_length must be at least 1"):
+        checks.optional(checks.integer, "max_length", 0, at_least=1)
+
+
+@pytest.mark.parametrize("values", [[1, 0.5], (1, 0.5), np.array([1, 0.5], np.float32), pd.Series([1, 0.5]), range(2)])
+def test_sequences(values: Any) -> None:
+    found = checks.sequence("penalties", values, at_least=0)
+    assert found.dtype == np.float64
+    assert found.tolist() == list(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ([], ValueError, "must be a non-empty sequence of numbers"),
+        (np.zeros((2, 2)), ValueError, r"must be a non-empty sequence of numbers, got shape \(2, 2\)"),
+        (np.float64(1), ValueError, "must be a non-empty sequence of numbers"),
+        (1.0, TypeError, "must be a non-empty sequence of numbers, got float"),
+        ("12", TypeError, "must be a non-empty sequence of numbers, got str"),
+        (["1"], TypeError, "must be a number, got str"),
+        ([1, True], TypeError, "must be a number, got bool"),
+        ([1, -1], ValueError, "must be finite and at least 0, got -1"),
+        ([1, math.nan], ValueError, "must be finite and at least 0, got nan"),
+    ],
+)
+def test_bad_sequences(values: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^penalties {message}"):
+        checks.sequence("penalties", values, at_least=0)
+
+
+def test_instances() -> None:
+    schema = jr.Schema((jr.Feature("x"),))
+    assert checks.instance("schema", schema, jr.Schema, "jaxrules.as_table") is schema
+    with pytest.raises(TypeError, match=r"^schema must be Schema \(see jaxrules.as_table\), got str"):
+        checks.instance("schema", "x", jr.Schema, "jaxrules.as_table")
