@@ -214,10 +214,10 @@ def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = 
     score, value = 0.0, mean_loss(loss, y, np.zeros_like(y), weight)
     for _ in range(200):
         gradient, curvature = derivatives(loss, y, np.full_like(y, score))
-        slope, bend = float(weight @ gradient), float(weight @ curvature)
-        if slope == 0.0 or bend == 0.0:
+        first, second = float(weight @ gradient), float(weight @ curvature)
+        if first == 0.0 or second == 0.0:
             break
-        step = -slope / bend
+        step = -first / second
         trial = mean_loss(loss, y, np.full_like(y, score + step), weight)
         while not trial <= value and abs(step) > 1e-12 * max(1.0, abs(score)):
             step /= 2.0

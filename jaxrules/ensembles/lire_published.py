@@ -120,8 +120,8 @@ class PublishedSearch:
 
     def _split(self, m: int) -> tuple[float, float]:
         """Loss on the rows that column m, with a positive weight, helps and harms."""
-        moved, pull = float(self.row_loss @ np.abs(self.signs[m])), float(self.row_loss @ self.signs[m])
-        return (moved + pull) / 2, (moved - pull) / 2
+        moved, slope = float(self.row_loss @ np.abs(self.signs[m])), float(self.row_loss @ self.signs[m])
+        return (moved + slope) / 2, (moved - slope) / 2
 
 
 def _best_weight(helped: float, harmed: float) -> tuple[float, float]:

@@ -107,8 +107,8 @@ def centring_shift(
     def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         shift, low, high, slope, _, iterations = state
         low, high = jnp.where(slope < 0, shift, low), jnp.where(slope > 0, shift, high)
-        bend = jnp.sum(weights * loss_curvature(loss, score + shift))
-        newton = shift - slope / (bend + jnp.finfo(dtype).tiny)
+        curvature = jnp.sum(weights * loss_curvature(loss, score + shift))
+        newton = shift - slope / (curvature + jnp.finfo(dtype).tiny)
         if loss == "logistic":  # far from the minimum the curvature vanishes
             newton = jnp.clip(newton, shift - 3, shift + 3)
         middle = (low + high) / 2  # NaN while a side is open: then the clipped Newton step stays
@@ -206,8 +206,8 @@ def quadratic_minimum(
     def update(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         b, gradient = state
         j = i % size
-        pulled = curvature[j] * b[j] - gradient[j]
-        new = jnp.sign(pulled) * jnp.maximum(jnp.abs(pulled) - penalties[j], 0) / curvature[j]
+        alone = curvature[j] * b[j] - gradient[j]
+        new = jnp.sign(alone) * jnp.maximum(jnp.abs(alone) - penalties[j], 0) / curvature[j]
         return b.at[j].set(new), gradient + hessian[j] * (new - b[j])
 
     def improved(b: Array, gradient: Array, inner: Array) -> Array:
@@ -286,21 +286,21 @@ def interior_point(
         gradient = slope + regular @ (parts[0] - parts[1] - anchor)
         residual = penalised(sides * gradient[None, :] + penalties[None, :] - duals)
         divisor = jnp.where(free[None, :], 1, parts)
-        stiffness = jnp.where(free[None, :], 1, duals / divisor)
-        give = jnp.sum(1 / stiffness, axis=0)
-        factor = jnp.linalg.cholesky(regular + jnp.diag(jnp.where(free, 0, 1 / give)))
+        barrier = jnp.where(free[None, :], 1, duals / divisor)
+        inverse = jnp.sum(1 / barrier, axis=0)
+        factor = jnp.linalg.cholesky(regular + jnp.diag(jnp.where(free, 0, 1 / inverse)))
 
         def newton(_: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
             """Newton step of parts and duals towards parts * duals = aim, its length, and a better aim."""
             aim = state[0]
-            force = aim / divisor - duals - residual
-            right = jnp.where(free, -gradient, jnp.sum(sides * force / stiffness, axis=0) / give)
+            residual_aim = aim / divisor - duals - residual
+            right = jnp.where(free, -gradient, jnp.sum(sides * residual_aim / barrier, axis=0) / inverse)
             along = jax.scipy.linalg.cho_solve((factor, True), right)
-            # Each part by its own equation where it is stiff, by the difference of the parts where it is soft.
-            bend = (force - sides * (regular @ along)[None, :]) / stiffness
-            bend = jnp.where(stiffness < stiffness[::-1], bend[::-1] + sides * along[None, :], bend)
-            step = jnp.where(free[None, :], jnp.stack([along, jnp.zeros_like(along)]), bend)
-            dual_step = penalised(aim / divisor - duals - stiffness * step)
+            # Each part by its own equation where its barrier is the higher one, else by the difference of the parts.
+            change = (residual_aim - sides * (regular @ along)[None, :]) / barrier
+            change = jnp.where(barrier < barrier[::-1], change[::-1] + sides * along[None, :], change)
+            step = jnp.where(free[None, :], jnp.stack([along, jnp.zeros_like(along)]), change)
+            dual_step = penalised(aim / divisor - duals - barrier * step)
             values, steps = jnp.stack([parts, duals]), jnp.stack([step, dual_step])
             length = jnp.min(jnp.where((steps < 0) & ~free[None, None, :], -values / steps, 1), initial=1)
             ahead = jnp.sum(penalised((parts + length * step) * (duals + length * dual_step))) / count

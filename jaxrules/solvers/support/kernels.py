@@ -166,9 +166,10 @@ def rank_moves(
 ) -> tuple[Array, Array, Array, Array]:
     """`_rank` from the rows: one product of shapes (K, P) and (P, C)."""
     chosen = _chosen(data, slots)
-    value, slope, bend = _loss_terms(loss, data, slots.weights @ chosen.astype(jnp.float64))
-    bend = bend.astype(jnp.float32)[None, :]
-    products = _product(jnp.concatenate([chosen * bend, slope.astype(jnp.float32)[None, :], bend]), data.columns)
+    value, slope, curvature = _loss_terms(loss, data, slots.weights @ chosen.astype(jnp.float64))
+    curvature = curvature.astype(jnp.float32)[None, :]
+    slope = slope.astype(jnp.float32)[None, :]
+    products = _product(jnp.concatenate([chosen * curvature, slope, curvature]), data.columns)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
     own = products[-1] if encoding == "binary" else jnp.full(len(data.columns), products[-1, ONES])
     return _rank(products[:-2], products[-2], own, value, charges, slots, terms, loss == "exponential")
@@ -219,11 +220,11 @@ def _rank(
     spread = jnp.diagonal(inverse).astype(dtype)
     along = jnp.matmul(inverse.astype(dtype), products, precision=lax.Precision.HIGHEST)
     left = jnp.maximum(own - (products * along).sum(axis=0), floor * scale)
-    pull = slope - jnp.where(slots.active, slope[slots.column], 0.0) @ along
+    reduced = slope - jnp.where(slots.active, slope[slots.column], 0.0) @ along
     weights, value = jnp.where(slots.active, slots.weights, 0.0).astype(dtype), value.astype(dtype)
 
-    def gain(pull: Array, left: Array) -> Array:
-        square = pull * pull / left
+    def gain(reduced: Array, left: Array) -> Array:
+        square = reduced * reduced / left
         if exponential:  # exact for a signed column alone: T - sqrt(T^2 - u^2)
             return value * (1 - jnp.sqrt(1 - jnp.minimum(square / value, 1 - 1e-6)))
         return square / 2
@@ -234,12 +235,12 @@ def _rank(
     )
     removable, swappable, enterable = _allowed(charges, slots, terms)
     drop_cost = weights**2 / (2 * spread)
-    swap_pull = pull[None, :] + (weights / spread)[:, None] * along
+    swap_slope = reduced[None, :] + (weights / spread)[:, None] * along
     swap_left = jnp.minimum(left[None, :] + along**2 / spread[:, None], scale)
-    swap = value + drop_cost[:, None] - gain(swap_pull, swap_left) + swap_penalty
+    swap = value + drop_cost[:, None] - gain(swap_slope, swap_left) + swap_penalty
     return (
         jnp.where(removable, value + drop_cost + drop_penalty, jnp.inf),
-        jnp.where(enterable, value - gain(pull, left) + add_penalty, jnp.inf),
+        jnp.where(enterable, value - gain(reduced, left) + add_penalty, jnp.inf),
         jnp.where(removable[:, None] & swappable[None, :], swap, jnp.inf),
         inverse,
     )
@@ -314,10 +315,10 @@ def _take_if_better(
     possible = (active[place] != is_add) & (is_drop | ~state.inside[new]) & (~is_add | (state.size < terms.most))
 
     margins = state.margins - jnp.where(is_add, 0.0, weights[place]) * data.columns[old].astype(jnp.float64)
-    value, pull, mass = _loss_terms("exponential", data, margins)
+    value, slope, mass = _loss_terms("exponential", data, margins)
     entry = data.columns[new].astype(jnp.float64)
     moved = (mass * jnp.abs(entry)).sum()
-    helped, harmed = (moved + (pull * entry).sum()) / 2, (moved - (pull * entry).sum()) / 2
+    helped, harmed = (moved + (slope * entry).sum()) / 2, (moved - (slope * entry).sum()) / 2
     weight, covered = coordinate_minimum(jnp.maximum(helped, 0.0), jnp.maximum(harmed, 0.0))
     weight = jnp.where(is_drop, 0.0, weight)
     value = jnp.where(is_drop, value, value - moved + covered)
@@ -347,22 +348,22 @@ def _closed_form_losses(
     Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so that
     e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product for each sign of the target.
     """
-    _, pull, mass = _loss_terms("exponential", data, margins)
-    pull, mass = pull.astype(jnp.float32)[None, :], mass.astype(jnp.float32)[None, :]
+    _, slope, mass = _loss_terms("exponential", data, margins)
+    slope, mass = slope.astype(jnp.float32)[None, :], mass.astype(jnp.float32)[None, :]
     weights = slots.weights.astype(jnp.float32)
     if encoding == "signed":
-        products = _product(jnp.concatenate([chosen * mass, pull]), data.columns)
-        value, pulled = mass.sum(), products[-1]
+        products = _product(jnp.concatenate([chosen * mass, slope]), data.columns)
+        value, column_slope = mass.sum(), products[-1]
         grow, tilt = jnp.cosh(weights), jnp.sinh(weights)
-        drop = grow * value + tilt * pulled[slots.column]
-        after = grow[:, None] * pulled[None, :] + tilt[:, None] * products[:-1]
+        drop = grow * value + tilt * column_slope[slots.column]
+        after = grow[:, None] * column_slope[None, :] + tilt[:, None] * products[:-1]
 
-        def lowest(moved: Array, pulled: Array) -> Array:
-            return jnp.sqrt(jnp.maximum((moved + pulled) * (moved - pulled), 0.0))
+        def lowest(moved: Array, column_slope: Array) -> Array:
+            return jnp.sqrt(jnp.maximum((moved + column_slope) * (moved - column_slope), 0.0))
 
-        return drop, lowest(value, pulled), lowest(drop[:, None], after)
+        return drop, lowest(value, column_slope), lowest(drop[:, None], after)
 
-    right, wrong = (mass + pull) / 2, (mass - pull) / 2
+    right, wrong = (mass + slope) / 2, (mass - slope) / 2
     products = _product(jnp.concatenate([chosen * right, chosen * wrong, right, wrong]), data.columns)
     helped, harmed, slots_used = products[-2], products[-1], len(weights)
     up, down = jnp.expm1(weights), jnp.expm1(-weights)

@@ -153,9 +153,9 @@ def _newton_step(columns: Floats, curvature: Floats, gradient: Floats, movable: 
     hessian = chosen.T @ (chosen * curvature[:, None])
     diagonal = hessian.ravel()[:: len(hessian) + 1]
     diagonal += 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
-    step, pull = np.zeros(len(movable)), gradient[movable]
+    step, right = np.zeros(len(movable)), gradient[movable]
     try:
-        step[movable] = cho_solve(cho_factor(hessian, check_finite=False), pull, check_finite=False)
+        step[movable] = cho_solve(cho_factor(hessian, check_finite=False), right, check_finite=False)
     except LinAlgError:
-        step[movable] = pull / diagonal
+        step[movable] = right / diagonal
     return step
