@@ -1,0 +1,129 @@
+"""The catalogue of learners: how each is called, which searches and losses it has, what its fits claim.
+
+A new learner adds one entry to `LEARNERS`, and a function to claims.py; test_contracts.py does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import claims
+import jaxrules as jr
+from claims import Claims
+from problems import LOSSES, NOISY, X, pool
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One way to search: the losses it takes, its arguments, and whether it proves that it found the optimum."""
+
+    losses: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """A learner: how to call it cheaply, its searches, and independent code for what its fits claim.
+
+    Attributes:
+        fit: the function.
+        settings: arguments of every fit.
+        searches: by name; every search option of the learner is in one of them.
+        claims: (settings, fit) -> what it claims, beside what independent code says.
+        loss: the name of the argument that says the loss.
+        linear: its models are linear: one conjunction may explain labels, but not numbers.
+    """
+
+    name: str
+    fit: Callable[..., jr.Fit[Any]]
+    settings: Mapping[str, Any]
+    searches: Mapping[str, Search]
+    claims: Callable[[Mapping[str, Any], jr.Fit[Any]], Claims]
+    loss: str = "loss"
+    linear: bool = False
+
+
+BOTH, ANY = ("logistic", "squared"), ("logistic", "squared", "exponential", "poisson")
+LEARNERS = {
+    learner.name: learner
+    for learner in (
+        Learner(
+            "rulefit", jr.rulefit.fit, {"l1_penalty": 0.02, "rules": pool()},
+            {"": Search(BOTH, exact=True), "linear": Search(BOTH, {"linear_terms": True}, exact=True),
+             "forest": Search(BOTH, {"rules": None})}, claims.rulefit,
+        ),
+        Learner(
+            "lire", jr.lire.fit, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
+            {"combo": Search(("exponential", *BOTH)),
+             "published": Search(("exponential",), {"search": "published", "restarts": None}),
+             "forest": Search(("exponential",), {"rules": None})}, claims.lire,
+        ),
+        Learner(
+            "boosting", jr.boosting.fit, {"max_rules": 3},
+            {"optimal": Search(ANY, exact=True), "greedy": Search(ANY, {"search": "greedy"}),
+             "beam": Search(ANY, {"search": "beam"}), "published": Search(ANY, {"search": "published"}, exact=True),
+             **{objective: Search(BOTH, {"objective": objective}, exact=True)
+                for objective in ("gradient_sum", "orthogonal")}}, claims.boosting,
+        ),
+        Learner(
+            "glrm", jr.glrm.fit, {"rule_penalty": 0.02},
+            {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True)}, claims.glrm,
+        ),
+        Learner(
+            "paths", jr.paths.fit, {"steps": 3, "restarts": 3},
+            {"exact": Search(BOTH, exact=True), "local": Search(BOTH, {"method": "local"}),
+             "mip": Search(("squared",), {"method": "mip"}, exact=True),
+             **{kind: Search(("squared",), {"integer_steps": kind}, exact=True) for kind in ("any", "unit")},
+             "end": Search(("squared",), {"end": claims.END}, exact=True)}, claims.paths, "cost", True,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One learner with one search and one loss."""
+
+    learner: Learner
+    search: str
+    loss: str
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.learner.name, self.search, self.loss)))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of the fit."""
+        return {
+            "missing": "own_category", **self.learner.settings, **self.learner.searches[self.search].settings,
+            self.learner.loss: self.loss,
+        }  # fmt: skip
+
+    @property
+    def target(self) -> str:
+        """The kind of target that the loss takes."""
+        return LOSSES[self.loss].target
+
+    @property
+    def exact(self) -> bool:
+        """Whether the search proves its optimum."""
+        return self.learner.searches[self.search].exact
+
+    def fit(self, y: Any = None, **changes: Any) -> jr.Fit[Any]:
+        """A fit of the noisy target, or of another one."""
+        return self.learner.fit(X, NOISY[self.target] if y is None else y, **self.settings | changes)
+
+    def claims(self, fit: jr.Fit[Any]) -> Claims:
+        """What a fit of the noisy target claims."""
+        return self.learner.claims(self.settings, fit)
+
+
+CASES = tuple(
+    Case(learner, name, loss)
+    for learner in LEARNERS.values()
+    for name, search in learner.searches.items()
+    for loss in search.losses
+)

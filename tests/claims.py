@@ -1,0 +1,216 @@
+"""What fits claim, and what independent code says about it: objectives from the model, optima by brute force.
+
+One function per learner, (settings, fit) -> claims, for the noisy target of the loss.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import minimize
+
+import jaxrules as jr
+from problems import CONJUNCTIONS, DESIGN, LENGTHS, LOSSES, N_ROWS, POOL, Floats, Rows, age, coded, colour, size
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a fit states, and what independent code says about it.
+
+    Attributes:
+        stated, recomputed: an objective, by the fit and from its model.
+        bound: what the fit proves about every other solution.
+        optimum: of all solutions, by brute force or another solver; None where that is too much.
+        sense: "min" or "max".
+    """
+
+    stated: float
+    recomputed: float
+    bound: float | None = None
+    optimum: float | None = None
+    sense: Literal["min", "max"] = "min"
+
+
+Settings = Mapping[str, Any]
+Claims = Iterator[Claim]
+
+
+# Rule ensembles
+
+
+def rows_of(model: jr.RuleEnsemble) -> Rows:
+    """Where the rules of the model hold, by the meaning of their conditions, shape (rows, rules)."""
+    columns = (size, age, np.searchsorted(["a", "b", "c"], colour))
+
+    def holds(condition: jr.Condition) -> Rows:
+        values = columns[condition.feature]
+        if condition.feature == 2:
+            return np.isin(values, list(condition.categories or ()))
+        above = values >= condition.lower if condition.lower_closed else values > condition.lower
+        below = values <= condition.upper if condition.upper_closed else values < condition.upper
+        return np.where(np.isnan(values), condition.missing, above & below)
+
+    everywhere = np.ones(N_ROWS, bool)
+    rules = [np.logical_and.reduce([everywhere, *map(holds, rule)]) for rule in model.conjunctions]
+    return np.stack(rules, axis=1) if rules else np.zeros((N_ROWS, 0), bool)
+
+
+def linear_values(model: jr.RuleEnsemble) -> Floats:
+    """The clipped columns of the linear terms, NaN where they are missing, shape (rows, terms)."""
+    if model.linear is None:
+        return np.zeros((N_ROWS, 0))
+    return np.clip(np.column_stack([size, age])[:, model.linear.feature], model.linear.lower, model.linear.upper)
+
+
+def mean_loss(model: jr.RuleEnsemble, loss: str) -> float:
+    scores = model.intercept[0] + rows_of(model) @ model.weights[:, 0]
+    if model.linear is not None:
+        scores = scores + np.nan_to_num(linear_values(model)) @ model.linear.coefficients[:, 0]
+    return float(LOSSES[loss].value(coded(LOSSES[loss].target), scores).mean())
+
+
+def rulefit(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """Mean loss + l1_penalty (sum |a| + sum |b|), b on the scale of a rule."""
+    model, loss, penalty = fit.model, settings["loss"], settings["l1_penalty"]
+    norm = np.abs(model.weights).sum()
+    if model.linear is not None:
+        norm += np.abs(model.linear.coefficients[:, 0]) @ np.nanstd(linear_values(model), axis=0) / 0.4
+    small = settings["rules"] is not None and not settings.get("linear_terms")
+    optimum = l1_optimum(loss, "pool", penalty, 0.0) if small else None
+    yield Claim(fit.objective, mean_loss(model, loss) + penalty * norm, fit.bound, optimum)
+
+
+def glrm(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """Mean loss + sum_k (rule_penalty + condition_penalty length_k) |w_k|."""
+    model, loss, penalty = fit.model, settings["loss"], settings["rule_penalty"]
+    length = {rows.tobytes(): n for rows, n in zip(CONJUNCTIONS.T, LENGTHS, strict=True)}
+    prices = np.array([penalty + penalty / 5 * length[rows.tobytes()] for rows in rows_of(model).T])
+    recomputed = mean_loss(model, loss) + prices @ np.abs(model.weights[:, 0])
+    yield Claim(fit.objective, recomputed, fit.bound, l1_optimum(loss, "all", penalty, penalty / 5))
+
+
+@functools.cache
+def l1_optimum(loss: str, columns: Literal["pool", "all"], penalty: float, price: float) -> float:
+    """Least mean loss + sum_k (penalty + price length_k) |w_k| with a free intercept, by a general convex solver."""
+    import cvxpy as cp
+
+    y = coded(LOSSES[loss].target)
+    rules, lengths = (POOL, np.zeros(POOL.shape[1])) if columns == "pool" else (CONJUNCTIONS[:, 1:], LENGTHS[1:])
+    weights, intercept = cp.Variable(rules.shape[1]), cp.Variable()
+    scores = rules.astype(float) @ weights + intercept
+    losses = cp.logistic(-cp.multiply(y, scores)) if loss == "logistic" else cp.square(y - scores)
+    paid = cp.multiply(penalty + price * lengths, cp.abs(weights))
+    return float(cp.Problem(cp.Minimize(cp.sum(losses) / N_ROWS + cp.sum(paid))).solve(solver=cp.CLARABEL))
+
+
+def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """Mean loss + gamma |supp| + lambda mean coverage of the support."""
+    model, loss = fit.model, settings["loss"]
+    gamma, lam = settings["global_penalty"], settings["local_penalty"]
+    chosen = rows_of(model)[:, model.weights[:, 0] != 0]
+    published = settings.get("search") == "published"
+    if published and abs(model.intercept[0] + model.weights.sum() / 2) > 1e-9:  # of signed rules; it counts as one
+        chosen = np.column_stack([chosen, np.ones(N_ROWS, bool)])
+    recomputed = mean_loss(model, loss) + lire_penalty(chosen, gamma, lam)
+    small = settings["rules"] is not None and not published
+    yield Claim(fit.objective, recomputed, None, lire_optimum(loss, gamma, lam) if small else None)
+
+
+def lire_penalty(chosen: Rows, gamma: float, lam: float) -> float:
+    return gamma * chosen.shape[1] + lam * (chosen.mean() if chosen.shape[1] else 0.0)
+
+
+@functools.cache
+def lire_optimum(loss: str, gamma: float, lam: float) -> float:
+    """The least objective over all supports of the pool."""
+    y = coded(LOSSES[loss].target)
+
+    def least_loss(chosen: Rows) -> float:
+        columns = np.column_stack([np.ones(N_ROWS), chosen])
+
+        def value(weights: Floats) -> tuple[float, Floats]:
+            scores = columns @ weights
+            return LOSSES[loss].value(y, scores).mean(), LOSSES[loss].gradient(y, scores) @ columns / N_ROWS
+
+        start = np.zeros(columns.shape[1])
+        return float(minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8}).fun)
+
+    supports = [POOL[:, chosen] for k in range(7) for chosen in itertools.combinations(range(6), k)]
+    return min(least_loss(chosen) + lire_penalty(chosen, gamma, lam) for chosen in supports)
+
+
+def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """The regularised risk of the model, and the objective of every stage over all conjunctions."""
+    model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)
+    weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
+    yield Claim(fit.objective, mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights))
+    scores = np.zeros(N_ROWS)
+    for rule, stage in enumerate(fit.details["stages"]):
+        g, h = loss.gradient(y, scores), loss.curvature(y, scores)
+        value = stage_objective(settings.get("objective", "second_order"), g, h, penalty, rows[:, :rule])
+        yield Claim(stage.objective, value(rows[:, [rule]])[0], stage.bound, value(CONJUNCTIONS).max(), "max")
+        scores = scores + weights[rule] * rows[:, rule]
+
+
+def stage_objective(name: str, g: Floats, h: Floats, penalty: float, earlier: Rows) -> Callable[[Rows], Floats]:
+    """The objective of many conjunctions at once, given as (rows, conjunctions)."""
+    if name == "second_order":
+        return lambda q: (g @ q) ** 2 / (2 * N_ROWS * (penalty + h @ q))
+    if name == "gradient_sum":
+        return lambda q: np.abs(g @ q)
+    basis = np.linalg.qr(earlier)[0]
+
+    def orthogonal(q: Rows) -> Floats:
+        rest = q - basis @ (basis.T @ q)
+        length = np.linalg.norm(rest, axis=0)
+        return np.where(length > 1e-6, np.abs(g @ rest) / (length + 1e-6), 0.0)
+
+    return orthogonal
+
+
+# Coordinate paths
+
+END = {"size": 0.5, "colour=a": -1.0}
+"""A linear model to explain."""
+END_COEFFICIENTS = np.array([0.5, 0.0, 0.0, -1.0, 0.0, 0.0])
+
+
+def paths(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """The sum of the costs of all models but the first."""
+    model, loss = fit.model, LOSSES[settings["cost"]]
+    scores = model.intercepts[:, None] + model.models @ DESIGN.T
+    recomputed = loss.value(coded(loss.target), scores).mean(axis=1)[1:].sum()
+    if settings["cost"] == "squared":
+        yield Claim(fit.objective, recomputed, fit.bound, path_optimum(settings))
+    else:
+        yield Claim(fit.objective, recomputed)
+
+
+def path_optimum(settings: Settings) -> float:
+    """The least sum of squared costs over all sequences of columns, or of columns and sizes of integer steps."""
+    columns, y, steps = DESIGN - DESIGN.mean(axis=0), coded("numbers"), settings["steps"]
+    y = y - y.mean()
+    if settings.get("integer_steps") is not None:
+        sizes = (-1, 1) if settings["integer_steps"] == "unit" else (-3, -2, -1, 1, 2, 3)
+        moves = np.vstack([np.zeros(6), *(step * np.eye(6) for step in sizes)])
+        models = np.cumsum(moves[np.stack(np.meshgrid(*[range(len(moves))] * steps), axis=-1)], axis=-2)
+        costs = y @ y - 2 * models @ (columns.T @ y) + ((models @ (columns.T @ columns)) * models).sum(axis=-1)
+        return float(costs.sum(axis=-1).min() / N_ROWS)
+    end = END_COEFFICIENTS if settings.get("end") else np.zeros(0)
+    y, best = np.tile(y, steps), np.inf
+    for sequence in itertools.product(range(6), repeat=steps):
+        system = np.zeros((steps, N_ROWS, steps))  # change k acts on the predictions of model k and all later ones
+        for step, feature in enumerate(sequence):
+            system[step:, :, step] = columns[:, feature]
+        system = system.reshape(-1, steps)
+        sums = np.eye(6)[: len(end), sequence]  # of the changes, which the end prescribes
+        matrix = np.block([[system.T @ system, sums.T], [sums, np.zeros((len(end), len(end)))]])
+        changes = np.linalg.lstsq(matrix, np.concatenate([system.T @ y, end]), rcond=None)[0][:steps]
+        if np.allclose(sums @ changes, end):
+            best = min(best, float(((y - system @ changes) ** 2).sum() / N_ROWS))
+    return best
