@@ -17,11 +17,19 @@ from problems import LOSSES, NOISY, X, pool
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One way to search: the losses it takes, its arguments, and whether it proves that it found the optimum."""
+    """One way to search.
+
+    Attributes:
+        losses: those that it takes.
+        settings: its arguments.
+        exact: it proves its optimum.
+        draws_rows: at random, for a forest or for folds: a repeated row is not a row of weight two.
+    """
 
     losses: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = False
+    draws_rows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,31 +61,37 @@ LEARNERS = {
         Learner(
             "rulefit", jr.rulefit.fit, {"l1_penalty": 0.02, "rules": pool()},
             {"": Search(BOTH, exact=True), "linear": Search(BOTH, {"linear_terms": True}, exact=True),
-             "forest": Search(BOTH, {"rules": None})}, claims.rulefit,
+             "forest": Search(BOTH, {"rules": None}, draws_rows=True),
+             "cross-validation": Search(BOTH, {"l1_penalty": None, "n_folds": 2}, exact=True, draws_rows=True)},
+            claims.rulefit,
         ),
         Learner(
             "lire", jr.lire.fit, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
             {"combo": Search(("exponential", *BOTH)),
              "published": Search(("exponential",), {"search": "published", "restarts": None}),
-             "forest": Search(("exponential",), {"rules": None})}, claims.lire,
+             "forest": Search(("exponential",), {"rules": None}, draws_rows=True)},
+            claims.lire,
         ),
         Learner(
             "boosting", jr.boosting.fit, {"max_rules": 3},
             {"optimal": Search(ANY, exact=True), "greedy": Search(ANY, {"search": "greedy"}),
              "beam": Search(ANY, {"search": "beam"}), "published": Search(ANY, {"search": "published"}, exact=True),
              **{objective: Search(BOTH, {"objective": objective}, exact=True)
-                for objective in ("gradient_sum", "orthogonal")}}, claims.boosting,
+                for objective in ("gradient_sum", "orthogonal")}},
+            claims.boosting,
         ),
         Learner(
             "glrm", jr.glrm.fit, {"rule_penalty": 0.02},
-            {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True)}, claims.glrm,
+            {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True)},
+            claims.glrm,
         ),
         Learner(
             "paths", jr.paths.fit, {"steps": 3, "restarts": 3},
             {"exact": Search(BOTH, exact=True), "local": Search(BOTH, {"method": "local"}),
              "mip": Search(("squared",), {"method": "mip"}, exact=True),
              **{kind: Search(("squared",), {"integer_steps": kind}, exact=True) for kind in ("any", "unit")},
-             "end": Search(("squared",), {"end": claims.END}, exact=True)}, claims.paths, "cost", True,
+             "end": Search(("squared",), {"end": claims.END}, exact=True)},
+            claims.paths, "cost", linear=True,
         ),
     )
 }  # fmt: skip
@@ -109,8 +123,11 @@ class Case:
 
     @property
     def exact(self) -> bool:
-        """Whether the search proves its optimum."""
         return self.learner.searches[self.search].exact
+
+    @property
+    def draws_rows(self) -> bool:
+        return self.learner.searches[self.search].draws_rows
 
     def fit(self, y: Any = None, **changes: Any) -> jr.Fit[Any]:
         """A fit of the noisy target, or of another one."""

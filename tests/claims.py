@@ -76,7 +76,7 @@ def mean_loss(model: jr.RuleEnsemble, loss: str) -> float:
 
 def rulefit(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Mean loss + l1_penalty (sum |a| + sum |b|), b on the scale of a rule."""
-    model, loss, penalty = fit.model, settings["loss"], settings["l1_penalty"]
+    model, loss, penalty = fit.model, settings["loss"], fit.details["l1_penalty"]
     norm = np.abs(model.weights).sum()
     if model.linear is not None:
         norm += np.abs(model.linear.coefficients[:, 0]) @ np.nanstd(linear_values(model), axis=0) / 0.4

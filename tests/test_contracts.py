@@ -154,6 +154,8 @@ def test_equal_fits_are_equal_and_the_second_compiles_nothing(case: Case) -> Non
     first = fitted(case)
     with compilations() as compiled:
         second = case.fit()
+        if not case.draws_rows:  # another forest has another number of rules
+            case.fit(np.roll(NOISY[case.target], 3))
     assert compiled == []
     assert same(first.model, second.model)
     assert (first.objective, first.bound, first.status) == (second.objective, second.bound, second.status)
@@ -242,7 +244,7 @@ def test_ctrl_c_in_a_callback(case: Case, how: str) -> None:
         signal.raise_signal(signal.SIGINT)
 
     check_interrupted(case, progress=stop)
-    assert len(seen) == 1
+    assert 1 <= len(seen) <= 2  # what is over may still be told
 
 
 @each_case
@@ -270,7 +272,7 @@ def test_weights_of_one_are_no_weights(case: Case) -> None:
     assert case.fit(sample_weight=ones).objective == pytest.approx(fitted(case).objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.search != "forest"], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if not case.draws_rows], ids=str)
 def test_integer_weights_are_repeated_rows(case: Case) -> None:
     weighted = case.fit(sample_weight=WEIGHTS)
     repeated = case.learner.fit(
