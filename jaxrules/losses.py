@@ -1,13 +1,19 @@
-"""Losses of a target y and a real-valued score f: value, first and second derivative by the score.
+"""Losses of a target y and a real-valued score f: the one definition that every solver reads.
 
     squared      (y - f)^2                 y real           scikit-learn's squared error, not halved
     logistic     log(1 + exp(-y f))        y in {-1, +1}    f is the log-odds of +1
     exponential  exp(-y f)                 y in {-1, +1}    f is half the log-odds of +1
     poisson      exp(f) - y f              y >= 0           f is the log of the mean count
 
+Rows that have one score in common (equal rows of a binary matrix) can be merged. As functions of the score all
+four losses are a(f) + y b(f) + c(y), so that their weighted sum over such rows is, up to a constant, the loss of
+the mean target times the summed weight: `merge_rows`. The mean target of classes lies between -1 and +1, and
+its loss is the mean of the two classes' losses, (1 + y) / 2 l(+1, f) + (1 - y) / 2 l(-1, f).
+
 Every function works element by element on NumPy arrays (float64 in, float64 out) and on jax arrays,
 traced ones included. A learner turns ``loss="logistic"`` or a user's own function into a `Loss` with
-`loss_by_name`, and takes checked derivatives with `derivatives`. Objectives are means over rows.
+`loss_by_name`, takes checked derivatives with `derivatives`, and names what a loss lacks with `require`.
+Objectives are means over rows.
 """
 
 from __future__ import annotations
@@ -15,16 +21,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.special
 import numpy as np
-from scipy import special
+import scipy.special
+from numpy.typing import NDArray
 
 from jaxrules.float64 import x64_kernel
 
 Array = Any  # a NumPy array or a jax array
+Floats = NDArray[np.float64]
 LossFunction = Callable[[Array, Array], Array]
 
 
@@ -41,6 +50,10 @@ class Loss:
         link: how a score becomes a prediction: "identity", "logistic" (probability of +1),
             "exponential" (probability of +1 from twice the score), "log" (mean count exp(f)).
         curvature_bound: an upper bound on the curvature over all scores, or None if there is none.
+        conjugate: (y, dual) -> the largest dual * score - value(y, score) over all scores, infinite outside of
+            its domain; or None. Certificates (bounds by Fenchel duality) need it.
+        mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
+        quadratic: whether the curvature is the same at every score.
     """
 
     name: str
@@ -50,26 +63,95 @@ class Loss:
     target: Literal["real", "sign", "count"] = "real"
     link: Literal["identity", "logistic", "exponential", "log"] = "identity"
     curvature_bound: float | None = None
+    conjugate: LossFunction | None = None
+    mergeable: bool = False
+    quadratic: bool = False
 
     def __repr__(self) -> str:
         return f"Loss({self.name})"
 
 
-def _is_jax(array: Array) -> bool:
-    return isinstance(array, jax.Array)
+# The formulas. NumPy and SciPy compute for NumPy arrays, JAX for its own.
 
 
-def _sigmoid(score: Array) -> Array:
-    return jax.nn.sigmoid(score) if _is_jax(score) else special.expit(score)
+def _is_jax(*arrays: Array) -> bool:
+    return any(isinstance(array, jax.Array) for array in arrays)
 
 
-def _exp(score: Array) -> Array:
-    return jnp.exp(score) if _is_jax(score) else np.exp(score)
+def _numpy(*arrays: Array) -> Any:
+    return jnp if _is_jax(*arrays) else np
 
 
-def _softplus(score: Array) -> Array:
-    """log(1 + exp(score)) without overflow."""
-    return jax.nn.softplus(score) if _is_jax(score) else np.logaddexp(0.0, score)
+def _special(*arrays: Array) -> Any:
+    return jax.scipy.special if _is_jax(*arrays) else scipy.special
+
+
+def _entropy(share: Array) -> Array:
+    """share log(share)."""
+    return _special(share).xlogy(share, share)
+
+
+def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array], Array]) -> Array:
+    """The conjugate where its argument lies in [low, high] up to rounding, infinite elsewhere."""
+    xp = _numpy(values)
+    rounding = 64 * xp.finfo(values.dtype).eps * xp.maximum(1, xp.abs(values))
+    outside = (values < low - rounding) | (values > high + rounding)
+    return xp.where(outside, xp.inf, conjugate(xp.clip(values, low, high)))
+
+
+# The logistic loss through exp(-|f|), the odds of the less likely class: nothing overflows, cancels or is lost.
+
+
+def _logistic_value(y: Array, score: Array) -> Array:
+    xp = _numpy(y, score)
+    size = xp.abs(score)
+    return xp.log1p(xp.exp(-size)) + (size - y * score) / 2
+
+
+def _logistic_gradient(y: Array, score: Array) -> Array:
+    xp = _numpy(y, score)
+    odds, positive, negative = xp.exp(-xp.abs(score)), (1 + y) / 2, (1 - y) / 2
+    return xp.where(score >= 0, negative - positive * odds, negative * odds - positive) / (1 + odds)
+
+
+def _logistic_curvature(y: Array, score: Array) -> Array:
+    odds = _numpy(y, score).exp(-abs(score))
+    return odds / (1 + odds) ** 2 + 0 * y
+
+
+def _logistic_conjugate(y: Array, dual: Array) -> Array:
+    return _inside(dual + (1 + y) / 2, 0, 1, lambda share: _entropy(share) + _entropy(1 - share))
+
+
+def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
+    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f): 0 for a class that is absent, whatever the score."""
+    xp = _numpy(y, score)
+    positive, negative = (1 + y) / 2, (1 - y) / 2
+    return (
+        positive * xp.exp(xp.where(positive > 0, -score, 0)),
+        negative * xp.exp(xp.where(negative > 0, score, 0)),
+    )
+
+
+def _exponential_value(y: Array, score: Array) -> Array:
+    positive, negative = _exponential_sides(y, score)
+    return positive + negative
+
+
+def _exponential_gradient(y: Array, score: Array) -> Array:
+    positive, negative = _exponential_sides(y, score)
+    return negative - positive
+
+
+def _exponential_conjugate(y: Array, dual: Array) -> Array:
+    # The maximum is where dual = q e^f - p e^-f, with p = (1 + y) / 2 and q = (1 - y) / 2; without one of the
+    # classes the dual must have the sign of the other.
+    xp = _numpy(y, dual)
+    size, least = xp.abs(dual), xp.sqrt(dual**2 + (1 - y) * (1 + y))
+    share = xp.where(dual >= 0, 1 - y, 1 + y) / 2
+    present = share > 0
+    conjugate = _special(dual).xlogy(size, (size + least) / xp.where(present, 2 * share, 1)) - least
+    return xp.where(present | (size == 0), conjugate, xp.inf)
 
 
 squared = Loss(
@@ -78,32 +160,40 @@ squared = Loss(
     gradient=lambda y, score: -2.0 * (y - score),
     curvature=lambda y, score: 2.0 + 0.0 * (y + score),
     curvature_bound=2.0,
+    conjugate=lambda y, dual: dual * y + dual**2 / 4,
+    mergeable=True,
+    quadratic=True,
 )
 logistic = Loss(
     "logistic",
-    value=lambda y, score: _softplus(-y * score),
-    gradient=lambda y, score: -y * _sigmoid(-y * score),
-    # y is -1 or +1, so the product of the two class probabilities does not depend on it
-    curvature=lambda y, score: _sigmoid(y * score) * _sigmoid(-y * score),
+    value=_logistic_value,
+    gradient=_logistic_gradient,
+    curvature=_logistic_curvature,
     target="sign",
     link="logistic",
     curvature_bound=0.25,
+    conjugate=_logistic_conjugate,  # the domain: dual + (1 + y) / 2 in [0, 1]
+    mergeable=True,
 )
 exponential = Loss(
     "exponential",
-    value=lambda y, score: _exp(-y * score),
-    gradient=lambda y, score: -y * _exp(-y * score),
-    curvature=lambda y, score: _exp(-y * score),
+    value=_exponential_value,
+    gradient=_exponential_gradient,
+    curvature=_exponential_value,
     target="sign",
     link="exponential",
+    conjugate=_exponential_conjugate,  # the domain: y dual <= 0 for a class, everything between the classes
+    mergeable=True,
 )
 poisson = Loss(
     "poisson",
-    value=lambda y, score: _exp(score) - y * score,
-    gradient=lambda y, score: _exp(score) - y,
-    curvature=lambda y, score: _exp(score) + 0.0 * y,
+    value=lambda y, score: _numpy(score).exp(score) - y * score,
+    gradient=lambda y, score: _numpy(score).exp(score) - y,
+    curvature=lambda y, score: _numpy(score).exp(score) + 0.0 * y,
     target="count",
     link="log",
+    conjugate=lambda y, dual: _inside(dual + y, 0, np.inf, lambda mean: _entropy(mean) - mean),
+    mergeable=True,
 )
 _BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson)}
 
@@ -164,16 +254,77 @@ def _elementwise(scalar_function: LossFunction) -> LossFunction:
     return call
 
 
-def check_target(loss: Loss, y: np.ndarray) -> None:
+def require(loss: Loss, piece: Literal["conjugate", "curvature_bound"], purpose: str) -> Any:
+    """A piece of the loss that not every loss has.
+
+    Raises:
+        ValueError: names the loss, the piece that it lacks, what needs it, and the losses that have one.
+    """
+    found = getattr(loss, piece)
+    if found is None:
+        others = ", ".join(repr(other.name) for other in _BY_NAME.values() if getattr(other, piece) is not None)
+        raise ValueError(
+            f"loss {loss.name!r} has no {piece.replace('_', ' ')}; {purpose} needs one; "
+            f"use {others}, or a jaxrules.losses.Loss that has one"
+        )
+    return found
+
+
+class MergedRows(NamedTuple):
+    """Rows of one score as one row.
+
+    Attributes:
+        target: (groups,) the weighted mean target of each group; 0 for a group without weight.
+        weight: (groups,) the summed weight.
+        constant: what the weighted sum of the losses of the original rows has more than that of the merged
+            ones, whatever the scores; 0 but for real targets.
+    """
+
+    target: Floats
+    weight: Floats
+    constant: float
+
+
+def merge_rows(loss: Loss, y: Floats, sample_weight: Floats, group: NDArray[np.integer], n_groups: int) -> MergedRows:
+    """Merge rows that have one score in common.
+
+    Args:
+        y: (rows,) in the loss's coding, or means of it.
+        sample_weight: (rows,) at least 0.
+        group: (rows,) which group each row belongs to, from 0 to n_groups - 1.
+
+    Raises:
+        ValueError: if the loss cannot be merged.
+    """
+    if not loss.mergeable:
+        raise ValueError(f"loss {loss.name!r} is not mergeable: the mean target of rows does not give their loss")
+    weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
+    target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
+    np.divide(target, weight, out=target, where=weight > 0)
+    if loss.target == "sign":
+        np.clip(target, -1.0, 1.0, out=target)  # the quotient of two equal sums may round to above 1
+        return MergedRows(target, weight, 0.0)
+    if loss.target == "count":
+        return MergedRows(target, weight, 0.0)
+    mean = target[group]
+    return MergedRows(target, weight, float(sample_weight @ (loss.value(y, mean) - loss.value(mean, mean))))
+
+
+def check_target(loss: Loss, y: np.ndarray, *, means: bool = False) -> None:
     """Refuse a target that the loss is not defined for.
+
+    Args:
+        means: whether y may hold the mean targets of merged rows.
 
     Raises:
         ValueError: names `y`, the loss and what it needs.
     """
     if not np.all(np.isfinite(y)):
         raise ValueError("y has missing or infinite values; remove those rows")
-    if loss.target == "sign" and not np.all(np.abs(y) == 1.0):
-        raise ValueError(f"y must be -1 or +1 for the {loss.name} loss")
+    if loss.target == "sign":
+        zeros_and_ones = np.any(y == 0.0) and np.all((y == 0.0) | (y == 1.0))
+        if zeros_and_ones or np.any(np.abs(y) > 1.0) or not (means or np.all(np.abs(y) == 1.0)):
+            raise ValueError(f"y must be -1 or +1 for the {loss.name} loss; for labels 0 and 1 pass 2 * y - 1")
     if loss.target == "count" and np.any(y < 0):
         raise ValueError(f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}")
 

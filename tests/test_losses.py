@@ -51,6 +51,7 @@ def test_extreme_scores_do_not_overflow() -> None:
     y, f = np.array([1.0, -1.0, 1.0, -1.0]), np.array([800.0, 800.0, -800.0, -800.0])
     np.testing.assert_array_equal(losses.logistic.value(y, f), [0.0, 800.0, 800.0, 0.0])
     np.testing.assert_array_equal(losses.logistic.gradient(y, f), [0.0, 1.0, -1.0, 0.0])
+    np.testing.assert_array_equal(losses.exponential.gradient(y[[0, 3]], f[[0, 3]]), [0.0, 0.0])
     assert np.all(losses.logistic.curvature(y, f) >= 0)
     assert losses.logistic.gradient(np.array([1.0]), np.array([40.0]))[0] == -np.exp(-40.0)
 
@@ -61,6 +62,75 @@ def test_curvature_bound_holds(name: str) -> None:
     if loss.curvature_bound is not None:
         scores = np.linspace(-30, 30, 1001)
         assert np.max(loss.curvature(np.ones_like(scores), scores)) <= loss.curvature_bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), far=st.booleans())
+def test_merged_rows_have_the_loss_of_the_rows(name: str, seed: int, far: bool) -> None:
+    """Value, gradient and curvature at any scores, with weights, empty and weightless groups."""
+    loss, rng = losses.loss_by_name(name), np.random.default_rng(seed)
+    y = np.array([a_target(loss, number) for number in 3 * rng.normal(size=30) + 1000.0 * (far and name == "squared")])
+    weight, group = rng.integers(0, 3, 30) * rng.random(30), rng.integers(0, 8, 30)
+    score = rng.uniform(-6, 6, 9)
+    merged = losses.merge_rows(loss, y, weight, group, 9)
+    assert merged.target.shape == merged.weight.shape == (9,)
+    losses.check_target(loss, merged.target[merged.weight > 0], means=True)
+    value = merged.weight @ loss.value(merged.target, score) + merged.constant
+    assert value == pytest.approx(weight @ loss.value(y, score[group]), rel=1e-10)
+    for part in (loss.gradient, loss.curvature):
+        rows = np.bincount(group, weight * part(y, score[group]), 9)
+        np.testing.assert_allclose(merged.weight * part(merged.target, score), rows, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_conjugate_is_the_largest_difference_of_line_and_loss(name: str, seed: int) -> None:
+    """Fenchel and Young: equality at the gradient, a bound anywhere else; also for means of classes."""
+    loss, rng = losses.loss_by_name(name), np.random.default_rng(seed)
+    y = np.array([a_target(loss, number) for number in rng.normal(size=20)])
+    if loss.target == "sign":
+        y[:10] = rng.uniform(-1, 1, 10)
+    score, other = rng.uniform(-5, 5, (2, 20))
+    dual = loss.gradient(y, score)
+    conjugate = losses.require(loss, "conjugate", "this test")
+    at_dual = conjugate(y, dual)
+    np.testing.assert_allclose(at_dual, dual * score - loss.value(y, score), rtol=1e-9, atol=1e-9)
+    assert (at_dual >= dual * other - loss.value(y, other) - 1e-9).all()
+    assert (-conjugate(y, np.zeros(20)) <= loss.value(y, other) + 1e-9).all()  # the least value of the loss
+    traced = jax.jit(conjugate)(jnp.asarray(y), jnp.asarray(dual))
+    np.testing.assert_allclose(traced, at_dual, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "inside", "outside"),
+    [
+        ("logistic", 1.0, (-1.0, -0.3, 0.0), (-1.1, 0.1)),
+        ("logistic", -1.0, (0.0, 0.3, 1.0), (-0.1, 1.1)),
+        ("logistic", 0.0, (-0.5, 0.5), (-0.6, 0.6)),
+        ("exponential", 1.0, (-7.0, 0.0), (0.1,)),
+        ("exponential", -1.0, (0.0, 7.0), (-0.1,)),
+        ("exponential", 0.5, (-7.0, 7.0), ()),
+        ("poisson", 2.0, (-2.0, 5.0), (-2.1,)),
+        ("poisson", 0.0, (0.0, 5.0), (-0.1,)),
+        ("squared", 2.0, (-9.0, 9.0), ()),
+    ],
+)
+def test_domains_of_conjugates(name: str, y: float, inside: tuple, outside: tuple) -> None:
+    conjugate = losses.require(losses.loss_by_name(name), "conjugate", "this test")
+    assert np.isfinite(conjugate(np.full(len(inside), y), np.array(inside))).all()
+    assert (conjugate(np.full(len(outside), y), np.array(outside)) == np.inf).all()
+
+
+def test_what_a_loss_lacks_is_named() -> None:
+    log_cosh = losses.custom(lambda y, score: jnp.logaddexp(y - score, score - y))
+    with pytest.raises(ValueError, match=r"loss '<lambda>' has no conjugate; the certificate of x needs one; use 'squ"):
+        losses.require(log_cosh, "conjugate", "the certificate of x")
+    with pytest.raises(ValueError, match="loss 'poisson' has no curvature bound; y needs one; use 'squared', 'logist"):
+        losses.require(losses.poisson, "curvature_bound", "y")
+    with pytest.raises(ValueError, match="'<lambda>' is not mergeable"):
+        losses.merge_rows(log_cosh, np.zeros(2), np.ones(2), np.zeros(2, int), 1)
 
 
 def test_custom_loss_is_float64_cached_and_traces_once() -> None:
@@ -120,4 +190,9 @@ def test_bad_targets_are_refused() -> None:
         losses.check_target(losses.poisson, np.array([-1.0, 1.0]))
     with pytest.raises(ValueError, match="missing or infinite"):
         losses.check_target(losses.squared, np.array([np.nan, 1.0]))
+    with pytest.raises(ValueError, match=r"for labels 0 and 1 pass 2 \* y - 1"):
+        losses.check_target(losses.logistic, np.array([0.0, 1.0]), means=True)
+    with pytest.raises(ValueError, match=r"-1 or \+1"):
+        losses.check_target(losses.logistic, np.array([0.5, 1.0]))
+    losses.check_target(losses.logistic, np.array([0.5, 1.0]), means=True)
     losses.check_target(losses.squared, np.array([-1.5, 2.0]))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
+from jaxrules.losses import logistic
 from jaxrules.paths.costs import Array, Quadratic, Sequence, path_along
 
 INTERCEPT_ITERATIONS = 100
@@ -38,7 +38,7 @@ class LogisticCost:
         """The costs of models, shape (..., features) -> (...)."""
         flat = models.reshape(-1, models.shape[-1])
         scores = flat @ self.X.T + self.intercepts(flat)[:, None]
-        losses = np.logaddexp(0, -self.y * scores) @ self.shares
+        losses = logistic.value(self.y, scores) @ self.shares
         return (losses + self.l2_penalty * (flat**2).sum(axis=1)).reshape(models.shape[:-1])
 
     def intercepts(self, models: Array) -> Array:
@@ -52,29 +52,27 @@ class LogisticCost:
         low, high = middle - scores.max(axis=1), middle - scores.min(axis=1)  # the root lies between
         best = np.clip(middle - scores @ self.shares, low, high)
         for _ in range(INTERCEPT_ITERATIONS):
-            chances = expit(scores + best[:, None])
-            slope = chances @ self.shares - positive
+            slope = logistic.gradient(self.y, scores + best[:, None]) @ self.shares
             low, high = np.where(slope < 0, best, low), np.where(slope > 0, best, high)
-            curvature = (chances * (1 - chances)) @ self.shares
+            curvature = logistic.curvature(self.y, scores + best[:, None]) @ self.shares
             newton = best - slope / np.maximum(curvature, 1e-300)
+            settled = np.abs(newton - best) <= 1e-14 * (1 + np.abs(best))
+            if settled.all():
+                return best
             inside = (newton > low) & (newton < high)
-            following = np.where(slope == 0, best, np.where(inside, newton, (low + high) / 2))
-            if (np.abs(following - best) <= 1e-14 * (1 + np.abs(best))).all():
-                return following
-            best = following
+            best = np.where(settled, best, np.where(inside, newton, (low + high) / 2))
         return best
 
     def quadratic(self, reference: Array) -> Quadratic:
         """The second-order model around a reference, with the intercept minimised out."""
         scores = self.X @ reference + self.intercepts(reference[None])[0]
-        chances = expit(scores)
-        curvatures = self.shares * chances * (1 - chances)
+        curvatures = self.shares * logistic.curvature(self.y, scores)
         X = self.X
         if self.intercept and curvatures.sum() > 0:
             X = X - (curvatures @ X) / curvatures.sum()
         ridge = self.l2_penalty * np.eye(X.shape[1])
         Q = X.T @ (X * curvatures[:, None]) / 2 + ridge
-        half_gradient = self.X.T @ (self.shares * (chances - (self.y > 0))) / 2 + self.l2_penalty * reference
+        half_gradient = self.X.T @ (self.shares * logistic.gradient(self.y, scores)) / 2 + self.l2_penalty * reference
         g = Q @ reference - half_gradient
         constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
         return Quadratic((Q + Q.T) / 2, g, float(constant))
