@@ -76,8 +76,9 @@ LEARNERS = {
             "boosting", jr.boosting.fit, {"max_rules": 3},
             {"optimal": Search(ANY, exact=True), "greedy": Search(ANY, {"search": "greedy"}),
              "beam": Search(ANY, {"search": "beam"}), "published": Search(ANY, {"search": "published"}, exact=True),
-             **{objective: Search(BOTH, {"objective": objective}, exact=True)
-                for objective in ("gradient_sum", "orthogonal")}},
+             **{f"{objective}-{search}": Search(BOTH, {"objective": objective, "search": search}, search == "optimal")
+                for objective in ("gradient_sum", "orthogonal") for search in ("optimal", "greedy", "beam")},
+             "corrective": Search(ANY, {"corrective": True, "intercept": True})},
             claims.boosting,
         ),
         Learner(

@@ -149,6 +149,8 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)
     weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
     yield Claim(fit.objective, mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights))
+    if settings.get("corrective"):
+        return  # the scores of the stages are not those of the model
     scores = np.zeros(N_ROWS)
     for rule, stage in enumerate(fit.details["stages"]):
         g, h = loss.gradient(y, scores), loss.curvature(y, scores)

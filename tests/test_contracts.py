@@ -35,7 +35,8 @@ PENDING = {
     "test_ctrl_c_at_any_time[paths-*-logistic]": "Ctrl-C between the quadratic models is not taken",
     "test_weights_of_one_are_no_weights[rulefit-forest-*]": "the forest is another one with weights of one",
     "test_integer_weights_are_repeated_rows[rulefit-linear-logistic]": "linear terms: scale and quantiles unweighted",
-    "test_integer_weights_are_repeated_rows[boosting-orthogonal-*]": "the norm of a rule is unweighted",
+    "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-*]": "the norm of a rule is unweighted",
+    "test_integer_weights_are_repeated_rows[boosting-orthogonal-beam-squared]": "the norm of a rule is unweighted",
     "test_the_signature_is_the_common_one[paths]": "arguments by position",
     **{
         f"test_bad_arguments_are_refused_by_name[{argument}]": "unlike checks of arguments"
