@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 import jaxrules as jr
+from jaxrules.conditions import Category, Proposition, PropositionPool, Threshold, propositions_of
 from jaxrules.ensembles import boosting
-from jaxrules.propositions import Category, Proposition, PropositionPool, Threshold, propositions_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from memory import peak_memory
@@ -109,7 +109,7 @@ def realkd_pool(texts: list[str], table: jr.Table) -> PropositionPool:
             pool.append(Category(feature, "==", categories.index(match[3][2:])))
         else:
             pool.append(Threshold(feature, "<=" if match[2] == "<=" else ">=", float(match[3])))
-    return PropositionPool(tuple(pool), table.schema)
+    return PropositionPool.of(table.schema, pool)
 
 
 def run_peer(
@@ -229,8 +229,7 @@ def main() -> None:
         print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     telco = jr.datasets.load("telco_churn")
     pool = propositions_of(telco.X, max_cut_points=4)
-    equalities = tuple(p for p in pool.propositions if not (isinstance(p, Category) and p.operator == "!="))
-    for name, chosen in {"with ==": PropositionPool(equalities, pool.schema), "with == and !=": pool}.items():
+    for name, chosen in {"with ==": pool.take(~pool.unseen), "with == and !=": pool}.items():
         start = time.process_time()
         fit = boosting.fit(telco.X, telco.y, loss="logistic", l2_penalty=10.0, propositions=chosen, time_limit=300)
         print(

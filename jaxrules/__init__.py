@@ -5,7 +5,7 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 """
 
 from jaxrules import datasets, losses, paths
-from jaxrules.conjunctions import Condition, Conjunctions
+from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support

@@ -3,37 +3,74 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.losses import exponential, logistic, poisson, squared
+from jaxrules.conditions import Conjunctions
+from jaxrules.losses import (
+    Loss,
+    LossFunction,
+    check_target,
+    exponential,
+    logistic,
+    loss_by_name,
+    poisson,
+    squared,
+)
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict
 from jaxrules.table import Label, check_sample_weight, conform, regression_target, target_array
 
-_LOSS_OF_LINK = {loss.link: loss for loss in (squared, logistic, exponential, poisson)}
+Measure = Literal["propositions", "conditions", "nonzeros"]
 
 
 @functools.singledispatch
-def complexity(model: Any) -> int:
-    """Number of rules in use plus number of their conditions (plus linear terms).
+def complexity(model: Any, measure: Measure = "propositions") -> int:
+    """Number of rules in use plus the size of each (plus linear terms).
 
-    For a rule ensemble this is the measure of Boley et al. (2021): one per rule and one per condition.
+    A rule without weight is not in use; one that several outputs share counts once, and so does a linear term.
+
+    Args:
+        model: a rule ensemble or rule list; for a coordinate path the measure is its number of steps.
+        measure: the size of a rule. "propositions": how many it was made of, as Boley et al. (2021) count;
+            ``3 <= x <= 7`` are two. "conditions": those that remain when propositions on the same column or direction
+            are merged, as they are printed. "nonzeros": its propositions plus the columns that each of them weighs, the
+            C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule ensembles; for rules without directions
+            it is r + 2 sum_i k_i.
+
+    Raises:
+        TypeError: if `model` is no model.
+        ValueError: for an unknown measure.
     """
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}")
 
 
 @complexity.register
-def _(model: RuleEnsemble) -> int:
-    used = _used(model)
+def _(model: RuleEnsemble, measure: Measure = "propositions") -> int:
     linear = 0 if model.linear is None else int(np.asarray(model.linear.coefficients).any(axis=1).sum())
-    return int(used.sum() + model.conjunctions.lengths[used].sum() + linear)
+    return _size(model.conjunctions.take(_used(model)), measure) + linear
 
 
 @complexity.register
-def _(model: RuleList) -> int:
-    return int(len(model.conjunctions) + model.conjunctions.lengths.sum())
+def _(model: RuleList, measure: Measure = "propositions") -> int:
+    return _size(model.conjunctions, measure)
+
+
+def _size(rules: Conjunctions, measure: Measure) -> int:
+    """Rules plus their conditions, propositions, or propositions and the columns they weigh."""
+    if measure == "conditions":
+        return len(rules) + len(rules.feature)
+    propositions = int(rules.propositions.sum())
+    if measure == "propositions":
+        return len(rules) + propositions
+    if measure != "nonzeros":
+        raise ValueError(f'measure must be "propositions", "conditions" or "nonzeros", got {measure!r}')
+    # Every proposition weighs one column, those on directions more: one proposition for each end of the interval.
+    on = np.flatnonzero(rules.feature >= len(rules.schema.features))
+    ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
+    more = rules.directions.nonzeros[rules.feature[on] - len(rules.schema.features)] - 1
+    return len(rules) + 2 * propositions + int(ends @ more)
 
 
 def support(model: RuleEnsemble | RuleList) -> int:
@@ -99,15 +136,28 @@ def _known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDAr
     return truth
 
 
-def risk(model: RuleEnsemble, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Weighted mean of the loss that belongs to the model's link (see `jaxrules.losses`).
+def risk(
+    model: RuleEnsemble,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    loss: str | Loss | LossFunction | None = None,
+) -> float:
+    """Weighted mean of a loss; with more than two classes also the mean over the one-vs-rest outputs.
 
-    With more than two classes it is also the mean over the one-vs-rest outputs.
+    Args:
+        model: a model with scores.
+        X, y: the data.
+        sample_weight: weight of every row, shape (rows,).
+        loss: as learners take it, see `jaxrules.losses`; None for the one that the model was fitted with.
 
     Raises:
-        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, or if `y` has a label that the
-            model does not know.
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that the model does
+            not know, if the loss is not defined for `y`, or if the model was fitted with a loss of one's own, which
+            must be passed again.
     """
+    chosen = _loss_of(model) if loss is None else loss_by_name(loss)
     scores = np.asarray(decision_function(model, X), np.float64)
     weights = check_sample_weight(sample_weight, len(scores))
     classes = model.schema.classes
@@ -117,6 +167,20 @@ def risk(model: RuleEnsemble, X: Any, y: ArrayLike, sample_weight: ArrayLike | N
         truth = _known_labels(y, classes, len(scores))
         positive = truth == classes[1] if len(classes) == 2 else truth[:, None] == np.asarray(classes)[None]
         target = np.where(positive, 1.0, -1.0)
-    losses = _LOSS_OF_LINK[model.link].value(target, scores)
+    check_target(chosen, target)
+    losses = np.asarray(chosen.value(target, scores))
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))
+
+
+def _loss_of(model: Any) -> Loss:
+    """The loss that a model was fitted with."""
+    if not isinstance(model, RuleEnsemble):
+        raise TypeError(f"a {type(model).__name__} does not know its loss; pass it as loss=")
+    name, link = model.loss, model.link
+    for loss in (squared, logistic, exponential, poisson):
+        if name == loss.name or (name is None and link == loss.link):
+            return loss
+    raise ValueError(
+        f"the loss {name!r} that the model was fitted with is not one of jaxrules.losses; pass it as loss="
+    )

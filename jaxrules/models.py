@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, softmax
 
 from jaxrules import display
-from jaxrules.conjunctions import Conjunctions
+from jaxrules.conditions import Conjunctions
 from jaxrules.table import Label, Schema, Table, conform
 
 Link = Literal["identity", "logistic", "exponential", "log"]
@@ -110,6 +110,7 @@ class RuleEnsemble:
         link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 + e^-f);
             "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an expected count.
         options: how the learner set the problem up, as (name, value) pairs; `jaxrules.save` keeps them.
+        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the one that the link is of.
     """
 
     conjunctions: Conjunctions
@@ -118,6 +119,7 @@ class RuleEnsemble:
     linear: LinearTerms | None = None
     link: Link = field(default="identity", metadata={"static": True})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
+    loss: str | None = field(default=None, metadata={"static": True})
 
     @property
     def schema(self) -> Schema:
@@ -154,10 +156,34 @@ class RuleEnsemble:
         return f"RuleEnsemble({len(self.conjunctions)} rules, link={self.link!r})"
 
     def __str__(self) -> str:
-        return display.ensemble_text(self)
+        title = f"Rule ensemble of {display.counted(len(self.conjunctions), 'rule')}"
+        return "\n".join([title, self._heading(), *display.aligned(self._rows())])
 
     def _repr_html_(self) -> str:
-        return display.ensemble_html(self)
+        return display.html_table(self._heading(), ("weight", "rule"), self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """(weight, rule) of every rule, largest weight first, and of every linear term."""
+        weights = np.asarray(self.weights)
+        order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
+        rows = [(display.weight_text(weights[r]), self.conjunctions.describe(r)) for r in order]
+        if self.linear is not None:
+            for t, coefficients in enumerate(np.asarray(self.linear.coefficients)):
+                rows.append((display.weight_text(coefficients), self.linear.describe(t, self.schema)))
+        return rows
+
+    def _heading(self) -> str:
+        what = {
+            "identity": f"{self.schema.target} =",
+            "log": f"log expected {self.schema.target} =",
+            "logistic": "log-odds of",
+            "exponential": "half the log-odds of",
+        }[self.link]
+        classes = self.schema.classes
+        if classes is not None:
+            named = classes[1:] if len(classes) == 2 else classes
+            what = f"{what} {self.schema.target} == {', '.join(map(str, named))}:"
+        return f"{what} {display.weight_text(self.intercept)} + the weights of the rules that hold"
 
 
 @jax.tree_util.register_dataclass
@@ -216,10 +242,22 @@ class RuleList:
         return jnp.argmax(jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1)
 
     def __str__(self) -> str:
-        return display.list_text(self)
+        *rules, default = self._rows()
+        lines = [f"{'else if' if r else 'if'} {rule}: {says}" for r, (rule, says) in enumerate(rules)]
+        return "\n".join([*lines, f"{'else' if lines else 'always'}: {default[1]}"])
 
     def _repr_html_(self) -> str:
-        return display.list_html(self)
+        title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
+        return display.html_table(title, ("if", "then"), self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """(rule, what it says) of every rule and of the default."""
+        rules = [self.conjunctions.describe(r) for r in range(len(self.conjunctions))] + ["else"]
+        rows = []
+        for rule, code, shares in zip(rules, self.labels.tolist(), self.probabilities, strict=True):
+            share = display.share_text(float(shares[code]))
+            rows.append((rule, f"{self.schema.target} = {(self.schema.classes or ())[code]} (p = {share})"))
+        return rows
 
 
 def _not_a_model(model: Any) -> NoReturn:
@@ -296,13 +334,21 @@ class Explanation:
     probabilities: dict[Label, float] | None = None
 
     def __str__(self) -> str:
-        return display.explanation_text(self)
+        title = f"prediction: {self.prediction}"
+        if self.probabilities is not None:
+            shares = ", ".join(f"{label}: {display.share_text(p)}" for label, p in self.probabilities.items())
+            title += f"   ({shares})"
+        return "\n".join([title, *display.aligned(self._rows())])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return display.explanation_html(self)
+        return display.html_table(f"prediction: {self.prediction}", ("weight", "because"), self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [(display.weight_text(part.weight), part.text) for part in self.parts]
+        return rows if self.score is None else [*rows, (display.weight_text(self.score), "sum")]
 
 
 @functools.singledispatch

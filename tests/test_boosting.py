@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import losses
+from jaxrules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
 from jaxrules.ensembles import boosting
-from jaxrules.propositions import Halfspace, PropositionPool, Threshold, propositions_of
 from jaxrules.results import Deadline, Status
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first as rule_search
@@ -269,13 +269,19 @@ def test_approximation_evaluations_and_length() -> None:
 
 def test_own_propositions() -> None:
     table = jr.as_table(X)
-    pool = PropositionPool((Threshold(0, ">", 0.0), Threshold(1, "<", 0.5)), table.schema)
+    pool = PropositionPool.of(table.schema, [Threshold(0, ">", 0.0), Threshold(1, "<", 0.5)])
     fit = boosting.fit(X, Y, propositions=pool, max_rules=2)
     assert fit.details["propositions"] == 2
     assert set(fit.model.conjunctions.feature) <= {0, 1}
-    half = PropositionPool((Halfspace((0, 1), (1.0, 1.0), 0.0),), table.schema)
-    with pytest.raises(TypeError, match="cannot be a condition"):
-        boosting.fit(X, Y, propositions=half)
+    half = PropositionPool.of(table.schema, [Halfspace((0, 1), (1.0, 1.0), 0.0), Threshold(2, ">=", 0.0)])
+    oblique = boosting.fit(X, Y, propositions=half, max_rules=2).model
+    assert len(oblique.conjunctions.directions) == 1
+    assert any("x0 + x1 >= 0" in oblique.conjunctions.describe(r) for r in range(2))
+    scores = np.zeros(len(X))
+    for weight, rule in zip(oblique.weights[:, 0], oblique.conjunctions, strict=True):
+        says = [X[:, 0] + X[:, 1] >= 0.0 if not isinstance(c.feature, int) else X[:, 2] >= 0.0 for c in rule]
+        scores += weight * np.all(says, axis=0)
+    np.testing.assert_array_equal(jr.predict(oblique, X), scores)
     with pytest.raises(ValueError, match="other columns"):
         boosting.fit(X[:, :2], Y, propositions=pool)
     with pytest.raises(TypeError, match="PropositionPool"):

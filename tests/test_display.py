@@ -1,6 +1,7 @@
 """Models in words: numbers that are never false, conditions, escaping."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.display import condition_text, html_table, number, rule_text, share_text, weight_text
+from jaxrules.display import html_table, number, share_text, weight_text
 from jaxrules.table import MISSING
 
 C = jr.Condition
 AGE = jr.Feature("age")
 JOB = jr.Feature("job", ("clerk", "cook", "smith"))
 finite = st.floats(-1e300, 1e300)
+
+
+def condition_text(condition: jr.Condition, feature: jr.Feature) -> str:
+    return replace(condition, feature=0).describe(jr.Schema((feature,), "own_category"))
+
+
+def rule_text(rule: list[jr.Condition], schema: jr.Schema) -> str:
+    return jr.Conjunctions.build(schema, [rule]).describe(0)
 
 
 @pytest.mark.parametrize(

@@ -423,7 +423,7 @@ def test_blocks_of_rules_and_rows_change_nothing(monkeypatch):
     whole = jr.extract_rules(forest, X, drop_complements=True)
     monkeypatch.setattr("jaxrules.ensembles.extraction._RULES_PER_BLOCK", 50)
     monkeypatch.setattr("jaxrules.ensembles.extraction._BITS_PER_BLOCK", 1)
-    monkeypatch.setattr("jaxrules.conjunctions._CELLS_PER_BATCH", 64 * 501)
+    monkeypatch.setattr("jaxrules.conditions._CELLS_PER_BATCH", 64 * 501)
     blocks = jr.extract_rules(forest, X, drop_complements=True)
     for name in ("offsets", "feature", "lower", "upper", "missing"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(blocks, name))

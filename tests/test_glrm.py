@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
+from jaxrules.conditions import propositions_of
 from jaxrules.ensembles import glrm
-from jaxrules.propositions import propositions_of
 from jaxrules.results import Deadline
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.rule_search.depth_first import SearchSpace

@@ -1,12 +1,15 @@
 """Risk, accuracy, complexity and support against their definitions."""
 
+import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
 import jaxrules as jr
+from jaxrules.conditions import Halfspace
 
 C = jr.Condition
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -32,6 +35,41 @@ def test_complexity_and_support_count_the_rules_in_use() -> None:
     assert jr.support(model("logistic", ("a", "b", "c"), 3)) == 3
 
 
+def test_an_interval_is_two_propositions_and_one_condition() -> None:
+    schema = jr.Schema((jr.Feature("x"), jr.Feature("k", ("a", "b", "c"))))
+    rules = [
+        [C.at_least(0, 3.0), C.at_most(0, 7.0)],
+        [C(0, 3.0, 7.0, True)],  # the same, given as one
+        [C.at_most(0, 9.0), C.at_most(0, 7.0), C.one_of(1, [0, 1])],
+        [C.none_of(1, [0, 1], 3), C.is_missing(0, numeric=True), C.is_present(1, 3)],
+    ]
+    conjunctions = jr.Conjunctions.build(schema, rules)
+    assert conjunctions.lengths.tolist() == [1, 1, 2, 2]
+    assert conjunctions.propositions.tolist() == [2, 2, 3, 4]
+    assert conjunctions.take([2, 0]).propositions.tolist() == [3, 2]
+    both = jr.Conjunctions.concatenate([conjunctions, conjunctions.take([2])])
+    assert both.propositions.tolist() == [2, 2, 3, 4, 3]
+    one = jr.RuleEnsemble(conjunctions.take([0]), np.ones((1, 1)), np.zeros(1))
+    assert jr.complexity(one) == jr.complexity(one, "propositions") == 1 + 2
+    assert jr.complexity(one, "conditions") == 1 + 1
+    assert jr.complexity(one, "nonzeros") == 1 + 2 * 2
+    with pytest.raises(ValueError, match="measure must be"):
+        jr.complexity(one, "rules")  # type: ignore[arg-type]
+
+
+def test_nonzeros_count_the_columns_that_propositions_weigh() -> None:
+    schema = jr.Schema(tuple(jr.Feature(name) for name in "abc"))
+    half = Halfspace((0, 1, 2), (1.0, -2.0, 0.5), 0.0)
+    rules = [[half, C.above(0, 0.5)], [half, C.at_most(half.direction, 1.0)], [C.above(0, 1.0), C.above(2, 1.0)]]
+    conjunctions = jr.Conjunctions.build(schema, rules)
+    ensemble = jr.RuleEnsemble(conjunctions, np.ones((3, 1)), np.zeros(1))
+    assert jr.complexity(ensemble) == 3 + 6
+    assert jr.complexity(ensemble, "conditions") == 3 + 5
+    assert jr.complexity(ensemble, "nonzeros") == 3 + (2 + 3 + 1) + (2 + 3 + 3) + (2 + 2)  # Eq. 6: r + sum c(q_i)
+    unused = jr.with_weights(ensemble, np.array([0.0, 1.0, 0.0]))
+    assert jr.complexity(unused, "nonzeros") == 1 + 2 + 6
+
+
 def test_local_support_is_the_mean_of_satisfied_rules() -> None:
     binary = model("logistic", (0, 1))
     assert jr.local_supports(binary, X).tolist() == [1, 2, 1, 3]
@@ -40,7 +78,8 @@ def test_local_support_is_the_mean_of_satisfied_rules() -> None:
 
 def test_rule_lists(rule_list: jr.RuleList, table: jr.Table) -> None:
     assert jr.support(rule_list) == 3
-    assert jr.complexity(rule_list) == 3 + 1 + 1 + 2
+    assert jr.complexity(rule_list) == 3 + 1 + 2 + 2  # the second rule is an interval with two ends
+    assert jr.complexity(rule_list, "conditions") == 3 + 1 + 1 + 2
     reads = np.minimum(rule_list.position(table) + 1, 3)
     assert jr.local_supports(rule_list, table).tolist() == reads.tolist()
 
@@ -74,6 +113,36 @@ def test_one_vs_rest_risk_is_the_mean_over_outputs() -> None:
     scores = np.asarray(jr.decision_function(m, X))
     signs = np.array([[1.0 if label == c else -1.0 for c in "abc"] for label in y])
     assert jr.risk(m, X, y) == pytest.approx(np.log1p(np.exp(-signs * scores)).mean(), rel=1e-12)
+
+
+def absolute(y: Any, score: Any) -> Any:
+    return jnp.sqrt(1.0 + (y - score) ** 2)
+
+
+def test_risk_takes_the_loss_that_the_model_was_fitted_with() -> None:
+    m = dataclasses.replace(model("identity", None), loss="absolute")
+    y = np.array([0.0, 3.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="'absolute'.*pass it as loss="):
+        jr.risk(m, X, y)
+    scores = np.asarray(jr.decision_function(m, X))
+    expected = np.sqrt(1 + (y - scores) ** 2).mean()
+    assert jr.risk(m, X, y, loss=absolute) == pytest.approx(expected, rel=1e-12)
+    assert jr.risk(m, X, y, loss="squared") == pytest.approx(((y - scores) ** 2).mean(), rel=1e-12)
+    named = dataclasses.replace(m, loss="squared")
+    assert jr.risk(named, X, y) == jr.risk(m, X, y, loss="squared")
+    with pytest.raises(ValueError, match="-1 or \\+1"):
+        jr.risk(m, X, y, loss="logistic")
+
+
+def test_learners_leave_the_name_of_their_loss() -> None:
+    y = np.array([0.0, 3.0, 1.0, 2.0])
+    fit = jr.boosting.fit(X, y, loss=absolute, max_rules=1)
+    assert fit.model.loss == "absolute"
+    with pytest.raises(ValueError, match="pass it as loss="):  # not, as once, the squared loss
+        jr.risk(fit.model, X, y)
+    value = jr.risk(fit.model, X, y, loss=absolute)
+    penalty = float((np.asarray(fit.model.weights) ** 2).sum()) / (2 * len(X))
+    assert fit.objective == pytest.approx(value + penalty, rel=1e-9)
 
 
 def test_accuracy_is_the_weighted_share() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.propositions import Category, Halfspace, Missing, PropositionPool, Threshold, propositions_of
+from jaxrules.conditions import Category, Halfspace, Missing, PropositionPool, Threshold, propositions_of
 from jaxrules.solvers.rule_search.depth_first import SearchSpace
 from jaxrules.table import MISSING, Feature, Schema, Table
 
@@ -31,7 +31,7 @@ def test_masks_codes_and_conditions_agree(table: Table, max_cut_points: int | No
     assert masks.shape == (table.n_rows, len(pool))
     space = SearchSpace.of_codes(*pool.cell_codes(table))
     np.testing.assert_array_equal(space.masks[space.group] == 1, masks)
-    rules = jr.Conjunctions.build(table.schema, [pool.conditions([a]) for a in range(len(pool))])
+    rules = pool.conjunctions([[a] for a in range(len(pool))])
     np.testing.assert_array_equal(rules.satisfied(table), masks)
 
 
@@ -54,24 +54,27 @@ def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
 
 def test_quantiles() -> None:
     table = jr.as_table(np.arange(101.0)[:, None])
-    cuts = {p.value for p in propositions_of(table, max_cut_points=4).propositions}
+    pool = propositions_of(table, max_cut_points=4)
+    cuts = set(np.concatenate([pool.lower, pool.upper]).tolist()) - {-np.inf, np.inf}
     assert cuts == {20.0, 40.0, 60.0, 80.0}
-    operators = [p.operator for p in propositions_of(table, max_cut_points=1).propositions]
+    pool = propositions_of(table, max_cut_points=1)
+    operators = [pool.describe(i).split()[1] for i in range(len(pool))]
     assert operators == ["<=", ">=", "<", ">"]
-    few = jr.as_table(np.array([[0.0], [1.0], [2.0]]))
-    assert {p.operator for p in propositions_of(few, max_cut_points=2).propositions} == {"<=", ">="}
+    few = propositions_of(jr.as_table(np.array([[0.0], [1.0], [2.0]])), max_cut_points=2)
+    assert {few.describe(i).split()[1] for i in range(len(few))} == {"<=", ">="}
 
 
-def test_halfspaces_are_evaluated_in_order_and_are_no_condition() -> None:
+def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     table = jr.as_table(np.array([[1.0, 2.0], [0.5, 0.0], [0.1, 0.2]]))
     halfspace = Halfspace((0, 1), (1.0, -0.5), 0.0)
-    np.testing.assert_array_equal(halfspace.holds(table), [True, True, True])
-    pool = PropositionPool((halfspace, Threshold(0, ">", 0.3)), table.schema)
-    assert pool.describe(0) == "1 * x0 + -0.5 * x1 >= 0"
+    pool = PropositionPool.of(table.schema, [halfspace, Threshold(0, ">", 0.3)])
+    np.testing.assert_array_equal(pool.evaluate(table)[:, 0], [True, True, True])
+    assert pool.describe(0) == "x0 - 0.5 x1 >= 0"
     space = SearchSpace.of_codes(*pool.cell_codes(table))
     np.testing.assert_array_equal(space.masks[space.group] == 1, pool.evaluate(table))
-    with pytest.raises(TypeError, match="cannot be a condition"):
-        pool.conditions([0])
+    both = pool.conjunctions([[0, 1]])
+    assert both.describe(0) == "x0 - 0.5 x1 >= 0 & x0 > 0.3"
+    np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])
     with pytest.raises(ValueError, match="distinct and ascending"):
         Halfspace((1, 0), (1.0, 1.0), 0.0)
     with pytest.raises(ValueError, match="as many weights"):
@@ -80,8 +83,8 @@ def test_halfspaces_are_evaluated_in_order_and_are_no_condition() -> None:
 
 def test_words() -> None:
     table = a_table([1.0, None], [0, -1])
-    pool = PropositionPool(
-        (Threshold(0, "<=", 1.5), Category(1, "!=", 2), Missing(0), Missing(1, present=True)), table.schema
+    pool = PropositionPool.of(
+        table.schema, [Threshold(0, "<=", 1.5), Category(1, "!=", 2), Missing(0), Missing(1, present=True)]
     )
     words = [pool.describe(i) for i in range(4)]
     assert words == ["size <= 1.5", "colour != red", "size is missing", "colour is not missing"]
@@ -99,4 +102,4 @@ def test_bad_input_is_refused() -> None:
         (Category(1, "==", 3), "does not have"),
     ]:
         with pytest.raises(ValueError, match=message):
-            PropositionPool((proposition,), table.schema)
+            PropositionPool.of(table.schema, [proposition])

@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, make_friedman1
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
-from jaxrules.conjunctions import Condition, Conjunctions
+from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.results import Deadline, Status
 
 

@@ -39,10 +39,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.conjunctions import Conjunctions
+from jaxrules.conditions import PropositionPool, propositions_of
 from jaxrules.losses import Loss, LossFunction, best_constant, check_target, derivatives, loss_by_name
 from jaxrules.models import RuleEnsemble
-from jaxrules.propositions import PropositionPool, propositions_of
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first as rule_search
@@ -132,7 +131,7 @@ def fit(
         corrective: refit all weights after every rule, instead of keeping those found before.
         intercept: start from the best constant. The paper starts from 0, the default; there the empty
             conjunction, true everywhere, is a candidate rule.
-        propositions: the propositions to build rules from; None takes `jaxrules.propositions.propositions_of`.
+        propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
         max_length: the most propositions of a rule.
         max_cut_points: the most cut points per numeric column, quantiles; None takes every value.
         time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
@@ -191,11 +190,16 @@ def fit(
             )
             risks.append(state.risk())
             run.step(risks[-1], len(stages))
-    schema = table.schema.with_classes(classes)
-    conjunctions = Conjunctions.build(schema, [pool.conditions(rule) for rule in state.rules])
+    conjunctions = pool.conjunctions(state.rules, table.schema.with_classes(classes))
     described = (("learner", "boosting"), ("loss", chosen.name), ("l2_penalty", float(l2_penalty)))
     model = RuleEnsemble(
-        conjunctions, np.array(state.weights).reshape(-1, 1), np.array([state.intercept]), None, chosen.link, described
+        conjunctions,
+        np.array(state.weights).reshape(-1, 1),
+        np.array([state.intercept]),
+        None,
+        chosen.link,
+        described,
+        chosen.name,
     )
     limits = [s for s in (Status.TIME_LIMIT, Status.MAX_ITERATIONS) if any(stage.status is s for stage in stages)]
     status = limits[0] if limits else Status.CONVERGED
@@ -268,9 +272,7 @@ def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
         raise TypeError(f"propositions must be a PropositionPool, got {type(propositions).__name__}")
     if propositions.schema.features != table.schema.features:
         raise ValueError("propositions speak of other columns than X has; build them from the same table")
-    pool = propositions.distinct(table)
-    pool.conditions(range(len(pool)))  # a half-space is refused before the search, not after
-    return pool
+    return propositions.distinct(table)
 
 
 class _Ensemble:

@@ -10,6 +10,7 @@ indicator becomes "category == value" or "category != value".
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -19,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.conjunctions import Conjunctions
+from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
+from jaxrules.lowered import Directions
 from jaxrules.table import (
     MISSING,
     EncodedColumn,
@@ -70,6 +72,9 @@ def extract_rules(
         In a numeric column where `X` misses no value, a missing value satisfies no condition: the forest never
         saw where to send it. Everywhere else it satisfies what the forest's own routing says.
 
+        A rule is made of as many propositions as splits lead to its node; of rules with the same conditions the one
+        with the fewest splits counts.
+
     Raises:
         TypeError: for a model that is no tree ensemble.
         ValueError: for a forest without fit or without a split that tells rows apart, for one that was trained on
@@ -84,7 +89,7 @@ def extract_rules(
     rules = found.rules.conjunctions
     if not drop_duplicates:
         return rules
-    rules = rules.take(_distinct_conditions(rules))
+    rules = _distinct_conditions(rules)
     if found.table is not None:
         rules = rules.take(_distinct_activations(rules, found.table, drop_complements))
     if not len(rules):
@@ -427,6 +432,8 @@ def _merged_block(
         missing=missing[kept],
         unseen=unseen[kept],
         allowed=allowed[kept],
+        propositions=np.bincount(rule, minlength=len(nodes)).astype(np.int32),
+        directions=Directions.build(),
         schema=schema,
     )
 
@@ -465,8 +472,8 @@ def _holds_always(
 # Duplicates
 
 
-def _distinct_conditions(rules: Conjunctions) -> NDArray[np.int64]:
-    """The first of the rules with the same conditions; none that always or never holds."""
+def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
+    """The first of the rules with equal conditions, made of as few splits as any; none that always or never holds."""
     arrays = (
         rules.feature, rules.lower, rules.upper, rules.lower_closed, rules.upper_closed, rules.missing, rules.unseen,
         rules.allowed,
@@ -475,15 +482,21 @@ def _distinct_conditions(rules: Conjunctions) -> NDArray[np.int64]:
     # Negative zero equals zero: adding zero makes it so.
     texts = [np.ascontiguousarray(one + 0.0 if one.dtype.kind == "f" else one).view(np.uint8) for one in arrays]
     octets = np.concatenate([one.reshape(n, -1) for one in texts], axis=1)
-    numeric = np.array([feature.is_numeric for feature in rules.schema.features])[rules.feature]
-    some = np.where(numeric, rules.lower < rules.upper, rules.allowed.any(axis=1) | rules.unseen) | rules.missing
+    some = (
+        np.where(rules.is_numeric, rules.lower < rules.upper, rules.allowed.any(axis=1) | rules.unseen) | rules.missing
+    )
     by_feature = np.lexsort((rules.feature, np.repeat(np.arange(len(rules)), rules.lengths)))
     octets, never = octets[by_feature], ~some
     first: dict[bytes, int] = {}
+    fewest: dict[bytes, int] = {}
+    splits = rules.propositions.tolist()
     for index, (start, stop) in enumerate(pairwise(rules.offsets.tolist())):
         if stop > start and not never[start:stop].any():
-            first.setdefault(octets[start:stop].tobytes(), index)
-    return np.array(list(first.values()), np.int64)
+            key = octets[start:stop].tobytes()
+            first.setdefault(key, index)
+            fewest[key] = min(fewest.get(key, splits[index]), splits[index])
+    kept = rules.take(list(first.values()))
+    return dataclasses.replace(kept, propositions=np.array(list(fewest.values()), np.int32))
 
 
 def _distinct_activations(rules: Conjunctions, table: Table, drop_complements: bool) -> NDArray[np.int64]:

@@ -31,10 +31,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, xlogy
 
-from jaxrules.conjunctions import Conjunctions
+from jaxrules.conditions import PropositionPool, propositions_of
 from jaxrules.losses import loss_by_name
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.propositions import PropositionPool, propositions_of
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
@@ -290,19 +289,20 @@ class _Problem:
             linear = LinearTerms(
                 self.linear.feature[kept], coefficients[kept, None], self.linear.lower[kept], self.linear.upper[kept]
             )
-        rules = [self.pool.conditions(state.rules[r]) for r in used.tolist()]
+        rules = [state.rules[r] for r in used.tolist()]
         settings = (
             ("learner", "glrm"),
             ("rule_penalty", self.options.rule_price),
             ("condition_penalty", self.options.condition_price),
         )
         return RuleEnsemble(
-            Conjunctions.build(self.table.schema.with_classes(self.classes), rules),
+            self.pool.conjunctions(rules, self.table.schema.with_classes(self.classes)),
             weights[used, None],
             np.array([intercept]),
             linear,
             loss_by_name(self.options.loss).link,
             settings,
+            self.options.loss,
         )
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from jaxrules.conjunctions import Conjunctions
+from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
 from jaxrules.losses import exponential, logistic, loss_by_name, mean_loss, squared
 from jaxrules.metrics import local_supports, support
@@ -379,6 +379,7 @@ class _Data:
             np.array([intercept]),
             link=loss_by_name(options.loss).link,
             options=tuple(described.items()),
+            loss=options.loss,
         )
 
 

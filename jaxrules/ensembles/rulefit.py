@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.conjunctions import Conjunctions
+from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
 from jaxrules.losses import loss_by_name, mean_loss
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
@@ -193,7 +193,13 @@ class _Problem:
         link = loss_by_name(self.loss).link
         options = (("learner", "rulefit"), ("l1_penalty", solution.l1_penalty))
         return RuleEnsemble(
-            self.rules.take(used), weights[used, None], np.array([solution.intercept]), linear, link, options
+            self.rules.take(used),
+            weights[used, None],
+            np.array([solution.intercept]),
+            linear,
+            link,
+            options,
+            self.loss,
         )
 
 

@@ -336,8 +336,10 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation
 
 
 @complexity.register
-def _(model: CoordinatePath) -> int:
+def _(model: CoordinatePath, measure: str = "steps") -> int:
     """The path complexity L_c of Section 2.1: the number of steps."""
+    if measure != "steps":
+        raise ValueError(f'measure must be "steps" for a coordinate path, got {measure!r}')
     return len(model)
 
 

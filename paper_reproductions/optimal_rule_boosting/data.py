@@ -10,8 +10,8 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules import datasets
+from jaxrules.conditions import Category, Proposition, PropositionPool, Threshold
 from jaxrules.datasets import Dataset
-from jaxrules.propositions import Category, Proposition, PropositionPool, Threshold
 
 CLASSIFICATION_2 = (
     "sklearn.datasets.make_classification(n_samples=2000, n_features=8, n_classes=2, n_informative=3, n_redundant=3, "
@@ -122,4 +122,4 @@ def propositions(table: jr.Table, bins: int) -> PropositionPool:
             cuts = np.unique(np.quantile(column, np.arange(1, bins + 1) / bins))
         pool += [Threshold(j, "<=", float(cut)) for cut in cuts]
         pool += [Threshold(j, ">=", float(cut)) for cut in cuts]
-    return PropositionPool(tuple(pool), table.schema).distinct(table)
+    return PropositionPool.of(table.schema, pool).distinct(table)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import conjunctions as module
+from jaxrules import conditions as module
 from jaxrules.table import MISSING, UNSEEN
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
@@ -377,7 +377,7 @@ def test_wrong_shapes_are_refused_while_tracing(shape: tuple[int, ...]) -> None:
 
 def test_conjunctions_are_a_pytree_with_a_static_schema(rules: jr.Conjunctions) -> None:
     leaves, structure = jax.tree.flatten(rules)
-    assert len(leaves) == 9
+    assert len(leaves) == 14
     assert hash(structure) == hash(jax.tree.structure(rules.take([0])))
     rebuilt = jax.tree.unflatten(structure, leaves)
     assert list(rebuilt) == list(rules)

@@ -1,0 +1,735 @@
+"""The vocabulary of rules: conditions, conjunctions of them, and pools of propositions to make them of.
+
+A `Condition` restricts one column, or one `Direction` (a linear combination of columns): a number to an interval, a
+category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are conditions as a learner asks for
+them: propositions, one yes/no question about a row each. `Conjunctions` hold many rules as a struct of arrays, a
+pytree; conditions of a rule on the same column merge into one. A `PropositionPool` is the same struct with one
+condition per rule, and what a rule search needs: its answers on a table, and the conjunctions of chosen ones.
+
+How rules are checked is in `jaxrules.lowered`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import display
+from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like
+from jaxrules.table import MISSING, Feature, Schema, Table
+
+_MOST_ROWS_PER_BATCH = 1 << 15
+_CELLS_PER_BATCH = 1 << 24
+"""Rows x rules of one batch: 16 MiB of booleans."""
+_WORDS_PER_BLOCK = 16
+"""The bit vectors of an axis are built for 64 times so many rules at once."""
+_MOST_CELLS = 2**16 - 4  # cell codes are uint16
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One column or direction restricted: ``lower < x <= upper`` (ends open or closed), or ``x in categories``.
+
+    Attributes:
+        feature: index of the column, or the direction: then x is its value, see `Direction`.
+        lower, upper: ends of the interval; infinite where there is none.
+        lower_closed, upper_closed: whether the ends belong to the interval.
+        missing: whether a missing value satisfies the condition.
+        categories: the category codes that satisfy it; None for a numeric feature.
+        unseen: whether a category that fit did not see satisfies it (``!=`` conditions).
+    """
+
+    feature: int | Direction
+    lower: float = -math.inf
+    upper: float = math.inf
+    lower_closed: bool = False
+    upper_closed: bool = True
+    missing: bool = False
+    categories: frozenset[int] | None = None
+    unseen: bool = False
+
+    @classmethod
+    def at_most(cls, feature: int | Direction, value: float, missing: bool = False) -> Condition:
+        """x <= value."""
+        return cls(feature, upper=value, missing=missing)
+
+    @classmethod
+    def above(cls, feature: int | Direction, value: float, missing: bool = False) -> Condition:
+        """x > value."""
+        return cls(feature, lower=value, missing=missing)
+
+    @classmethod
+    def at_least(cls, feature: int | Direction, value: float, missing: bool = False) -> Condition:
+        """x >= value."""
+        return cls(feature, lower=value, lower_closed=True, missing=missing)
+
+    @classmethod
+    def below(cls, feature: int | Direction, value: float, missing: bool = False) -> Condition:
+        """x < value."""
+        return cls(feature, upper=value, upper_closed=False, missing=missing)
+
+    @classmethod
+    def one_of(cls, feature: int, codes: Sequence[int], missing: bool = False) -> Condition:
+        """x in codes; the code `MISSING` stands for a missing value."""
+        return cls(
+            feature,
+            categories=frozenset(codes) - {MISSING},
+            missing=missing or MISSING in codes,
+        )
+
+    @classmethod
+    def none_of(cls, feature: int, codes: Sequence[int], n_categories: int) -> Condition:
+        """x not in codes; satisfied by unseen categories, and by missing values unless `MISSING` is a code."""
+        return cls(
+            feature,
+            categories=frozenset(range(n_categories)) - frozenset(codes),
+            missing=MISSING not in codes,
+            unseen=True,
+        )
+
+    @classmethod
+    def is_missing(cls, feature: int, numeric: bool) -> Condition:
+        """x is missing."""
+        if numeric:
+            return cls(feature, lower=math.inf, upper=-math.inf, missing=True)
+        return cls(feature, categories=frozenset(), missing=True)
+
+    @classmethod
+    def is_present(cls, feature: int, n_categories: int | None) -> Condition:
+        """x is not missing; `n_categories` is None for a numeric feature."""
+        if n_categories is None:
+            return cls(feature)
+        return cls(feature, categories=frozenset(range(n_categories)), unseen=True)
+
+    def __and__(self, other: Condition) -> Condition:
+        """Both conditions on the same feature, as one."""
+        if self.feature != other.feature:
+            raise ValueError(f"conditions on features {self.feature} and {other.feature} do not merge")
+        if (self.categories is None) != (other.categories is None):
+            raise ValueError(f"feature {self.feature} has both an interval and a set of categories as conditions")
+        missing, unseen = self.missing and other.missing, self.unseen and other.unseen
+        if self.categories is not None and other.categories is not None:
+            both = self.categories & other.categories
+            return Condition(self.feature, missing=missing, categories=both, unseen=unseen)
+        # An open end is tighter than a closed one at the same value.
+        lower, lower_open = max((self.lower, not self.lower_closed), (other.lower, not other.lower_closed))
+        upper, upper_closed = min((self.upper, self.upper_closed), (other.upper, other.upper_closed))
+        return Condition(self.feature, lower, upper, not lower_open, upper_closed, missing)
+
+    @property
+    def admits_no_number(self) -> bool:
+        """Whether the interval is empty: only a missing value can satisfy the condition, if any."""
+        both_closed = self.lower_closed and self.upper_closed
+        return self.lower > self.upper or (self.lower == self.upper and not both_closed)
+
+    def condition(self, schema: Schema) -> Condition:
+        """Itself, checked; propositions become conditions by the same name.
+
+        Raises:
+            ValueError: if the condition does not fit the schema (feature, kind, category).
+        """
+        if isinstance(self.feature, Direction):
+            if self.categories is not None:
+                raise ValueError("a direction is numeric: give it an interval")
+            return self
+        feature = _feature(schema, self.feature)
+        if feature.is_numeric and self.categories is not None:
+            raise ValueError(f"feature {feature.name!r} is numeric: it does not have categories, give it an interval")
+        if not feature.is_numeric and self.categories is None:
+            raise ValueError(f"feature {feature.name!r} is categorical: an interval compares numbers, give it a set")
+        if self.categories and not self.categories <= set(range(len(feature.categories or ()))):
+            raise ValueError(f"a condition on {feature.name!r} names a category code beyond its {feature.categories}")
+        return self
+
+    def n_propositions(self, schema: Schema) -> int:
+        """How many propositions it takes at least: one per end of an interval, per excluded category, else one."""
+        if self.categories is None:
+            return max(1, math.isfinite(self.lower) + math.isfinite(self.upper))
+        if not self.unseen:
+            return 1
+        return max(1, len(_feature(schema, self.feature).categories or ()) - len(self.categories) + (not self.missing))
+
+    def describe(self, schema: Schema) -> str:
+        """In words, e.g. ``31 < Age <= 45``, ``Sex == Male``; missing values as `schema.missing` admits them or not."""
+        # Where they are refused they are not mentioned; the texts of `unseen` conditions imply them.
+        missing = self.missing if schema.missing != "refuse" else self.unseen
+        if isinstance(self.feature, Direction):
+            name = self.feature.describe(schema)
+        else:
+            name, categories = schema.features[self.feature].name, schema.features[self.feature].categories
+            if categories is not None:
+                return display.set_text(name, categories, self.categories or (), self.unseen, missing)
+        if self.admits_no_number:
+            return f"{name} is missing" if missing else f"{name} never"
+        return display.interval_text(name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing)
+
+
+def _feature(schema: Schema, index: Any) -> Feature:
+    if not 0 <= index < len(schema.features):
+        raise ValueError(f"a condition names feature {index}; there are {len(schema.features)}")
+    return schema.features[index]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """feature <= value, feature >= value, feature < value or feature > value; not satisfied by a missing value."""
+
+    feature: int
+    operator: Literal["<=", ">=", "<", ">"]
+    value: float
+
+    def condition(self, schema: Schema) -> Condition:
+        """The same as a condition of a rule."""
+        makers = {"<=": Condition.at_most, ">=": Condition.at_least, "<": Condition.below, ">": Condition.above}
+        return makers[self.operator](self.feature, self.value).condition(schema)
+
+
+@dataclass(frozen=True)
+class Category:
+    """feature == category or feature != category (missing values too); `code` is the category's place in the schema."""
+
+    feature: int
+    operator: Literal["==", "!="]
+    code: int
+
+    def condition(self, schema: Schema) -> Condition:
+        """The same as a condition of a rule."""
+        feature = _feature(schema, self.feature)
+        if not 0 <= self.code < len(feature.categories or ()):
+            raise ValueError(f"a Category asks for code {self.code} of column {feature.name!r}, which it does not have")
+        if self.operator == "==":
+            return Condition.one_of(self.feature, [self.code])
+        return Condition.none_of(self.feature, [self.code], len(feature.categories or ()))
+
+
+@dataclass(frozen=True)
+class Missing:
+    """feature is missing, or (``present=True``) feature is not missing."""
+
+    feature: int
+    present: bool = False
+
+    def condition(self, schema: Schema) -> Condition:
+        """The same as a condition of a rule."""
+        categories = _feature(schema, self.feature).categories
+        if self.present:
+            return Condition.is_present(self.feature, None if categories is None else len(categories))
+        return Condition.is_missing(self.feature, numeric=categories is None)
+
+
+@dataclass(frozen=True)
+class Halfspace:
+    """sum of weight * feature >= value; not satisfied where a value is missing. See `Direction` for the attributes."""
+
+    features: tuple[int, ...]
+    weights: tuple[float, ...]
+    value: float
+    categories: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.direction  # noqa: B018  checks the terms
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.features, self.weights, self.categories)
+
+    def condition(self, schema: Schema) -> Condition:
+        """The same as a condition of a rule."""
+        return Condition.at_least(self.direction, self.value)
+
+
+Proposition = Threshold | Category | Missing | Halfspace | Condition
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Conjunctions:
+    """Rules as a struct of arrays. Rule r has the conditions ``offsets[r]:offsets[r + 1]``.
+
+    Attributes:
+        offsets: int32, shape (rules + 1,).
+        feature: int32, shape (conditions,): a column, or from the number of columns on a direction.
+        lower, upper: float64, shape (conditions,); infinite where the interval has no end.
+        lower_closed, upper_closed, missing, unseen: bool, shape (conditions,); see `Condition`.
+        allowed: bool, shape (conditions, most categories of a feature); all False for numeric features.
+        propositions: int32, shape (rules,): of how many propositions (splits of a tree, say) each rule was made, before
+            conditions on the same column were merged.
+        directions: the linear combinations of columns that conditions name; each differs from the others.
+        schema: the columns that the rules speak of (static).
+    """
+
+    offsets: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    lower_closed: NDArray[np.bool_]
+    upper_closed: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
+    propositions: NDArray[np.int32]
+    directions: Directions
+    schema: Schema = field(metadata={"static": True})
+
+    @classmethod
+    def build(
+        cls, schema: Schema, rules: Iterable[Iterable[Proposition]], propositions: Sequence[int] | None = None
+    ) -> Self:
+        """The conjunctions of these propositions; conditions of a rule on the same column or direction are merged.
+
+        Args:
+            schema: the columns.
+            rules: the propositions of every rule.
+            propositions: how many there are of every rule; None counts them, an interval with two ends twice.
+
+        Raises:
+            ValueError: if a proposition does not fit the schema (feature, kind, category).
+        """
+        given = [[proposition.condition(schema) for proposition in rule] for rule in rules]
+        if propositions is None:
+            propositions = [sum(condition.n_propositions(schema) for condition in rule) for rule in given]
+        merged = [_merge(rule) for rule in given]
+        flat = [condition for rule in merged for condition in rule]
+        place: dict[Direction, int] = {}
+        features = [
+            len(schema.features) + place.setdefault(c.feature, len(place))
+            if isinstance(c.feature, Direction)
+            else c.feature
+            for c in flat
+        ]
+        allowed = np.zeros((len(flat), _most_categories(schema)), bool)
+        for i, condition in enumerate(flat):
+            if condition.categories:
+                allowed[i, sorted(condition.categories)] = True
+        conjunctions = cls(
+            offsets=np.cumsum([0] + [len(rule) for rule in merged]).astype(np.int32),
+            feature=np.array(features, np.int32),
+            lower=np.array([c.lower for c in flat], np.float64),
+            upper=np.array([c.upper for c in flat], np.float64),
+            lower_closed=np.array([c.lower_closed for c in flat], bool),
+            upper_closed=np.array([c.upper_closed for c in flat], bool),
+            missing=np.array([c.missing for c in flat], bool),
+            unseen=np.array([c.unseen for c in flat], bool),
+            allowed=allowed,
+            propositions=np.array(propositions, np.int32),
+            directions=Directions.build(place),
+            schema=schema,
+        )
+        conjunctions.validate()
+        return conjunctions
+
+    def validate(self) -> None:
+        """Check shapes, ranges and kinds.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        self.schema.validate()
+        self.directions.validate(self.schema)
+        if self.feature.ndim != 1:
+            raise ValueError(f"feature must have shape (conditions,), got {self.feature.shape}")
+        n, width = len(self.feature), _most_categories(self.schema)
+        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != n:
+            raise ValueError("offsets must rise from 0 to the number of conditions")
+        if (np.diff(self.offsets) < 0).any():
+            raise ValueError("offsets must not fall")
+        for name in ("feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen"):
+            if getattr(self, name).shape != (n,):
+                raise ValueError(f"{name} must have shape ({n},), got {getattr(self, name).shape}")
+        if self.allowed.shape != (n, width):
+            raise ValueError(f"allowed must have shape ({n}, {width}), got {self.allowed.shape}")
+        n_axes = len(self.schema.features) + len(self.directions)
+        if n and not (self.feature.min() >= 0 and self.feature.max() < n_axes):
+            raise ValueError(f"feature must lie in 0..{n_axes - 1}")
+        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
+            raise ValueError("the ends of an interval must not be NaN")
+        owner = np.repeat(np.arange(len(self)), self.lengths)
+        if len(np.unique(owner * n_axes + self.feature)) < n:
+            raise ValueError("a rule has two conditions on one feature; merge them")
+        sizes = [len(f.categories) if f.categories is not None else 0 for f in self.schema.features]
+        size = np.array(sizes + [0] * len(self.directions))[self.feature]
+        if (self.allowed & (np.arange(width) >= size[:, None])).any():
+            raise ValueError("allowed names a category that its feature does not have")
+        categorical = size > 0
+        if (self.unseen & ~categorical).any() or not np.isinf([self.lower[categorical], self.upper[categorical]]).all():
+            raise ValueError("an interval is for numeric features, unseen for categorical ones")
+        if self.propositions.shape != (len(self),) or (self.propositions < 0).any():
+            raise ValueError(f"propositions must hold a number of at least 0 for each of {len(self)} rules")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """Number of conditions of every rule, shape (rules,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def is_numeric(self) -> NDArray[np.bool_]:
+        """Whether a condition is an interval, shape (conditions,)."""
+        return np.array([f.is_numeric for f in self.schema.features] + [True] * len(self.directions))[self.feature]
+
+    def rule(self, index: int) -> tuple[Condition, ...]:
+        """The conditions of one rule."""
+        return tuple(self._condition(i) for i in range(self.offsets[index], self.offsets[index + 1]))
+
+    def __iter__(self) -> Iterator[tuple[Condition, ...]]:
+        return (self.rule(index) for index in range(len(self)))
+
+    def _condition(self, i: int) -> Condition:
+        feature, n_columns = int(self.feature[i]), len(self.schema.features)
+        numeric = feature >= n_columns or self.schema.features[feature].is_numeric
+        return Condition(
+            self.directions[feature - n_columns] if feature >= n_columns else feature,
+            float(self.lower[i]), float(self.upper[i]), bool(self.lower_closed[i]), bool(self.upper_closed[i]),
+            bool(self.missing[i]), None if numeric else frozenset(np.flatnonzero(self.allowed[i]).tolist()),
+            bool(self.unseen[i]),
+        )  # fmt: skip
+
+    def take(self, rules: NDArray[Any] | Sequence[int]) -> Self:
+        """The rules with these indices (or of this boolean mask), in this order."""
+        chosen = np.arange(len(self))[np.asarray(rules, dtype=None if len(rules) else np.int64)]
+        lengths = self.lengths[chosen]
+        starts = np.repeat(self.offsets[chosen] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        conditions = (starts + np.arange(lengths.sum())).astype(np.int64)
+        arrays = {name: getattr(self, name)[conditions] for name in _CONDITION_ARRAYS}
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        return replace(self, offsets=offsets, propositions=self.propositions[chosen], **arrays)._compact(
+            self.directions
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Conjunctions]) -> Self:
+        """All rules of the parts (at least one), which must speak of the same columns, in order."""
+        if not parts:
+            raise ValueError("there is nothing to concatenate")
+        n_columns = len(parts[0].schema.features)
+        if any(part.schema.features != parts[0].schema.features for part in parts):
+            raise ValueError("the conjunctions speak of different columns; extract them from the same data")
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS}
+        before = np.cumsum([0] + [len(part.directions) for part in parts])
+        shifts = np.repeat(before[:-1], [len(part.feature) for part in parts]) * (arrays["feature"] >= n_columns)
+        arrays["feature"] = (arrays["feature"] + shifts).astype(np.int32)
+        return cls(
+            offsets=np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)])).astype(np.int32),
+            **arrays,
+            propositions=np.concatenate([part.propositions for part in parts]),
+            directions=parts[0].directions,
+            schema=parts[0].schema,
+        )._compact([direction for part in parts for direction in part.directions])
+
+    def _compact(self, directions: Iterable[Direction]) -> Self:
+        """The directions in the order in which conditions mention them, equal ones once, unused ones not at all."""
+        listed, n_columns = list(directions), len(self.schema.features)
+        place: dict[Direction, int] = {}
+        feature = self.feature.copy()
+        for i in np.flatnonzero(feature >= n_columns).tolist():
+            feature[i] = n_columns + place.setdefault(listed[feature[i] - n_columns], len(place))
+        return replace(self, feature=feature, directions=Directions.build(place))
+
+    def with_schema(self, schema: Schema) -> Self:
+        """The same rules under a schema with the same columns (other classes, say)."""
+        if schema.features != self.schema.features:
+            raise ValueError("rules were extracted from other columns than those of X; extract them from the same data")
+        return replace(self, schema=schema)
+
+    def describe(self, index: int) -> str:
+        """One rule in words, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
+        return " & ".join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rules, {len(self.feature)} conditions)"
+
+    # Checking rules, see `jaxrules.lowered`
+
+    def satisfied(self, table: Table) -> NDArray[np.bool_]:
+        """Which rules every row satisfies, shape (rows, rules)."""
+        result = np.empty((table.n_rows, len(self)), bool)
+        for rows, batch in self.batches(table):
+            result[rows] = batch
+        return result
+
+    def batches(self, table: Table) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """`satisfied` by blocks of rows, so that large tables need little memory.
+
+        Raises:
+            ValueError: if the table has other columns than the rules speak of.
+        """
+        if table.schema.features != self.schema.features:
+            raise ValueError(
+                "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them"
+            )
+        lowered = self.lowered()
+        size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
+        blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
+        if len(blocks) == 1:
+            yield blocks[0], lowered.satisfied(table)
+            return
+        pending: deque[tuple[slice, Future[NDArray[np.bool_]]]] = deque()
+        with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
+            for rows in blocks:
+                pending.append((rows, pool.submit(lambda rows: lowered.satisfied(table[rows]), rows)))
+                if len(pending) > 2:
+                    done, batch = pending.popleft()
+                    yield done, batch.result()
+            for done, batch in pending:
+                yield done, batch.result()
+
+    def satisfied_traced(self, X: jax.Array) -> jax.Array:
+        """`satisfied` for use under jit, vmap and grad: comparisons happen in the dtype of `X`.
+
+        Args:
+            X: shape (rows, features); NaN is missing; a categorical column holds codes, `MISSING` and
+                `UNSEEN` among them.
+        """
+        if X.ndim != 2 or X.shape[1] != len(self.schema.features):
+            raise ValueError(
+                f"X must have shape (rows, {len(self.schema.features)}) under jit or vmap, got {X.shape}; "
+                "one row is X[None, :]"
+            )
+        n_rules, n_conditions = len(self), self.feature.shape[0]
+        if len(self.directions):
+            X = jnp.concatenate([X, self.directions.project_traced(X, self.schema)], axis=1)
+        x = X[:, self.feature]
+        lower, upper = like(self.lower, X)[None], like(self.upper, X)[None]
+        holds = interval_holds(x, lower, upper, self.lower_closed[None], self.upper_closed[None], self.missing[None])
+        if self.allowed.shape[1]:
+            # Columns of the look-up: the categories, then unseen (code -2), then missing (code -1).
+            lookup = jnp.concatenate([self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1)
+            codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32) % lookup.shape[1]
+            in_set = lookup[jnp.arange(n_conditions)[None], codes]
+            numeric = jnp.array([f.is_numeric for f in self.schema.features] + [True] * len(self.directions))
+            holds = jnp.where(numeric[self.feature][None], holds, in_set)
+        rule = jnp.searchsorted(self.offsets[1:], jnp.arange(n_conditions), side="right")
+        violations = jax.ops.segment_sum((~holds).T.astype(jnp.int32), rule, num_segments=n_rules)
+        return violations.T == 0
+
+    def lowered(self) -> Lowered:
+        """The rules in the form in which they are checked."""
+        rule_of = np.repeat(np.arange(len(self)), self.lengths)
+        words = max(1, -(-len(self) // 64))
+        axes, tables = [], []
+        for index in np.unique(self.feature).tolist():
+            on = np.flatnonzero(self.feature == index)
+            axis = self._axis(index, on)
+            bits = np.empty((axis.n_cells, words), np.uint64)
+            for word in range(0, words, _WORDS_PER_BLOCK):
+                n_words = min(_WORDS_PER_BLOCK, words - word)
+                block = on[(rule_of[on] >= 64 * word) & (rule_of[on] < 64 * (word + n_words))]
+                ok = np.ones((axis.n_cells, 64 * n_words), bool)
+                ok[:, rule_of[block] - 64 * word] = self._cells(axis, block).T  # one condition per rule and axis
+                bits[:, word : word + n_words] = np.packbits(ok, axis=1).view(np.uint64)
+            axes.append(axis)
+            tables.append(bits)
+        return Lowered(len(self), self.directions, tuple(axes), tuple(tables))
+
+    def _axis(self, index: int, on: NDArray[Any]) -> Axis:
+        """The axis of a column or direction, cut where these conditions have their ends."""
+        if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
+            return Axis(index, None, self.allowed.shape[1] + 2)
+        ends = np.unique(np.concatenate([self.lower[on], self.upper[on]]))
+        cuts = ends[np.isfinite(ends)]
+        return Axis(index, cuts, 2 * len(cuts) + 2)
+
+    def _range(self, axis: Axis, on: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first and last cell of these intervals."""
+        assert axis.cuts is not None
+        return cell_range(self.lower[on], self.upper[on], self.lower_closed[on], self.upper_closed[on], axis.cuts)
+
+    def _cells(self, axis: Axis, on: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which cells satisfy these conditions, shape (conditions, cells)."""
+        if axis.cuts is None:
+            return np.concatenate([self.allowed[on], self.unseen[on, None], self.missing[on, None]], axis=1)
+        first, last = self._range(axis, on)
+        cells = np.arange(axis.n_cells - 1)
+        holds = (cells >= first[:, None]) & (cells <= last[:, None])
+        return np.concatenate([holds, self.missing[on, None]], axis=1)
+
+
+_CONDITION_ARRAYS = (
+    "feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen", "allowed",
+)  # fmt: skip
+
+
+def _most_categories(schema: Schema) -> int:
+    return max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
+
+
+def _merge(rule: Sequence[Condition]) -> list[Condition]:
+    """One condition per column or direction, in the order of first mention."""
+    merged: dict[int | Direction, Condition] = {}
+    for condition in rule:
+        earlier = merged.get(condition.feature)
+        merged[condition.feature] = condition if earlier is None else earlier & condition
+    return list(merged.values())
+
+
+# Pools of propositions
+
+
+class CellCodes(NamedTuple):
+    """Propositions as comparisons of integer codes: proposition a holds where codes[:, column[a]] >= cell[a]
+    if above[a], else where codes[:, column[a]] <= cell[a].
+
+    The K values that thresholds on a column or direction use cut it into 2 K + 1 cells, the values and the
+    gaps between them. Thresholds share their feature's code column (two columns where values are
+    missing: a missing value lies above all "<=" and below all ">="); all others have their own.
+    """
+
+    codes: NDArray[np.uint16]  # (rows, code columns)
+    column: NDArray[np.int32]
+    above: NDArray[np.bool_]
+    cell: NDArray[np.uint16]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class PropositionPool(Conjunctions):
+    """Propositions to make rules of: conjunctions of one condition each. Make one with `of` or `propositions_of`."""
+
+    @classmethod
+    def of(cls, schema: Schema, propositions: Iterable[Proposition]) -> PropositionPool:
+        """The pool of these propositions.
+
+        Raises:
+            ValueError: if a proposition does not fit the schema (feature, kind, category).
+        """
+        return cls.build(schema, [[proposition] for proposition in propositions])
+
+    def validate(self) -> None:
+        """Check shapes, ranges and kinds, and that every rule has one condition.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        super().validate()
+        if (self.lengths != 1).any():
+            raise ValueError("every proposition of a pool must be one condition")
+
+    def conjunctions(self, rules: Iterable[Iterable[int]], schema: Schema | None = None) -> Conjunctions:
+        """The conjunctions of propositions of this pool, given by their indices.
+
+        Args:
+            rules: the propositions of every rule.
+            schema: of the result; this pool's, with other classes, say. None takes the pool's own.
+        """
+        chosen = [list(rule) for rule in rules]
+        return Conjunctions.build(
+            self.schema if schema is None else schema,
+            [[self._condition(i) for i in rule] for rule in chosen],
+            [int(self.propositions[rule].sum()) for rule in chosen],
+        )
+
+    def evaluate(self, table: Table) -> NDArray[np.bool_]:
+        """Whether each proposition holds, shape (rows, propositions)."""
+        result = np.empty((len(self), table.n_rows), bool)
+        for index, holds in self._extents(table):
+            result[index] = holds
+        return result.T
+
+    def _extents(self, table: Table) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Every proposition and the rows in which it holds, column by column: no bit vectors, for many cut points."""
+        for index in np.unique(self.feature).tolist():
+            on = np.flatnonzero(self.feature == index)
+            axis = self._axis(index, on)
+            cells = axis.cells(table, self.directions)
+            if axis.cuts is None:
+                yield from ((i, self._cells(axis, np.array([i]))[0, cells]) for i in on.tolist())
+                continue
+            first, last = self._range(axis, on)
+            for i, low, high in zip(on.tolist(), first.tolist(), last.tolist(), strict=True):
+                holds = (cells >= low) & (cells <= high)
+                yield i, holds | (cells == axis.n_cells - 1) if self.missing[i] else holds
+
+    def distinct(self, table: Table) -> Self:
+        """Without the propositions that hold on all rows or on none, and of equal ones the first."""
+        kept: dict[bytes, int] = {}
+        for index, holds in self._extents(table):
+            if holds.any() and not holds.all():
+                key = np.packbits(holds).tobytes()
+                kept[key] = min(index, kept.get(key, index))
+        return self.take(sorted(kept.values()))
+
+    def cell_codes(self, table: Table) -> CellCodes:
+        """The propositions as comparisons of integer codes.
+
+        Raises:
+            ValueError: if a feature has more cut points than codes can tell apart.
+        """
+        n = len(self)
+        codes: list[NDArray[Any]] = []
+        column, above, cell = np.zeros(n, np.int32), np.ones(n, bool), np.ones(n, np.uint16)
+        from_below, from_above = np.isneginf(self.lower), np.isposinf(self.upper)
+        threshold = self.is_numeric & ~self.missing & (from_below ^ from_above)
+        threshold &= np.isfinite(np.where(from_below, self.upper, self.lower))
+        for index in np.unique(self.feature[threshold]).tolist():
+            on = np.flatnonzero(threshold & (self.feature == index))
+            axis = self._axis(index, on)
+            if axis.n_cells > _MOST_CELLS:
+                n_cuts, n_columns = axis.n_cells // 2 - 1, len(self.schema.features)
+                name = f"column {self.schema.names[index]!r}" if index < n_columns else f"direction {index - n_columns}"
+                raise ValueError(f"{name} has {n_cuts} cut points; set max_cut_points to use fewer")
+            cells = axis.cells(table, self.directions) + 1
+            missing = cells == axis.n_cells
+            first, last = self._range(axis, on)
+            above[on] = from_above[on]
+            cell[on] = np.where(above[on], first, last) + 1
+            column[on] = len(codes)
+            codes.append(cells)
+            if missing.any():
+                column[on] += above[on]
+                codes.append(np.where(missing, 0, cells))
+        rest = np.flatnonzero(~threshold)
+        column[rest] = len(codes) + np.arange(len(rest))
+        matrix = np.empty((table.n_rows, len(codes) + len(rest)), np.uint16)
+        for place, cells in enumerate(codes):
+            matrix[:, place] = cells
+        for i, holds in self.take(rest)._extents(table):
+            matrix[:, len(codes) + i] = holds
+        return CellCodes(matrix, column, above, cell)
+
+
+def propositions_of(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
+    """All propositions that tell the table's rows apart.
+
+    A number is compared with each of its values from both sides, or with at most `max_cut_points` quantiles (at
+    the shares i / (max_cut_points + 1), linearly interpolated), closed and open. A category is asked
+    for with ``==`` and ``!=``, a column with missing values also with "is missing" and "is not missing".
+    Propositions that hold on all rows or on none, and repetitions of the same rows, are left out.
+
+    Raises:
+        ValueError: if max_cut_points is not positive.
+    """
+    if max_cut_points is not None and (isinstance(max_cut_points, bool) or max_cut_points < 1):
+        raise ValueError(f"max_cut_points must be a positive integer or None, got {max_cut_points!r}")
+    pool: list[Proposition] = []
+    for index, feature in enumerate(table.schema.features):
+        missing = table.missing_mask(index)
+        if feature.categories is None:
+            pool += _thresholds(index, table.columns[index][~missing], max_cut_points)
+        else:
+            codes = [code for code in np.unique(table.columns[index]).tolist() if code != MISSING and code >= 0]
+            pool += [Category(index, "==", code) for code in codes]
+            pool += [Category(index, "!=", code) for code in codes]
+        if missing.any():
+            pool += [Missing(index), Missing(index, present=True)]
+    return PropositionPool.of(table.schema, pool).distinct(table)
+
+
+def _thresholds(feature: int, x: NDArray[np.float64], max_cut_points: int | None) -> Sequence[Threshold]:
+    cuts = np.unique(x)
+    if max_cut_points is not None and len(cuts) > max_cut_points + 1:
+        cuts = np.unique(np.quantile(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)))
+        operators: tuple[Literal["<=", ">=", "<", ">"], ...] = ("<=", ">=", "<", ">")
+    else:
+        operators = ("<=", ">=")  # x < v is x <= the value before v
+    return [Threshold(feature, operator, float(cut)) for operator in operators for cut in cuts]

@@ -1,0 +1,240 @@
+"""What rules mean, as tables: directions, cells and bit vectors.
+
+Rules look at columns, and at *directions*: sparse linear combinations of columns, numbered behind them like columns
+of their own. The cut points of a column or direction divide its axis into cells, the points themselves and
+the open intervals between them. A value is mapped to its cell by a float64 binary search; for every cell a bit
+vector says which rules it does not violate; a row satisfies the rules that survive the bitwise AND over the axes. The
+cost of a row is (axes x rules / 64) word operations, and no value is compared twice.
+
+`interval_holds` says what an interval means, `cell_range` the same in cells, for cut points that are known. Everything
+that reads rules (prediction, proposition pools, a trace under JAX) goes through one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import display
+from jaxrules.table import MISSING, Schema, Table
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A numeric column made of others: the sum of weight * column, terms in ascending order of (feature, category).
+
+    A categorical column enters as the 0/1 indicator of a category, or of a missing value (code `MISSING`): as in
+    `Table.one_hot`, a missing or unseen category is 0 in all others. Where a number is missing, so is the sum.
+
+    Attributes:
+        features: the columns.
+        weights: one per column; finite, not 0.
+        categories: per term the code whose indicator it is, `MISSING` for a number; empty stands for numbers only.
+    """
+
+    features: tuple[int, ...]
+    weights: tuple[float, ...]
+    categories: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.categories:
+            object.__setattr__(self, "categories", (MISSING,) * len(self.features))
+        if not self.features or not len(self.features) == len(self.weights) == len(self.categories):
+            raise ValueError("a direction needs as many weights (and categories) as features, at least one")
+        terms = list(zip(self.features, self.categories, strict=True))
+        if terms != sorted(set(terms)):
+            raise ValueError("the features of a direction (or their categories) must be distinct and ascending")
+
+    def describe(self, schema: Schema) -> str:
+        """In words, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
+        names = []
+        for f, code in zip(self.features, self.categories, strict=True):
+            name, categories = schema.features[f].name, schema.features[f].categories
+            names.append(
+                name
+                if categories is None
+                else f"[{display.set_text(name, categories, {code} - {MISSING}, False, code == MISSING)}]"
+            )
+        return display.sum_text(zip(self.weights, names, strict=True))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Directions as a struct of arrays. Direction d has the terms ``offsets[d]:offsets[d + 1]``.
+
+    Attributes:
+        offsets: int32, shape (directions + 1,).
+        feature, category: int32, shape (terms,); see `Direction`.
+        weight: float64, shape (terms,).
+    """
+
+    offsets: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    category: NDArray[np.int32]
+    weight: NDArray[np.float64]
+
+    @classmethod
+    def build(cls, directions: Iterable[Direction] = ()) -> Directions:
+        """The table of these directions, in this order."""
+        listed = list(directions)
+        return cls(
+            np.cumsum([0] + [len(d.features) for d in listed]).astype(np.int32),
+            np.array([f for d in listed for f in d.features], np.int32),
+            np.array([code for d in listed for code in d.categories], np.int32),
+            np.array([weight for d in listed for weight in d.weights], np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Direction:
+        terms = slice(*self.offsets[index : index + 2].tolist())
+        arrays = (self.feature[terms], self.weight[terms], self.category[terms])
+        return Direction(*(tuple(array.tolist()) for array in arrays))
+
+    def __iter__(self) -> Iterator[Direction]:
+        return (self[index] for index in range(len(self)))
+
+    @property
+    def nonzeros(self) -> NDArray[np.int32]:
+        """Number of terms of every direction, shape (directions,)."""
+        return np.diff(self.offsets)
+
+    def validate(self, schema: Schema) -> None:
+        """Check shapes, ranges, kinds and orders.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        shapes = {name: getattr(self, name).shape for name in ("feature", "category", "weight")}
+        if self.feature.ndim != 1 or len(set(shapes.values())) > 1:
+            raise ValueError(f"feature, category and weight of directions must have shape (terms,), got {shapes}")
+        ends = self.offsets
+        if (
+            ends.ndim != 1
+            or not len(ends)
+            or ends[0] != 0
+            or ends[-1] != len(self.feature)
+            or (np.diff(ends) < 1).any()
+        ):
+            raise ValueError("offsets of directions must rise from 0 to the number of terms, by at least one")
+        if not (np.isfinite(self.weight) & (self.weight != 0)).all():
+            raise ValueError("weights of directions must be finite and not 0")
+        for f, code in zip(self.feature.tolist(), self.category.tolist(), strict=True):
+            if not 0 <= f < len(schema.features):
+                raise ValueError(f"a direction names feature {f}; there are {len(schema.features)}")
+            if not MISSING <= code < len(schema.features[f].categories or ()):
+                raise ValueError(f"a direction names category {code} of {schema.features[f].name!r}, which has no such")
+        if len(set(self)) < len(self):  # and every direction checks its order
+            raise ValueError("two directions are equal; conditions on them belong to one")
+
+    def project(self, index: int, table: Table) -> NDArray[np.float64]:
+        """The values of one direction, float64 sums in the order of the terms, NaN where missing; shape (rows,)."""
+        total, direction = np.zeros(table.n_rows), self[index]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for f, weight, code in zip(direction.features, direction.weights, direction.categories, strict=True):
+                column = table.columns[f]
+                total += weight * (column if table.schema.features[f].is_numeric else column == code)
+        return total
+
+    def project_traced(self, X: jax.Array, schema: Schema) -> jax.Array:
+        """All directions for use under jit, vmap and grad, in the dtype of `X`; shape (rows, directions)."""
+        x = X[:, self.feature]
+        codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32)
+        is_numeric = jnp.array([feature.is_numeric for feature in schema.features])[self.feature]
+        values = jnp.where(is_numeric[None], x, codes == jnp.asarray(self.category)[None])
+        direction = jnp.searchsorted(self.offsets[1:], jnp.arange(self.feature.shape[0]), side="right")
+        return jax.ops.segment_sum((values * like(self.weight, X)[None]).T, direction, num_segments=len(self)).T
+
+
+def like(numbers: Any, X: jax.Array) -> jax.Array:
+    """Ends of intervals or weights in the dtype of `X`: beyond its range they are infinite."""
+    dtype = X.dtype if jnp.issubdtype(X.dtype, jnp.floating) else jnp.result_type(float)
+    with np.errstate(over="ignore"):
+        return jnp.asarray(numbers, dtype)
+
+
+# Intervals
+
+
+def interval_holds(x: Any, lower: Any, upper: Any, lower_closed: Any, upper_closed: Any, missing: Any) -> jax.Array:
+    """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes broadcast."""
+    above = (x > lower) | (lower_closed & (x == lower))
+    below = (x < upper) | (upper_closed & (x == upper))
+    return jnp.where(jnp.isnan(x), missing, above & below)
+
+
+def cell_range(
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    lower_closed: NDArray[np.bool_],
+    upper_closed: NDArray[np.bool_],
+    cuts: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last cell of intervals whose finite ends are among `cuts`, in reverse order for empty ones.
+
+    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 stands for "missing".
+    """
+    first = 2 * np.searchsorted(cuts, lower) + np.where(lower_closed, 1, 2)
+    first = np.where(lower == -np.inf, 0, np.where(lower == np.inf, 2 * len(cuts) + 1, first))
+    last = 2 * np.searchsorted(cuts, upper) + np.where(upper_closed, 1, 0)
+    last = np.where(upper == np.inf, 2 * len(cuts), np.where(upper == -np.inf, -1, last))
+    return first, last
+
+
+# Rules
+
+
+class Axis(NamedTuple):
+    """A column or direction that rules look at, divided into cells.
+
+    Attributes:
+        feature: the column; from the number of columns on, the direction.
+        cuts: the sorted cut points; None for a categorical column, whose cells are its codes, then unseen, missing.
+        n_cells: the number of cells.
+    """
+
+    feature: int
+    cuts: NDArray[np.float64] | None
+    n_cells: int
+
+    def cells(self, table: Table, directions: Directions) -> NDArray[np.int64]:
+        """The cell of every row, shape (rows,)."""
+        n_columns = len(table.columns)
+        if self.cuts is None:
+            return np.asarray(table.columns[self.feature] % self.n_cells)  # the codes -2 and -1 are the last two cells
+        beyond = self.feature - n_columns
+        x = table.columns[self.feature] if beyond < 0 else directions.project(beyond, table)
+        before = np.searchsorted(self.cuts, x)
+        at_cut = np.append(self.cuts, np.nan)[before] == x
+        return np.where(np.isnan(x), self.n_cells - 1, 2 * before + at_cut)
+
+
+class Lowered(NamedTuple):
+    """Rules in the form in which they are checked; see the module.
+
+    Attributes:
+        n_rules: the number of rules.
+        directions: the directions that axes name.
+        axes: what the rules look at.
+        bits: per axis which rules a value of each cell does not violate, uint64, shape (cells, rules / 64).
+    """
+
+    n_rules: int
+    directions: Directions
+    axes: tuple[Axis, ...]
+    bits: tuple[NDArray[np.uint64], ...]
+
+    def satisfied(self, table: Table) -> NDArray[np.bool_]:
+        """Which rules every row satisfies, shape (rows, rules)."""
+        alive = np.full((table.n_rows, max(1, -(-self.n_rules // 64))), np.iinfo(np.uint64).max, np.uint64)
+        for axis, bits in zip(self.axes, self.bits, strict=True):
+            alive &= bits[axis.cells(table, self.directions)]
+        return np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules).view(bool)
