@@ -1,9 +1,12 @@
 """Models as JSON: `save` and `load`.
 
-A file holds the name and version of the format, the type of the model, and its fields. The type hints
-of the model's dataclass say how a field is written and what may be read back, so that loading executes
+A file holds the name of the format, the type of the model with the version of its fields, and the fields. The type
+hints of the model's dataclass say how a field is written and what may be read back, so that loading executes
 nothing and accepts nothing but a well-formed model: names are looked up in a registry, arrays must have
 the dtype and the number of values that their shape promises, and `model.validate()` has the last word.
+
+Files are kept: a field with a default may be absent, and where that is not enough a migration turns the fields of one
+version of a type into those of the next. tests/golden holds what every version wrote.
 
 Numbers are written with the digits that bring them back exactly. JSON has no infinity, so infinite ends
 of intervals are the strings "inf" and "-inf".
@@ -20,18 +23,18 @@ import os
 import secrets
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
+from jaxrules.conditions import Conjunctions
+from jaxrules.lowered import Directions
 from jaxrules.models import RuleEnsemble, RuleList
 
 FORMAT = "jaxrules model"
-VERSION = 1
-"""Version of the format: a file of a higher version is refused."""
 
 _LARGEST_FILE = 1 << 30
 _LARGEST_DIMENSION = 1 << 31
@@ -39,18 +42,24 @@ _SPECIAL = {"inf": math.inf, "-inf": -math.inf}
 _EXACT = 1 << 53
 _DEEPEST_OPTION = 8
 
+Migration = Callable[[dict[str, Any]], dict[str, Any]]
+
 _models: dict[str, type] = {}
+_migrations: dict[tuple[str, int], Migration] = {}
 
 ModelType = TypeVar("ModelType", bound=type)
 
 
-def register_model(cls: ModelType) -> ModelType:
+def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> ModelType:
     """Let `save` and `load` take models of this type.
 
     Args:
         cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays
             (``NDArray[np.float64]``; ``NDArray[Any] | jax.Array`` is float64 too), numbers, booleans, text,
-            ``Literal``, ``None``, tuples, named tuples and dataclasses of these.
+            ``Literal``, ``None``, tuples, named tuples and dataclasses of these. One that has a default may be
+            absent in a file.
+        migrations: functions that take the fields of version 1, 2, ... as JSON holds them and return those of the next.
+            A change of the fields that defaults do not cover adds one; the version is one more than there are.
 
     Raises:
         TypeError: if `cls` is no such dataclass, or its name is taken.
@@ -61,7 +70,13 @@ def register_model(cls: ModelType) -> ModelType:
         raise TypeError(f"another model is registered as {cls.__name__}")
     for name, hint in _fields(cls):
         _check_hint(hint, f"{cls.__name__}.{name}")
+    _migrations.update({(cls.__name__, number): migrate for number, migrate in enumerate(migrations, start=1)})
     return cls
+
+
+def versions() -> dict[str, int]:
+    """The types that can be saved, and the versions of their fields that are written."""
+    return {name: 1 + sum(of == name for of, _ in _migrations) for name in _models}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -102,8 +117,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         path: the file.
 
     Raises:
-        ValueError: if the file is not a well-formed model of this version; the message names the file, what
-            is wrong with it and what to do.
+        ValueError: if the file is not a well-formed model of this or an earlier version; the message names the file,
+            what is wrong with it and what to do.
         OSError: if it cannot be read.
     """
     with open(path, "rb") as file:
@@ -135,7 +150,7 @@ def to_json(model: Any) -> str:
     lines = ",\n".join(
         f"  {json.dumps(field)}: {json.dumps(value, allow_nan=False)}" for field, value in fields.items()
     )
-    head = json.dumps({"format": FORMAT, "version": VERSION, "type": name})
+    head = json.dumps({"format": FORMAT, "version": versions()[name], "type": name})
     text = head[:-1] + ', "fields": {\n' + lines + "\n}}\n"
     try:
         _from_text(text)  # what is written can be read: this validates the model too
@@ -177,19 +192,27 @@ def _from_text(text: str) -> Any:
     document = _parse(text)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise _Malformed(f'it lacks "format": "{FORMAT}"')
-    version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
-    if version > VERSION:
-        raise _Malformed(
-            f"it has version {version} of the format, and this jaxrules reads up to {VERSION}", "upgrade jaxrules"
-        )
     if set(document) != {"format", "version", "type", "fields"}:
         raise _Malformed('it must have "format", "version", "type" and "fields", and nothing else')
     name = document["type"]
     if not isinstance(name, str) or name not in _models:
-        raise _Malformed(f"type must be one of {', '.join(sorted(_models))}, got {_shown(name)}")
-    model = _decode(document["fields"], _models[name], name)
+        raise _Malformed(f"type must be one of {', '.join(sorted(_models))}, got {_shown(name)}", "upgrade jaxrules")
+    version, newest = document["version"], versions()[name]
+    if type(version) is not int or version < 1:
+        raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
+    if version > newest:
+        raise _Malformed(
+            f"it has version {version} of {name}, and this jaxrules reads up to {newest}", "upgrade jaxrules"
+        )
+    fields = document["fields"]
+    for number in range(version, newest):
+        try:
+            fields = _migrations[name, number](fields)
+        except _Malformed:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise _Malformed(f"its fields are not those of version {number} of {name} ({error})") from error
+    model = _decode(fields, _models[name], name)
     try:
         model.validate()
     except ValueError as error:
@@ -376,10 +399,16 @@ def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
     fields = dict(_fields(cls))
     if not isinstance(value, dict):
         raise _Malformed(f"{where} must be an object, got {_shown(value)}")
-    if set(value) != set(fields):
-        lacking, unknown = sorted(set(fields) - set(value)), sorted(set(value) - set(fields))
-        raise _Malformed(f"{where} lacks {_shown(lacking)} and has the unknown {_shown(unknown)}")
-    return cls(**{name: _decode(value[name], hint, f"{where}.{name}") for name, hint in fields.items()})
+    needed = {field.name for field in dataclasses.fields(cls) if not _has_default(field)}
+    if lacking := sorted(needed - set(value)):
+        raise _Malformed(f"{where} lacks {_shown(lacking)}")
+    if unknown := sorted(set(value) - set(fields)):
+        raise _Malformed(f"{where} has the unknown {_shown(unknown)}")
+    return cls(**{name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()})
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 def _decode_option(value: Any, where: str, depth: int = 0) -> Any:
@@ -426,5 +455,26 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
         raise _Malformed(f"the shape {_shown(shape)} of {where} is too large") from error
 
 
-for _model in (RuleEnsemble, RuleList):
-    register_model(_model)
+# The models of this folder, and what their fields were before
+
+
+def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 of rules knew no directions, and not of how many propositions they were made: as few as it takes."""
+    n_rules = len(fields["conjunctions"]["offsets"]["values"]) - 1
+    added = {"propositions": np.zeros(max(n_rules, 0), np.int32), "directions": Directions.build()}
+    encoded = {name: _encode(added[name], hint, name) for name, hint in _fields(Conjunctions) if name in added}
+    rules = _decode({**fields["conjunctions"], **encoded}, Conjunctions, "conjunctions")
+    rules.validate()
+    fewest = [sum(condition.n_propositions(rules.schema) for condition in rule) for rule in rules]
+    rules = dataclasses.replace(rules, propositions=np.array(fewest, np.int32))
+    return {**fields, "conjunctions": _encode(rules, Conjunctions, "conjunctions")}
+
+
+def _with_loss(fields: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 of ensembles kept the name of the loss among the options, where it is not the link's."""
+    losses = [value for name, value in fields["options"] if name == "loss"]
+    return {**_with_propositions(fields), "loss": losses[0] if losses else None}
+
+
+register_model(RuleEnsemble, [_with_loss])
+register_model(RuleList, [_with_propositions])

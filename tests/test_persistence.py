@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import importlib.util
 import json
 import math
 import os
@@ -108,7 +109,7 @@ def test_the_text_is_strict_json_and_says_what_it_is(ensemble: jr.RuleEnsemble) 
 
     document = json.loads(to_json(ensemble), parse_constant=refuse)
     assert document["format"] == persistence.FORMAT
-    assert document["version"] == persistence.VERSION
+    assert document["version"] == persistence.versions()["RuleEnsemble"]
     assert document["type"] == "RuleEnsemble"
     assert document["fields"]["conjunctions"]["lower"]["values"][1] == "-inf"
 
@@ -251,7 +252,7 @@ def set_at(document: Any, path: str, value: Any) -> Any:
 
 ARRAY = {"dtype": "float64", "shape": [5, 1], "values": [0.0] * 5}
 HOSTILE: list[tuple[str, Any, str]] = [
-    ("version", 2, "version 2 of the format, and this jaxrules reads up to 1; upgrade jaxrules"),
+    ("version", 3, "version 3 of RuleEnsemble, and this jaxrules reads up to 2; upgrade jaxrules"),
     ("version", 0, "version must be"),
     ("version", "1", "version must be"),
     ("version", True, "version must be"),
@@ -396,6 +397,92 @@ def test_from_json_takes_text() -> None:
         from_json(Path("model.json"))  # type: ignore[arg-type]
 
 
+# Files of earlier versions
+
+GOLDEN = Path(__file__).parent / "golden"
+FILES = sorted(GOLDEN.glob("*.json"))
+
+
+def golden_rows() -> Any:
+    spec = importlib.util.spec_from_file_location("golden", GOLDEN / "write.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.frame()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_of_every_version_load_and_predict_the_same(path: Path) -> None:
+    model, expected, X = load(path), json.loads(path.with_suffix(".answers").read_text()), golden_rows()
+    name, version, _ = path.stem.split("-", 2)
+    assert type(model).__name__ == name
+    assert json.loads(path.read_text())["version"] == int(version)
+    predicted = np.asarray(jr.predict(model, X)).tolist()
+    assert predicted == (
+        pytest.approx(expected["predict"], rel=1e-14) if model.schema.classes is None else expected["predict"]
+    )
+    if "decision_function" in expected:
+        assert np.asarray(jr.decision_function(model, X)).tolist() == expected["decision_function"]
+    if "predict_proba" in expected:
+        np.testing.assert_allclose(jr.predict_proba(model, X), expected["predict_proba"], rtol=1e-14)
+    text = to_json(model)
+    assert equal(from_json(text), model)
+    if int(version) == persistence.versions()[name]:
+        assert text == path.read_text()
+
+
+def test_every_version_has_a_file() -> None:
+    kept = {tuple(path.stem.split("-")[:2]) for path in FILES}
+    assert kept == {(name, str(v)) for name, newest in persistence.versions().items() for v in range(1, newest + 1)}
+
+
+def test_version_1_of_rules_is_completed() -> None:
+    own = load(GOLDEN / "RuleEnsemble-1-own-loss.json")
+    assert own.loss == "log_cosh"
+    assert load(GOLDEN / "RuleEnsemble-1-counts.json").loss is None
+    # an interval with two ends, (!=, >=), always, never, is missing, (in, <), not in and present
+    assert own.conjunctions.propositions.tolist() == [2, 2, 0, 2, 1, 2, 2]
+    assert len(own.conjunctions.directions) == 0
+    assert jr.complexity(load(GOLDEN / "RuleList-1-missing.json")) == 3 + 1 + 2 + 2
+
+
+VERSION_1 = [
+    ("fields", [], "not those of version 1 of RuleEnsemble"),
+    ("fields", {}, "not those of version 1 of RuleEnsemble ('options')"),
+    ("fields.conjunctions", None, "not those of version 1"),
+    ("fields.conjunctions.offsets", 3, "not those of version 1"),
+    ("fields.conjunctions.offsets.values", [], "as many values as its shape"),
+    ("fields.conjunctions.feature.values.0", 99, "feature must lie"),
+    ("fields.conjunctions.schema.features", [], "at least one feature"),
+    ("fields.conjunctions.lower.values", 3, "as many values as its shape"),
+    ("fields.options", 7, "not those of version 1"),
+    ("fields.options", [["loss"]], "not those of version 1"),
+    ("fields.options", [["loss", 7]], "loss must not be 7"),
+    ("fields.extra", 1, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "message"), VERSION_1)
+def test_hostile_files_of_earlier_versions_are_refused(where: str, value: Any, message: str, tmp_path: Path) -> None:
+    document = json.loads((GOLDEN / "RuleEnsemble-1-own-loss.json").read_text())
+    assert message in refused(set_at(document, where, value), tmp_path)
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_any_change_of_an_earlier_file_gives_a_model_or_a_value_error(data: st.DataObject) -> None:
+    document = json.loads(data.draw(st.sampled_from(FILES)).read_text())
+    where = data.draw(st.sampled_from(sorted(paths_of(document))))
+    try:
+        model = from_json(json.dumps(set_at(document, where, data.draw(junk))))
+    except ValueError as error:
+        if not str(error).startswith("the text cannot be loaded"):
+            raise
+        return
+    assert equal(from_json(to_json(model)), model)
+
+
 # Other models
 
 
@@ -438,6 +525,34 @@ def test_other_models_register_themselves(monkeypatch: pytest.MonkeyPatch, schem
         to_json(dataclasses.replace(stairs, steps=()))
     with pytest.raises(ValueError, match=r"pairs\[0\] must have 2 entries, got 3"):
         from_json(to_json(stairs).replace("[1, 2.5]", "[1, 2.5, 3]"))
+
+
+def test_fields_with_defaults_may_be_absent_and_migrations_do_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persistence, "_models", dict(persistence._models))
+    monkeypatch.setattr(persistence, "_migrations", dict(persistence._migrations))
+
+    def renamed(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**{name: value for name, value in fields.items() if name != "tallies"}, "counts": fields["tallies"]}
+
+    def priced(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "cost": "squared"}
+
+    register_model(Stairs, [renamed, priced])
+    assert persistence.versions()["Stairs"] == 3
+    stairs = Stairs((), np.zeros(0, np.int64), np.zeros(0, bool), (), 1.0, "squared")
+    document = json.loads(to_json(stairs))
+    assert document["version"] == 3
+    for name in ("note", "schema", "columns"):
+        del document["fields"][name]
+    assert equal(from_json(json.dumps(document)), stairs)
+    del document["fields"]["cost"]
+    with pytest.raises(ValueError, match=r"Stairs lacks \['cost'\]"):
+        from_json(json.dumps(document))
+    assert equal(from_json(json.dumps({**document, "version": 2})), stairs)
+    document["fields"]["tallies"] = document["fields"].pop("counts")
+    assert equal(from_json(json.dumps({**document, "version": 1})), stairs)
+    with pytest.raises(ValueError, match="not those of version 1 of Stairs"):
+        from_json(json.dumps({**document, "version": 1, "fields": {}}))
 
 
 def test_models_that_cannot_be_registered() -> None:
