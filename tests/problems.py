@@ -97,7 +97,9 @@ NOISY = {
 }
 PERFECT = {"labels": np.where(RULE, "yes", "no"), "numbers": 1.0 + 3 * RULE, "counts": 1 + 3 * RULE}
 """One rule says it all."""
-for _y in (*NOISY.values(), *PERFECT.values()):
+CLASSES = np.where(RULE, "high", np.where(colour == "a", "low", "middle"))
+"""Three classes, each of which some rules of the pool tell from the rest."""
+for _y in (*NOISY.values(), *PERFECT.values(), CLASSES):
     _y.setflags(write=False)  # a learner that changes its input raises
 
 

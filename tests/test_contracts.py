@@ -19,7 +19,7 @@ import pytest
 
 import jaxrules as jr
 from catalogue import CASES, LEARNERS, Case, Learner
-from problems import N_ROWS, NOISY, PERFECT, WEIGHTS, X, pool, size
+from problems import CLASSES, N_ROWS, NOISY, PERFECT, WEIGHTS, X, pool, size
 
 # Contracts that are not kept yet, by test. Whoever mends one deletes its line.
 PENDING = {
@@ -38,6 +38,10 @@ PENDING = {
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-*]": "the norm of a rule is unweighted",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-beam-squared]": "the norm of a rule is unweighted",
     "test_the_signature_is_the_common_one[paths]": "arguments by position",
+    "test_many_classes_*": "two classes only",
+    "test_a_fit_can_be_repeated_*": "some settings are not kept",
+    "test_bad_targets_are_refused[boosting-corrective-logistic]": "a class without weight is taken",
+    "test_bad_targets_are_refused[boosting-corrective-exponential]": "a class without weight is taken",
     **{
         f"test_bad_arguments_are_refused_by_name[{argument}]": "unlike checks of arguments"
         for argument in (
@@ -178,6 +182,8 @@ def test_the_global_precision_changes_nothing(case: Case) -> None:
     np.testing.assert_allclose(
         jr.decision_function(first.model, X), jr.decision_function(second.model, X), rtol=1e-3, atol=1e-4
     )
+    if case.target == "labels":
+        np.testing.assert_array_equal(jr.predict(first.model, X), jr.predict(second.model, X))
     for leaf in jax.tree.leaves((first.model, second.model)):
         assert isinstance(leaf, np.ndarray)
         assert leaf.dtype in (np.float64, np.int32, np.int64, np.bool_)
@@ -194,6 +200,63 @@ def test_a_saved_model_is_the_same_model(case: Case, tmp_path: Any) -> None:
     if case.target == "labels":
         assert set(jr.predict(model, X)) <= {"yes", "no"}
         np.testing.assert_array_equal(jr.predict_proba(loaded, X), jr.predict_proba(model, X))
+
+
+@each_case
+def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
+    model = fitted(case).model
+    options = dict(model.options)
+    assert options.pop("learner") == case.learner.name
+    arguments = set(inspect.signature(case.learner.fit).parameters) - {"X", "y", "sample_weight", "progress"}
+    assert set(options) == arguments
+    # What is not text or a number (rules, dictionaries) has to be given again.
+    repeated = {name: case.settings[name] if value == "given" else value for name, value in options.items()}
+    assert same(case.learner.fit(X, NOISY[case.target], **repeated).model, model)
+
+
+# Many classes
+
+many_classes = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.target == "labels" and not case.learner.linear], ids=str
+)
+
+
+@many_classes
+def test_many_classes_are_each_against_the_rest(case: Case, tmp_path: Any) -> None:
+    fit = case.fit(CLASSES)
+    model = fit.model
+    model.validate()
+    assert model.schema.classes == ("high", "low", "middle")
+    assert model.n_outputs == 3
+    assert jr.accuracy(model, X, CLASSES) == 1.0
+    probabilities = jr.predict_proba(model, X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.array(model.schema.classes)[probabilities.argmax(axis=1)] == jr.predict(model, X)).all()
+    assert len(set(map(frozenset, model.conjunctions))) == jr.support(model)  # shared rules count once
+    jr.save(model, tmp_path / "model.json")
+    assert same(jr.load(tmp_path / "model.json"), model)
+    if not case.draws_rows:
+        alone = [case.fit(name == CLASSES) for name in model.schema.classes]
+        assert fit.objective == pytest.approx(np.mean([one.objective for one in alone]), rel=1e-9)
+        scores = np.stack([jr.decision_function(one.model, X) for one in alone], axis=1)
+        np.testing.assert_allclose(jr.decision_function(model, X), scores, rtol=1e-9, atol=1e-12)
+        if fit.bound is not None:
+            assert fit.bound == pytest.approx(np.mean([one.bound for one in alone]), rel=1e-9)
+
+
+@many_classes
+def test_many_classes_within_limits(case: Case) -> None:
+    def interrupt(progress: jr.Progress) -> None:
+        raise KeyboardInterrupt
+
+    for status, limit in (
+        ("time_limit", {"time_limit": jr.Deadline(0.0, Clock())}), ("interrupted", {"progress": interrupt})
+    ):  # fmt: skip
+        fit = case.fit(CLASSES, **limit)
+        fit.model.validate()
+        assert fit.model.n_outputs == 3
+        assert fit.status == status
+        assert np.isfinite(np.asarray(jr.decision_function(fit.model, X))).all()
 
 
 # Limits
@@ -428,3 +491,9 @@ def test_bad_targets_are_refused(case: Case) -> None:
     for y, error in BAD_TARGETS[case.target].values():
         with pytest.raises(error, match=r"\by\b"):
             case.learner.fit(X, y, **case.settings)
+    if case.target == "labels":
+        with pytest.raises(ValueError, match=r"\bsample_weight\b"):
+            case.fit(sample_weight=(NOISY["labels"] == "yes").astype(float))
+        if case.learner.linear:
+            with pytest.raises(ValueError, match=r"y has 3 classes"):
+                case.fit(CLASSES)
