@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import display
+from jaxrules.bits import Words, n_words, pack
 from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like
 from jaxrules.table import MISSING, Feature, Schema, Table
 
@@ -464,6 +465,13 @@ class Conjunctions:
         Raises:
             ValueError: if the table has other columns than the rules speak of.
         """
+        return self._batches(table, Lowered.satisfied)
+
+    def packed_batches(self, table: Table) -> Iterator[tuple[slice, Words]]:
+        """`batches` as bits, uint64, shape (rows, words); see `jaxrules.bits`."""
+        return self._batches(table, Lowered.packed)
+
+    def _batches(self, table: Table, check: Callable[[Lowered, Table], Any]) -> Iterator[tuple[slice, Any]]:
         if table.schema.features != self.schema.features:
             raise ValueError(
                 "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them"
@@ -472,12 +480,12 @@ class Conjunctions:
         size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
         blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
         if len(blocks) == 1:
-            yield blocks[0], lowered.satisfied(table)
+            yield blocks[0], check(lowered, table)
             return
-        pending: deque[tuple[slice, Future[NDArray[np.bool_]]]] = deque()
+        pending: deque[tuple[slice, Future[Any]]] = deque()
         with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
             for rows in blocks:
-                pending.append((rows, pool.submit(lambda rows: lowered.satisfied(table[rows]), rows)))
+                pending.append((rows, pool.submit(lambda rows: check(lowered, table[rows]), rows)))
                 if len(pending) > 2:
                     done, batch = pending.popleft()
                     yield done, batch.result()
@@ -516,18 +524,18 @@ class Conjunctions:
     def lowered(self) -> Lowered:
         """The rules in the form in which they are checked."""
         rule_of = np.repeat(np.arange(len(self)), self.lengths)
-        words = max(1, -(-len(self) // 64))
+        words = n_words(len(self))
         axes, tables = [], []
         for index in np.unique(self.feature).tolist():
             on = np.flatnonzero(self.feature == index)
             axis = self._axis(index, on)
             bits = np.empty((axis.n_cells, words), np.uint64)
             for word in range(0, words, _WORDS_PER_BLOCK):
-                n_words = min(_WORDS_PER_BLOCK, words - word)
-                block = on[(rule_of[on] >= 64 * word) & (rule_of[on] < 64 * (word + n_words))]
-                ok = np.ones((axis.n_cells, 64 * n_words), bool)
+                end = min(word + _WORDS_PER_BLOCK, words)
+                block = on[(rule_of[on] >= 64 * word) & (rule_of[on] < 64 * end)]
+                ok = np.ones((axis.n_cells, 64 * (end - word)), bool)
                 ok[:, rule_of[block] - 64 * word] = self._cells(axis, block).T  # one condition per rule and axis
-                bits[:, word : word + n_words] = np.packbits(ok, axis=1).view(np.uint64)
+                bits[:, word:end] = pack(ok)
             axes.append(axis)
             tables.append(bits)
         return Lowered(len(self), self.directions, tuple(axes), tuple(tables))

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import display
+from jaxrules.bits import Words, pack, unpack
 from jaxrules.table import MISSING, Schema, Table
 
 
@@ -224,17 +225,21 @@ class Lowered(NamedTuple):
         n_rules: the number of rules.
         directions: the directions that axes name.
         axes: what the rules look at.
-        bits: per axis which rules a value of each cell does not violate, uint64, shape (cells, rules / 64).
+        bits: per axis which rules a value of each cell does not violate, uint64, shape (cells, words).
     """
 
     n_rules: int
     directions: Directions
     axes: tuple[Axis, ...]
-    bits: tuple[NDArray[np.uint64], ...]
+    bits: tuple[Words, ...]
 
-    def satisfied(self, table: Table) -> NDArray[np.bool_]:
-        """Which rules every row satisfies, shape (rows, rules)."""
-        alive = np.full((table.n_rows, max(1, -(-self.n_rules // 64))), np.iinfo(np.uint64).max, np.uint64)
+    def packed(self, table: Table) -> Words:
+        """Which rules every row satisfies, as bits, uint64, shape (rows, words); see `jaxrules.bits`."""
+        alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):
             alive &= bits[axis.cells(table, self.directions)]
-        return np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules).view(bool)
+        return alive
+
+    def satisfied(self, table: Table) -> NDArray[np.bool_]:
+        """`packed` as booleans, shape (rows, rules)."""
+        return unpack(self.packed(table), self.n_rules)

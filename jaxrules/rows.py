@@ -1,32 +1,254 @@
-"""Equal rows of a binary matrix, merged.
+"""Which rules hold on which rows: bits, with equal rows merged.
 
 Rules satisfied by a row are a short bit pattern, and many rows share it (Adult with 1164 rules: 29304 rows
-hold 11282 patterns). Every loss that sees a row only through its pattern can be summed per pattern.
+hold 11282 patterns). Every loss that sees a row only through its pattern can be summed per pattern. `Activations`
+keeps one bit per pattern and rule; wider views are made on request.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+
+from jaxrules.bits import Words, distinct, n_words, numbered, pack, take_columns, transposed, unpack
+from jaxrules.conditions import Conjunctions
+from jaxrules.table import Table
+
+Floats = NDArray[np.float64]
+_CACHED = 1 << 18
+"""Entries of float64 that are multiplied at once."""
 
 
-@dataclass(frozen=True)
-class AggregatedRows:
-    """A binary matrix with equal rows merged, and the weight of each class in every distinct row.
+class Aggregate(NamedTuple):
+    """A target summed per pattern: weight (patterns,), weighted mean (patterns,; 0 without weight), and the
+    weighted sum of squares about the means, which no function of the patterns removes."""
+
+    weight: Floats
+    mean: Floats
+    within: float
+
+
+@dataclass(frozen=True, eq=False)
+class Activations:
+    """A binary matrix, rows by rules (or by propositions), with equal rows merged into patterns.
 
     Attributes:
-        matrix: (patterns, columns) bool, the distinct rows in the order of their first appearance.
-        positive_weight: (patterns,) float64, summed weight of the positive rows of each pattern.
-        negative_weight: (patterns,) float64, summed weight of the negative rows of each pattern.
-        inverse: (rows,) intp, the pattern of every row: ``matrix[inverse]`` is the original matrix.
+        bits: (rules, words) uint64, the patterns on which every rule holds; see `Words`.
+        pattern: (rows,) intp, the pattern of every row; numbered as they first appear.
     """
 
-    matrix: NDArray[np.bool_]
-    positive_weight: NDArray[np.float64]
-    negative_weight: NDArray[np.float64]
-    inverse: NDArray[np.intp]
+    bits: Words
+    pattern: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, rules: Conjunctions, table: Table) -> Activations:
+        """The rules on the rows of a table. Peak memory: two bits per row and rule.
+
+        Raises:
+            ValueError: if the bits do not fit into memory, or the table has other columns than the rules.
+        """
+        check_memory(table.n_rows, len(rules), 0.25)
+        words = np.empty((table.n_rows, n_words(len(rules))), np.uint64)
+        for rows, block in rules.packed_batches(table):
+            words[rows] = block
+        return cls.of_words(words, len(rules))
+
+    @classmethod
+    def of_matrix(cls, matrix: ArrayLike) -> Activations:
+        """A matrix (rows, rules) of booleans or zeros and ones.
+
+        Raises:
+            ValueError: if `matrix` is not two-dimensional or holds anything but 0 and 1.
+        """
+        binary = as_binary(matrix)
+        return cls.of_words(pack(binary), binary.shape[1])
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[NDArray[np.bool_]], n_rules: int) -> Activations:
+        """A matrix that comes in blocks of rows, (any number, rules) bool each."""
+        return cls.of_words(np.concatenate([np.zeros((0, n_words(n_rules)), np.uint64), *map(pack, blocks)]), n_rules)
+
+    @classmethod
+    def of_words(cls, words: Words, n_rules: int) -> Activations:
+        """A matrix given by the bits of its rows, (rows, words)."""
+        first, pattern = distinct(words)
+        return cls(transposed(words[first], n_rules), pattern)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.pattern)
+
+    @property
+    def n_rules(self) -> int:
+        return len(self.bits)
+
+    @cached_property
+    def n_patterns(self) -> int:
+        return int(self.pattern.max(initial=-1)) + 1
+
+    def __repr__(self) -> str:
+        return f"Activations({self.n_rows} rows, {self.n_patterns} of them distinct, {self.n_rules} rules)"
+
+    # Views
+
+    def holds(self, rules: Any = slice(None)) -> NDArray[np.bool_]:
+        """On which patterns these rules (indices, a mask or a slice) hold, bool (rules, patterns)."""
+        return unpack(self.bits[rules], self.n_patterns)
+
+    @cached_property
+    def by_rule(self) -> NDArray[np.bool_]:
+        """(rules, patterns) bool."""
+        return self.holds()
+
+    @cached_property
+    def dense(self) -> NDArray[np.bool_]:
+        """(patterns, rules) bool; ``dense[pattern]`` is the matrix of all rows."""
+        return unpack(self.words, self.n_rules)
+
+    @cached_property
+    def words(self) -> Words:
+        """(patterns, words) uint64: the rules that hold on every pattern."""
+        return transposed(self.bits, self.n_patterns)
+
+    @cached_property
+    def sparse(self) -> csr_matrix:
+        """(patterns, rules) of ones, float64: what the rules cover, pattern by pattern."""
+        rules = np.broadcast_to(np.arange(self.n_rules, dtype=np.int32), self.dense.shape)[self.dense]
+        ends = np.append(0, np.cumsum(np.count_nonzero(self.dense, axis=1)))
+        return csr_matrix((np.ones(len(rules)), rules, ends), self.dense.shape)
+
+    @cached_property
+    def counts(self) -> NDArray[np.intp]:
+        """(patterns,) rows of every pattern."""
+        return np.bincount(self.pattern, minlength=self.n_patterns)
+
+    # Sums
+
+    def totals(self, values: ArrayLike) -> Floats:
+        """Sums of per-row numbers, (rows,) or (rows, outputs), over the rows of every pattern.
+
+        Raises:
+            ValueError: if there is not one number per row.
+        """
+        array = np.asarray(values, np.float64)
+        if len(array) != self.n_rows:
+            raise ValueError(f"values must hold one number per row ({self.n_rows}), got shape {array.shape}")
+        if array.ndim > 1:
+            return np.stack([self.totals(column) for column in array.T], axis=-1)
+        return np.asarray(np.bincount(self.pattern, array, self.n_patterns), np.float64)
+
+    def class_weights(self, codes: ArrayLike, n_classes: int, sample_weight: ArrayLike | None = None) -> Floats:
+        """The weight of every class in every pattern, (patterns, classes).
+
+        Args:
+            codes: the class of every row, 0 to n_classes - 1, shape (rows,).
+            n_classes: K.
+            sample_weight: (rows,); None for ones, which counts the rows.
+
+        Raises:
+            ValueError: if a shape does not fit, or a code is out of range.
+        """
+        classes = np.asarray(codes)
+        if classes.shape != (self.n_rows,):
+            raise ValueError(f"codes must hold one class per row ({self.n_rows}), got shape {classes.shape}")
+        if not np.isin(classes, np.arange(n_classes)).all():
+            raise ValueError(f"codes must lie in 0..{n_classes - 1}")
+        weight = np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        if weight.shape != classes.shape or not np.isfinite(weight).all() or (weight < 0).any():
+            raise ValueError("sample_weight must hold one finite number of at least 0 per row")
+        return np.stack([self.totals(weight * (classes == k)) for k in range(n_classes)], axis=1)
+
+    def aggregate(self, target: Floats, sample_weight: Floats) -> Aggregate:
+        """A numeric target (rows,) under these weights (rows,), summed per pattern."""
+        weight = self.totals(sample_weight)
+        mean = np.divide(self.totals(sample_weight * target), weight, out=np.zeros_like(weight), where=weight > 0)
+        return Aggregate(weight, mean, float(sample_weight @ (target - mean[self.pattern]) ** 2))
+
+    def covered(self, pattern_weight: Floats | None = None) -> Floats:
+        """The weight (patterns,) that every rule covers, shape (rules,); None counts the rows."""
+        weight = self.counts if pattern_weight is None else pattern_weight
+        size = max(1, _CACHED // max(1, self.n_patterns))
+        blocks = (self.holds(slice(i, i + size)) for i in range(0, self.n_rules, size))
+        return np.concatenate([np.zeros(0), *(block.astype(np.float64) @ weight for block in blocks)])
+
+    # Parts
+
+    def without_copies(
+        self, order: NDArray[Any] | None = None, *, complements: bool = False
+    ) -> tuple[NDArray[np.intp], Activations]:
+        """One of every set of equal rules, and none that holds everywhere or nowhere: they tell no rows apart.
+
+        Args:
+            order: all indices, the most wanted first; None prefers the first.
+            complements: a rule and its complement count as equal.
+
+        Returns:
+            The indices that were kept, ascending, and their activations, with the same patterns.
+        """
+        order = np.arange(self.n_rules) if order is None else order
+        size = np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64)
+        order = order[(size[order] > 0) & (size[order] < self.n_patterns)]
+        bits = self.bits[order]
+        if complements:
+            odd = (bits[:, :1] & np.uint64(1)).astype(bool)
+            bits = np.where(odd, bits ^ pack(np.ones((1, self.n_patterns), bool)), bits)
+        kept = np.sort(order[distinct(bits)[0]])
+        return kept, Activations(self.bits[kept], self.pattern)
+
+    def take_rows(self, rows: Any) -> Activations:
+        """These rows (indices or a mask) alone."""
+        kept = self.pattern[rows]
+        first, pattern = numbered(*np.unique(kept, return_index=True, return_inverse=True)[1:])
+        return Activations(take_columns(self.bits, self.n_patterns, kept[first]), pattern)
+
+
+# Memory
+
+
+def check_memory(
+    rows: int,
+    rules: int,
+    bytes_per_entry: float,
+    *,
+    extra: float = 0.0,
+    what: str = "rules",
+    remedy: str = "pass fewer rules (a smaller forest, rules.take) or fewer rows",
+) -> None:
+    """Refuse a matrix of rows x rules that would not fit into memory, before it is made.
+
+    Raises:
+        ValueError: names the sizes and what to do.
+    """
+    needed, available = rows * rules * bytes_per_entry + extra, available_memory()
+    if needed > available:
+        raise ValueError(
+            f"{what}: {rules} {what} on {rows} distinct rows need {needed / 2**30:.3g} GiB of memory, but "
+            f"{available / 2**30:.3g} GiB are free; {remedy}"
+        )
+
+
+def available_memory() -> int:
+    """Bytes that the device can still give: of the accelerator, or of the machine."""
+    statistics = jax.devices()[0].memory_stats()
+    if statistics and "bytes_limit" in statistics:
+        return int(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
+    try:
+        with open("/proc/meminfo") as meminfo:
+            fields = dict(line.split(":", 1) for line in meminfo)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+# Matrices
 
 
 def distinct_rows(matrix: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -42,47 +264,7 @@ def distinct_rows(matrix: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]
     Raises:
         ValueError: if `matrix` is not two-dimensional or holds anything but 0 and 1.
     """
-    binary = as_binary(matrix)
-    rows, columns = binary.shape
-    if rows == 0 or columns == 0:
-        first = np.zeros(min(rows, 1), np.intp)
-        return first, np.zeros(rows, np.intp)
-    # One opaque key of columns / 8 bytes per row: sorting bytes is far faster than sorting rows.
-    packed = np.ascontiguousarray(np.packbits(binary, axis=1))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse.ravel()]
-
-
-def aggregate_rows(matrix: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AggregatedRows:
-    """Merge equal rows of a binary matrix and sum the weight of both classes in each.
-
-    Args:
-        matrix: (rows, columns) of booleans or zeros and ones.
-        y: (rows,) of zeros and ones (or booleans), 1 for the positive class.
-        sample_weight: (rows,) weights of at least 0; None for ones.
-
-    Raises:
-        ValueError: if a shape does not fit, `matrix` or `y` is not binary, or a weight is negative or not finite.
-    """
-    binary = as_binary(matrix)
-    target = np.asarray(y)
-    weight = np.ones(len(binary)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if target.shape != (len(binary),):
-        raise ValueError(f"y must hold one label per row of matrix ({len(binary)}), got shape {target.shape}")
-    if not np.isin(target, (0, 1)).all():
-        raise ValueError("y must hold zeros and ones; encode the two classes first")
-    if weight.shape != (len(binary),) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must hold one finite number of at least 0 per row")
-    first, inverse = distinct_rows(binary)
-    positive = np.zeros(len(first))
-    negative = np.zeros(len(first))
-    np.add.at(positive, inverse, weight * (target == 1))
-    np.add.at(negative, inverse, weight * (target == 0))
-    return AggregatedRows(binary[first], positive, negative, inverse)
+    return distinct(pack(as_binary(matrix)))
 
 
 def as_binary(matrix: ArrayLike) -> NDArray[np.bool_]:

@@ -13,12 +13,16 @@ from scipy import optimize
 from scipy.special import expit
 
 import jaxrules as jr
+from jaxrules import rows as row_module
 from jaxrules.ensembles import lire
 from jaxrules.float64 import x64_kernel
+from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
 from jaxrules.solvers.support import search as support_search
+from jaxrules.solvers.support.closed_form import least_loss
+from jaxrules.solvers.support.problem import WEIGHT_CAP as CAP
+from jaxrules.solvers.support.problem import make_problem
 
-CAP = support_search.WEIGHT_CAP
 PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}
 
 
@@ -154,12 +158,42 @@ def test_theorem_1_cases(loss: float, share: float, increase: float, kept: bool)
     assert (lire.best_weight(loss, share, increase) != 0) == kept
 
 
-def test_the_kernel_computes_theorem_1() -> None:
+def test_the_kernels_call_lemma_1_and_theorem_1() -> None:
+    assert support_kernels.penalty_increase is lire.penalty_increase
+    assert support_kernels.best_weight is lire.best_weight
     share = np.array([0.0, 1e-12, 0.2, 0.5, 0.9, 1.0, 0.5])
     loss = np.array([1.0, 1.0, 2.0, 1.0, 0.1, 0.4, 0.0])
-    weight, after = x64_kernel(support_kernels.coordinate_minimum)(loss * (1 - share), loss * share)
+    weight = x64_kernel(lire.best_weight)(loss, share, -np.inf)
     np.testing.assert_allclose(weight, lire.best_weight(loss, share, -np.inf), atol=1e-12)
-    np.testing.assert_allclose(after, loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight)), atol=1e-15)
+    after = x64_kernel(least_loss)(loss * (1 - share), loss * share)
+    reached = loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight))
+    np.testing.assert_allclose(after[2:5], reached[2:5], atol=1e-15)  # the others are clipped
+    np.testing.assert_allclose(after, reached, atol=2.1e-5)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10_000), st.sampled_from(["signed", "binary"]), st.floats(0, 0.3), st.floats(0, 2))
+def test_a_closed_form_move_minimises_the_objective(seed: int, encoding: str, gamma: float, lam: float) -> None:
+    """From the empty model, its intercept fixed, against a scalar minimiser."""
+    satisfied, target = noisy(seed, 40, 1, signal=1)
+    satisfied[:2] = [[False], [True]]
+    weight, signs = np.random.default_rng(seed).dirichlet(np.ones(40)), 2.0 * target - 1
+    problem = make_problem(Activations.of_matrix(satisfied), signs, weight, "exponential", encoding)
+    search = support_search.Search(problem, gamma, lam)
+    start = search.start_empty()
+    slots = support_kernels.Slots(np.arange(4), np.arange(4) < 1, np.append(start.weights, np.zeros(3)))
+    found = support_kernels.sweep(search.data, search.charges, slots, search.terms, 0.0, encoding=encoding)
+    column = satisfied[:, 0] * 2.0 - 1 if encoding == "signed" else satisfied[:, 0] * 1.0
+
+    def value(move: float) -> float:
+        kept = gamma + lam * weight @ satisfied[:, 0] if move else 0.0
+        return float(weight @ np.exp(-signs * (start.weights[0] + move * column))) + kept
+
+    move = float(found[2][1:].sum())
+    assert found[3] == (move != 0)
+    best = optimize.minimize_scalar(value, bounds=(-CAP, CAP), method="bounded").fun
+    assert value(move) <= min(value(0.0), best) + 1e-9
+    assert value(move) == pytest.approx(min(value(0.0), best), abs=1e-7)
 
 
 # The objective
@@ -316,7 +350,7 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:
     satisfied, target = noisy(7, 250, 60, signal=20, noise=3.0)
-    problem = support_search.make_problem(satisfied, 2.0 * target - 1, np.ones(250), "exponential")
+    problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), "exponential")
     search = support_search.Search(problem, 1e-4, 1e-4, most=5)
     kept = np.flatnonzero(problem.origin >= 0)
     reached = search.descend(search.start_from(kept, np.zeros(len(kept))))
@@ -547,7 +581,7 @@ def test_bad_targets_and_rules() -> None:
 @pytest.mark.parametrize("search", ["combo", "published"])
 def test_a_pool_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch, search: str) -> None:
     satisfied, target = noisy(0, 60, 5)
-    monkeypatch.setattr(support_search, "available_memory", lambda: 100)
+    monkeypatch.setattr(row_module, "available_memory", lambda: 100)
     with pytest.raises(ValueError, match=r"rules: 5 rules on .* rows need .* GiB .* pass fewer rules"):
         fit_pool(satisfied, target, search=search)
 
@@ -573,7 +607,7 @@ def test_bad_paths_and_objectives() -> None:
 
 
 def test_memory_that_the_system_reports() -> None:
-    assert support_search.available_memory() > 1 << 20
+    assert row_module.available_memory() > 1 << 20
 
 
 def test_default_rules_categories_and_missing_values() -> None:

@@ -27,7 +27,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
 
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
@@ -35,18 +34,14 @@ from jaxrules.losses import exponential, logistic, loss_by_name, mean_loss, squa
 from jaxrules.metrics import local_supports, support
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.solvers.support.search import (
-    ONES,
-    SHARE_CLIP,
-    Encoding,
-    Incumbent,
-    LossName,
-    Problem,
-    Search,
-    check_memory,
-    make_problem,
-)
+from jaxrules.solvers.support.closed_form import best_weight as best_weight
+from jaxrules.solvers.support.closed_form import penalty
+from jaxrules.solvers.support.closed_form import penalty_increase as penalty_increase
+from jaxrules.solvers.support.kernels import ONES, Encoding, LossName
+from jaxrules.solvers.support.problem import Problem, make_problem
+from jaxrules.solvers.support.search import Incumbent, Search
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
 Floats = NDArray[np.float64]
@@ -62,45 +57,6 @@ _SMALLEST_L1_PENALTY = 2e-4
 
 
 # The mathematics of the paper
-
-
-def penalty_increase(
-    size: int, local_ratio: float, coverage: float, global_penalty: float, local_penalty: float
-) -> float:
-    """C_m: by how much the penalties rise when rule m joins the support (Lemma 1).
-
-    It is negative when the rule covers so little that it lowers Omega_L by more than gamma is worth.
-
-    Args:
-        size: |supp(a)| before.
-        local_ratio: Omega_L(a) before; 0 for an empty support.
-        coverage: p_m.
-        global_penalty, local_penalty: gamma and lambda.
-    """
-    return global_penalty + local_penalty * (coverage - local_ratio) / (1 + size)
-
-
-def best_weight(loss: ArrayLike, wrong_share: ArrayLike, increase: ArrayLike) -> Floats:
-    """The weight of one rule outside the support that minimises G, the other weights fixed (Theorem 1).
-
-    The printed theorem decides by an interval around 1/2, and squares an inequality to get it. That loses a
-    sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. The decrease itself decides here:
-    the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) > C_m.
-
-    Args:
-        loss: eps, the mean loss on the rows that the rule moves (0 elsewhere); at least 0.
-        wrong_share: eps-, the share of it on rows of the negative class, in [0, 1]. It is clipped to
-            [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
-        increase: C_m, see `penalty_increase`.
-
-    Returns:
-        1/2 ln((1 - eps-) / eps-), or 0 where the rule stays out: also where eps = 0, and where eps- = 1/2 and
-        C_m < 0 (any tiny weight would do; the infimum is not attained).
-    """
-    total, share = np.asarray(loss, np.float64), np.clip(wrong_share, SHARE_CLIP, 1 - SHARE_CLIP)
-    decrease = total * (1 - 2 * np.sqrt(share * (1 - share)))
-    keep = (decrease > increase) & (total > 0)
-    return np.where(keep, 0.5 * np.log((1 - share) / share), 0.0)
 
 
 def objective(
@@ -151,8 +107,7 @@ def objective(
             own += float(rules.sum()) / 2
         counts = abs(own) > 1e-12 * (1 + np.abs(rules).sum())
         size, covered = size + counts, covered + counts
-    penalty = global_penalty * size + local_penalty * (covered / size if size else 0.0)
-    return mean_loss(loss, target, scores, weight) + penalty
+    return mean_loss(loss, target, scores, weight) + penalty(size, covered, global_penalty, local_penalty)
 
 
 # Fitting
@@ -420,10 +375,10 @@ class _Searcher:
 
     def __init__(self, data: _Data) -> None:
         self.data = data
-        options = data.options
-        check_memory(data.table.n_rows, len(data.rules), 2.0)  # one byte per entry, and its bits
+        options, used = data.options, data.weights > 0
+        activations = Activations.of(data.rules, data.table if used.all() else data.table[used])
         self.problem = make_problem(
-            data.rules.satisfied(data.table), data.target, data.weights, options.loss, options.encoding,
+            activations, data.target[used], data.weights[used], options.loss, options.encoding,
             options.penalise_intercept,
         )  # fmt: skip
         self.previous: Incumbent | None = None
@@ -435,7 +390,7 @@ class _Searcher:
         On signed rules the L1 norm is half of that on 0/1 rules, which are what the solvers see.
         """
         problem = self.problem
-        if not len(problem.patterns):  # no rule tells rows apart
+        if not problem.size:  # no rule tells rows apart
             return []
         if self._l1 is None:
             self._l1 = (
@@ -450,7 +405,7 @@ class _Searcher:
         for size in _START_SIZES:
             chosen = np.sort(ranked[:size])
             starts.append((1 + chosen, rules[chosen] / halves))
-            if len(ranked) <= size or problem.patterns.size > _SMALL_PROBLEM:
+            if len(ranked) <= size or problem.size > _SMALL_PROBLEM:
                 break
         return starts
 
@@ -459,13 +414,10 @@ class _L1Logistic:
     """L1-penalised logistic regression on the patterns by liblinear: no start is sooner at hand."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
-        n_patterns = problem.patterns.shape[1]
+        n_patterns = problem.activations.n_patterns
         weights = np.concatenate(problem.of_patterns())
         used = np.flatnonzero(weights)  # every pattern once for each class that it has
-        held = problem.patterns.T[used % n_patterns]
-        rule = np.broadcast_to(np.arange(held.shape[1], dtype=np.int32), held.shape)[held]
-        ends = np.append(0, np.cumsum(np.count_nonzero(held, axis=1)))
-        self.columns = csr_matrix((np.ones(len(rule)), rule, ends), held.shape)
+        self.columns = problem.activations.sparse[used % n_patterns]
         self.target, self.weights, self.seed = used < n_patterns, weights[used], seed
 
     def solve(self, l1_penalty: float, run: Run) -> Floats:
@@ -486,7 +438,7 @@ class _L1Squared:
     """The lasso on the patterns, warm-started along a path."""
 
     def __init__(self, problem: Problem) -> None:
-        self.design = sparse_glm.Design.of(problem.patterns.T)
+        self.design = sparse_glm.Design.of(problem.activations.dense)
         self.weights, self.target = problem.of_patterns()
         self.solution: sparse_glm.Solution | None = None
 
@@ -533,7 +485,7 @@ def _starts(searcher: _Searcher, search: Search, watch: _Watch) -> Iterator[tupl
     options, rng = searcher.data.options, np.random.default_rng(searcher.data.options.seed)
     restarts = options.restarts
     if restarts is None:
-        restarts = _RESTARTS if search.problem.patterns.size <= _SMALL_PROBLEM and not watch.certified else 0
+        restarts = _RESTARTS if search.problem.size <= _SMALL_PROBLEM and not watch.certified else 0
     for restart in range(restarts):
         if watch.best is None or not (watch.best.columns != ONES).any():
             return

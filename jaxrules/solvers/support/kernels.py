@@ -15,14 +15,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxrules.float64 import x64_kernel
+from jaxrules.solvers.support.closed_form import best_weight, least_loss, penalty, penalty_increase
 
 LossName = Literal["exponential", "logistic", "squared"]
 Encoding = Literal["signed", "binary"]
 Array = Any  # a jax array inside the kernels, a NumPy array outside
 Number = Any
 
-SHARE_CLIP = 1e-10
-"""The share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10], so that separable data have finite weights."""
 ADDITIONS = 8
 """Columns that one closed-form sweep may add."""
 ONES = 0
@@ -62,22 +61,6 @@ class Terms(NamedTuple):
     gamma: Number
     lam: Number
     most: Number
-
-
-def coordinate_minimum(helped: Array, harmed: Array) -> tuple[Array, Array]:
-    """The best weight of one column under the exponential loss, the others fixed (Theorem 1 of LIRE).
-
-    Args:
-        helped, harmed: loss on the rows that a positive weight helps and harms: (1 - eps-) eps and eps- eps.
-
-    Returns:
-        weight: 1/2 ln((1 - eps-) / eps-), with eps- clipped; 0 where eps is 0.
-        loss: what `helped + harmed` becomes.
-    """
-    total = helped + harmed
-    share = jnp.clip(harmed / jnp.where(total > 0, total, 1.0), SHARE_CLIP, 1 - SHARE_CLIP)
-    weight = jnp.where(total > 0, 0.5 * jnp.log((1 - share) / share), 0.0)
-    return weight, helped * jnp.exp(-weight) + harmed * jnp.exp(weight)
 
 
 def _product(left: Array, right: Array) -> Array:
@@ -122,11 +105,6 @@ def _chosen(data: Data, slots: Slots) -> Array:
 # What moves cost, and which are allowed
 
 
-def _penalty(size: Array, total: Array, gamma: Number, lam: Number) -> Array:
-    """gamma |S| + lambda (total coverage) / |S|; 0 for an empty support."""
-    return gamma * size + lam * total / jnp.maximum(size, 1.0)
-
-
 def _size_and_coverage(charges: Charges, slots: Slots) -> tuple[Array, Array]:
     counted = jnp.where(slots.active, charges.counted[slots.column], 0.0).sum()
     return counted, jnp.where(slots.active, charges.coverage[slots.column], 0.0).sum()
@@ -134,14 +112,14 @@ def _size_and_coverage(charges: Charges, slots: Slots) -> tuple[Array, Array]:
 
 def _move_penalties(charges: Charges, slots: Slots, terms: Terms) -> tuple[Array, Array, Array]:
     """The penalty after every drop (K,), addition (C,) and swap (K, C)."""
-    gamma, lam, _ = terms
-    size, total = _size_and_coverage(charges, slots)
-    fewer, less = size - charges.counted[slots.column], total - charges.coverage[slots.column]
-    drop = _penalty(fewer, less, gamma, lam)
-    add = _penalty(size + charges.counted, total + charges.coverage, gamma, lam)
-    sizes = fewer[:, None] + charges.counted[None, :]
-    swap = _penalty(sizes, less[:, None] + charges.coverage[None, :], gamma, lam)
-    return drop, add, swap
+    prices = terms.gamma, terms.lam
+    size, covered = _size_and_coverage(charges, slots)
+    fewer, less = size - charges.counted[slots.column], covered - charges.coverage[slots.column]
+    drop = penalty(fewer, less, *prices)
+    ratio, ratios = covered / jnp.maximum(size, 1.0), less / jnp.maximum(fewer, 1.0)
+    add = penalty(size, covered, *prices) + penalty_increase(size, ratio, charges.coverage, *prices)
+    rises = penalty_increase(fewer[:, None], ratios[:, None], charges.coverage[None, :], *prices)
+    return drop, add, drop[:, None] + rises
 
 
 def _inside(charges: Charges, slots: Slots) -> Array:
@@ -167,8 +145,7 @@ def rank_moves(
     """`_rank` from the rows: one product of shapes (K, P) and (P, C)."""
     chosen = _chosen(data, slots)
     value, slope, curvature = _loss_terms(loss, data, slots.weights @ chosen.astype(jnp.float64))
-    curvature = curvature.astype(jnp.float32)[None, :]
-    slope = slope.astype(jnp.float32)[None, :]
+    slope, curvature = slope.astype(jnp.float32)[None, :], curvature.astype(jnp.float32)[None, :]
     products = _product(jnp.concatenate([chosen * curvature, slope, curvature]), data.columns)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
     own = products[-1] if encoding == "binary" else jnp.full(len(data.columns), products[-1, ONES])
@@ -219,12 +196,12 @@ def _rank(
     inverse = _inverse(hessian)
     spread = jnp.diagonal(inverse).astype(dtype)
     along = jnp.matmul(inverse.astype(dtype), products, precision=lax.Precision.HIGHEST)
-    left = jnp.maximum(own - (products * along).sum(axis=0), floor * scale)
-    reduced = slope - jnp.where(slots.active, slope[slots.column], 0.0) @ along
+    curvature = jnp.maximum(own - (products * along).sum(axis=0), floor * scale)
+    slope = slope - jnp.where(slots.active, slope[slots.column], 0.0) @ along
     weights, value = jnp.where(slots.active, slots.weights, 0.0).astype(dtype), value.astype(dtype)
 
-    def gain(reduced: Array, left: Array) -> Array:
-        square = reduced * reduced / left
+    def gain(slope: Array, curvature: Array) -> Array:
+        square = slope * slope / curvature
         if exponential:  # exact for a signed column alone: T - sqrt(T^2 - u^2)
             return value * (1 - jnp.sqrt(1 - jnp.minimum(square / value, 1 - 1e-6)))
         return square / 2
@@ -235,12 +212,12 @@ def _rank(
     )
     removable, swappable, enterable = _allowed(charges, slots, terms)
     drop_cost = weights**2 / (2 * spread)
-    swap_slope = reduced[None, :] + (weights / spread)[:, None] * along
-    swap_left = jnp.minimum(left[None, :] + along**2 / spread[:, None], scale)
-    swap = value + drop_cost[:, None] - gain(swap_slope, swap_left) + swap_penalty
+    swap_slope = slope[None, :] + (weights / spread)[:, None] * along
+    swap_curvature = jnp.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
+    swap = value + drop_cost[:, None] - gain(swap_slope, swap_curvature) + swap_penalty
     return (
         jnp.where(removable, value + drop_cost + drop_penalty, jnp.inf),
-        jnp.where(enterable, value - gain(reduced, left) + add_penalty, jnp.inf),
+        jnp.where(enterable, value - gain(slope, curvature) + add_penalty, jnp.inf),
         jnp.where(removable[:, None] & swappable[None, :], swap, jnp.inf),
         inverse,
     )
@@ -277,9 +254,9 @@ def sweep(
     column = jnp.concatenate([jnp.where(drop <= swapped, -1, best_swap), added])
     predicted = jnp.concatenate([jnp.minimum(drop, swapped), add[added]])
     order = jnp.argsort(predicted)
-    size, total = _size_and_coverage(charges, slots)
-    objective = value + _penalty(size, total, terms.gamma, terms.lam)
-    state = _Sweep(slots, margins, _inside(charges, slots), objective, size, total, jnp.asarray(0))
+    size, covered = _size_and_coverage(charges, slots)
+    objective = value + penalty(size, covered, terms.gamma, terms.lam)
+    state = _Sweep(slots, margins, _inside(charges, slots), objective, size, covered, jnp.asarray(0))
 
     def consider(step: Array, state: _Sweep) -> _Sweep:
         return _take_if_better(state, slot[order[step]], column[order[step]], data, charges, terms, tolerance)
@@ -294,7 +271,7 @@ class _Sweep(NamedTuple):
     inside: Array
     objective: Array
     size: Array
-    total: Array  # coverage
+    covered: Array
     taken: Array
 
 
@@ -314,28 +291,31 @@ def _take_if_better(
     old, new = columns[place], jnp.where(is_drop, ONES, column)
     possible = (active[place] != is_add) & (is_drop | ~state.inside[new]) & (~is_add | (state.size < terms.most))
 
+    # without the column that leaves
     margins = state.margins - jnp.where(is_add, 0.0, weights[place]) * data.columns[old].astype(jnp.float64)
     value, slope, mass = _loss_terms("exponential", data, margins)
+    size = state.size - jnp.where(is_add, 0.0, charges.counted[old])
+    covered = state.covered - jnp.where(is_add, 0.0, charges.coverage[old])
+    prices = terms.gamma, terms.lam
+    lost = value + penalty(size, covered, *prices) - (state.objective - tolerance)
+    # and with the one that enters, if that is worth more than it costs and what was lost
     entry = data.columns[new].astype(jnp.float64)
-    moved = (mass * jnp.abs(entry)).sum()
-    helped, harmed = (moved + (slope * entry).sum()) / 2, (moved - (slope * entry).sum()) / 2
-    weight, covered = coordinate_minimum(jnp.maximum(helped, 0.0), jnp.maximum(harmed, 0.0))
+    moved, helping = (mass * jnp.abs(entry)).sum(), (slope * entry).sum()
+    helped, harmed = jnp.maximum(moved + helping, 0.0) / 2, jnp.maximum(moved - helping, 0.0) / 2
+    increase = penalty_increase(size, covered / jnp.maximum(size, 1.0), charges.coverage[new], *prices)
+    weight = best_weight(moved, harmed / jnp.where(moved > 0, moved, 1.0), increase + lost)
     weight = jnp.where(is_drop, 0.0, weight)
-    value = jnp.where(is_drop, value, value - moved + covered)
-
-    def after(charge: Array, before: Array) -> Array:
-        return before - jnp.where(is_add, 0.0, charge[old]) + jnp.where(is_drop, 0.0, charge[new])
-
-    size, total = after(charges.counted, state.size), after(charges.coverage, state.total)
-    objective = value + _penalty(size, total, terms.gamma, terms.lam)
-    # A weight of 0 is no member of the support, even where its penalty is negative.
-    take = possible & (objective < state.objective - tolerance) & (is_drop | (weight != 0))
+    take = possible & jnp.where(is_drop, lost < 0, weight != 0)
+    value += helped * jnp.expm1(-weight) + harmed * jnp.expm1(weight)
+    size = size + jnp.where(is_drop, 0.0, charges.counted[new])
+    covered = covered + jnp.where(is_drop, 0.0, charges.coverage[new])
+    objective = value + penalty(size, covered, *prices)
 
     nowhere = len(state.inside)
     inside = state.inside.at[jnp.where(is_add, nowhere, old)].set(False, mode="drop")
     inside = inside.at[jnp.where(is_drop, nowhere, new)].set(True, mode="drop")
     slots = Slots(columns.at[place].set(new), active.at[place].set(~is_drop), weights.at[place].set(weight))
-    changed = _Sweep(slots, margins + weight * entry, inside, objective, size, total, state.taken + 1)
+    changed = _Sweep(slots, margins + weight * entry, inside, objective, size, covered, state.taken + 1)
     pick: Callable[[Array, Array], Array] = lambda new, old: jnp.where(take, new, old)  # noqa: E731
     return jax.tree.map(pick, changed, state)
 
@@ -353,25 +333,25 @@ def _closed_form_losses(
     weights = slots.weights.astype(jnp.float32)
     if encoding == "signed":
         products = _product(jnp.concatenate([chosen * mass, slope]), data.columns)
-        value, column_slope = mass.sum(), products[-1]
+        value, slopes = mass.sum(), products[-1]
         grow, tilt = jnp.cosh(weights), jnp.sinh(weights)
-        drop = grow * value + tilt * column_slope[slots.column]
-        after = grow[:, None] * column_slope[None, :] + tilt[:, None] * products[:-1]
+        drop = grow * value + tilt * slopes[slots.column]
+        swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * products[:-1]
 
-        def lowest(moved: Array, column_slope: Array) -> Array:
-            return jnp.sqrt(jnp.maximum((moved + column_slope) * (moved - column_slope), 0.0))
+        def least(moved: Array, slope: Array) -> Array:
+            return least_loss((moved + slope) / 2, (moved - slope) / 2)
 
-        return drop, lowest(value, column_slope), lowest(drop[:, None], after)
+        return drop, least(value, slopes), least(drop[:, None], swap_slopes)
 
     right, wrong = (mass + slope) / 2, (mass - slope) / 2
     products = _product(jnp.concatenate([chosen * right, chosen * wrong, right, wrong]), data.columns)
-    helped, harmed, slots_used = products[-2], products[-1], len(weights)
+    helped, harmed, n_slots = products[-2], products[-1], len(weights)
     up, down = jnp.expm1(weights), jnp.expm1(-weights)
     drop = mass.sum() + up * helped[slots.column] + down * harmed[slots.column]
 
-    def best(total: Array, helped: Array, harmed: Array) -> Array:
-        return total - helped - harmed + 2 * jnp.sqrt(jnp.maximum(helped, 0.0) * jnp.maximum(harmed, 0.0))
+    def best(value: Array, helped: Array, harmed: Array) -> Array:
+        return value - helped - harmed + least_loss(helped, harmed)
 
-    swap_helped = helped[None, :] + up[:, None] * products[:slots_used]
-    swap_harmed = harmed[None, :] + down[:, None] * products[slots_used:-2]
+    swap_helped = helped[None, :] + up[:, None] * products[:n_slots]
+    swap_harmed = harmed[None, :] + down[:, None] * products[n_slots:-2]
     return drop, best(mass.sum(), helped, harmed), best(drop[:, None], swap_helped, swap_harmed)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
+from jaxrules.bits import distinct, pack
 from jaxrules.solvers.support.kernels import LossName
 
 Floats = NDArray[np.float64]
@@ -31,16 +32,7 @@ class Groups(NamedTuple):
 
 def group_patterns(patterns: NDArray[np.bool_]) -> Groups:
     """Which columns of a 0/1 matrix (columns, patterns) are equal."""
-    n_patterns = patterns.shape[1]
-    if not len(patterns):
-        return Groups(np.zeros(1, np.intp), np.zeros(n_patterns, np.intp))
-    packed = np.packbits(patterns, axis=0)
-    width = -(-len(packed) // 8) * 8  # whole 64-bit words: one word sorts much faster than bytes
-    words = np.zeros((n_patterns, width), np.uint8)
-    words[:, : len(packed)] = packed.T
-    keys = words.view(np.uint64 if width == 8 else np.dtype((np.void, width))).ravel()
-    _, member, group = np.unique(keys, return_index=True, return_inverse=True)
-    return Groups(member, group)
+    return Groups(*distinct(pack(patterns.T)))
 
 
 def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bool_]) -> Groups:

@@ -25,248 +25,21 @@ once, in float64, and the rows are never read again.
 
 from __future__ import annotations
 
-import dataclasses
-import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
-from jaxrules.rows import distinct_rows
 from jaxrules.solvers.support import kernels
-from jaxrules.solvers.support.kernels import ONES, SHARE_CLIP, Encoding, LossName
+from jaxrules.solvers.support.kernels import ONES
+from jaxrules.solvers.support.problem import CAPACITIES, Floats, Integers, Problem, padded
 from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
-"""The largest weight under the exponential loss, which the clip implies (11.5); twice that on the log-odds."""
-
-_CAPACITIES = (32, 96, 512, 2048, 8192, 32768)  # slots of the kernels; one search uses the first and one more
 _TRIALS = 8  # refits without success before a search counts as stuck
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
-
-
-# The problem
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Data and bookkeeping of one search; independent of the penalties.
-
-    Attributes:
-        columns: float32, shape (columns, patterns), on the device; column 0 is all ones, unused ones 0.
-        first, second: shape (patterns,). Classification: weight of the positive and negative rows of a
-            pattern. Squared loss: weight and mean target. All weights sum to 1.
-        constant: loss that no model removes (squared: the variance within patterns).
-        coverage: p_j, shape (columns,); 0 for an intercept that is free.
-        counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
-        addable: which columns may enter the support, shape (columns,).
-        origin: index of the caller's column, shape (columns,); -1 for the intercept and padding.
-        patterns: the 0/1 columns that were kept, without the intercept, bool, shape (kept, patterns).
-        gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
-        shift: what was subtracted from the target of the squared loss.
-    """
-
-    loss: LossName
-    encoding: Encoding
-    columns: jax.Array
-    first: Floats
-    second: Floats
-    constant: float
-    coverage: Floats
-    counted: Floats
-    addable: NDArray[np.bool_]
-    origin: Integers
-    patterns: NDArray[np.bool_]
-    gram: Floats | None = None
-    moment: Floats | None = None
-    shift: float = 0.0
-
-    @property
-    def free_intercept(self) -> bool:
-        return self.counted[ONES] == 0
-
-    @property
-    def cap(self) -> float:
-        """Largest absolute weight of a column."""
-        return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "squared": np.inf}[self.loss]
-
-    def of_patterns(self) -> tuple[Floats, Floats]:
-        """`first` and `second` without the padding."""
-        n_patterns = self.patterns.shape[1]
-        return self.first[:n_patterns], self.second[:n_patterns]
-
-    def entries(self, columns: Integers, patterns: NDArray[np.intp]) -> Floats:
-        """The encoded columns of some patterns, float64, shape (patterns, columns)."""
-        entries = np.ones((len(patterns), len(columns)))
-        rules = np.flatnonzero(columns != ONES)
-        held = self.patterns[columns[rules][None, :] - 1, patterns[:, None]]
-        entries[:, rules] = 2.0 * held - 1 if self.encoding == "signed" else held
-        return entries
-
-    def penalty(self, columns: Integers, gamma: float, lam: float) -> float:
-        """gamma |S| + lambda mean coverage of S."""
-        size = self.counted[columns].sum()
-        return float(gamma * size + lam * self.coverage[columns].sum() / max(size, 1.0))
-
-
-def make_problem(
-    satisfied: NDArray[np.bool_],
-    target: Floats,
-    sample_weight: Floats,
-    loss: LossName,
-    encoding: Encoding = "signed",
-    penalise_intercept: bool = False,
-) -> Problem:
-    """Aggregate equal rows, drop columns that can never help, and put the rest on the device.
-
-    Columns that are the same for every row only shift the intercept and are left out; of equal columns the
-    first is kept; of complementary ones, where the encoding and the intercept make them
-    interchangeable, the one that covers less.
-
-    Args:
-        satisfied: 0/1 columns, shape (rows, columns).
-        target: -1 or +1 for classification, else real, shape (rows,).
-        sample_weight: at least 0, shape (rows,).
-        loss, encoding, penalise_intercept: see the module.
-
-    Raises:
-        ValueError: if the matrix does not fit into memory.
-    """
-    rows = sample_weight > 0
-    if not rows.all():
-        satisfied, target, sample_weight = satisfied[rows], target[rows], sample_weight[rows]
-    weight = sample_weight / sample_weight.sum()
-    representative, pattern = distinct_rows(satisfied)
-    n_patterns = len(representative)
-    # The matrix as bool, int8 and float32, the sparse one of the L1 start, and working space
-    check_memory(n_patterns, satisfied.shape[1], 17.0, extra=16.0 * _CAPACITIES[1] * n_patterns)
-    by_column = np.ascontiguousarray(satisfied[representative].T)
-    pattern_weight = np.asarray(np.bincount(pattern, weight, n_patterns), np.float64)
-    coverage = _coverage(by_column, pattern_weight)
-    interchangeable = encoding == "signed" or not penalise_intercept
-    origin = _distinct_columns(by_column, coverage, interchangeable)
-    by_column, coverage = by_column[origin], coverage[origin]
-
-    # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
-    n_columns, width = _bucket(1 + len(origin), 64), _bucket(n_patterns, 256)
-    encoded = np.zeros((n_columns, width), np.int8)
-    encoded[ONES, :n_patterns] = 1
-    block = encoded[1 : 1 + len(origin), :n_patterns]
-    block[...] = by_column
-    if encoding == "signed":
-        block *= 2
-        block -= 1
-
-    intercept_cost = 1.0 if penalise_intercept else 0.0
-    padded_origin = np.full(n_columns, -1)
-    padded_origin[1 : 1 + len(origin)] = origin
-    problem = Problem(
-        loss=loss,
-        encoding=encoding,
-        columns=jnp.asarray(encoded).astype(jnp.float32),
-        first=np.zeros(width),
-        second=np.zeros(width),
-        constant=0.0,
-        coverage=_padded(np.concatenate([[intercept_cost], coverage]), n_columns),
-        counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
-        addable=(padded_origin >= 0) | ((np.arange(n_columns) == ONES) & penalise_intercept),
-        origin=padded_origin,
-        patterns=by_column,
-    )
-    if loss != "squared":
-        positive = np.bincount(pattern, weight * (target > 0), n_patterns)
-        negative = np.bincount(pattern, weight * (target <= 0), n_patterns)
-        return dataclasses.replace(problem, first=_padded(positive, width), second=_padded(negative, width))
-    shift = 0.0 if penalise_intercept else float(weight @ target)
-    centred = target - shift
-    mean = np.bincount(pattern, weight * centred, n_patterns) / pattern_weight
-    gram, moment = _normal_equations(encoded[:, :n_patterns], pattern_weight, mean)
-    return dataclasses.replace(
-        problem,
-        first=_padded(pattern_weight, width),
-        second=_padded(mean, width),
-        constant=float(weight @ (centred - mean[pattern]) ** 2),
-        gram=gram,
-        moment=moment,
-        shift=shift,
-    )
-
-
-def _coverage(by_column: NDArray[np.bool_], weight: Floats) -> Floats:
-    """The weight that every column covers, by blocks that stay in the processor's cache."""
-    blocks = (by_column[start : start + 16].astype(np.float64) @ weight for start in range(0, len(by_column), 16))
-    return np.concatenate([np.zeros(0), *blocks])
-
-
-def _distinct_columns(by_column: NDArray[np.bool_], coverage: Floats, interchangeable: bool) -> Integers:
-    """Indices, ascending, of the columns worth keeping; see `make_problem`."""
-    varying = np.flatnonzero(by_column.any(axis=1) & ~by_column.all(axis=1))
-    rows = by_column[varying]
-    if interchangeable:
-        rows = rows ^ rows[:, :1]  # a column and its complement look the same
-    by_coverage = np.argsort(coverage[varying], kind="stable")
-    first, _ = distinct_rows(rows[by_coverage])
-    return np.sort(varying[by_coverage[first]])
-
-
-def _normal_equations(columns: NDArray[np.int8], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
-    gram = np.zeros((len(columns), len(columns)))
-    moment = np.zeros(len(columns))
-    for start in range(0, len(weight), 4096):
-        rows = slice(start, start + 4096)
-        block = columns[:, rows].astype(np.float64)
-        weighted = block * (2 * weight[rows])
-        gram += weighted @ block.T
-        moment += weighted @ target[rows]
-    return gram, moment
-
-
-def _bucket(size: int, smallest: int) -> int:
-    """`size` rounded up to one of eight steps per doubling."""
-    step = max(smallest, 1 << max(0, size.bit_length() - 4))
-    return -(-size // step) * step
-
-
-def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
-    return np.concatenate([values, np.zeros(length - len(values), values.dtype)])
-
-
-def check_memory(rows: int, rules: int, bytes_per_entry: float, extra: float = 0.0) -> None:
-    """Refuse a matrix of rows x rules that would not fit, before it is made.
-
-    Raises:
-        ValueError: names the sizes and what to do.
-    """
-    needed, available = rows * rules * bytes_per_entry + extra, available_memory()
-    if needed > available:
-        raise ValueError(
-            f"rules: {rules} rules on {rows} distinct rows need {needed / 2**30:.3g} GiB of memory, but "
-            f"{available / 2**30:.3g} GiB are free; pass fewer rules (a smaller forest, rules.take) or fewer rows"
-        )
-
-
-def available_memory() -> int:
-    """Bytes that the device can still give: of the accelerator, or of the machine."""
-    statistics = jax.devices()[0].memory_stats()
-    if statistics and "bytes_limit" in statistics:
-        return int(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
-    try:
-        with open("/proc/meminfo") as meminfo:
-            fields = dict(line.split(":", 1) for line in meminfo)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 # The search
@@ -317,10 +90,10 @@ class Search:
 
     def __post_init__(self) -> None:
         problem, most = self.problem, np.inf if self.most is None else self.most
-        self._data = kernels.Data(problem.columns, problem.first, problem.second)
-        self._charges = kernels.Charges(problem.coverage, problem.counted, problem.addable)
-        self._terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
-        self._large = _CAPACITIES[1]
+        self.data = kernels.Data(problem.columns, problem.first, problem.second)
+        self.charges = kernels.Charges(problem.coverage, problem.counted, problem.addable)
+        self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
+        self._large = CAPACITIES[1]
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
     def start_empty(self) -> Incumbent:
@@ -384,22 +157,21 @@ class Search:
         return self.refit(columns, weights, near=best)
 
     def _groups(self, columns: Integers, near: Incumbent | None) -> Groups:
-        patterns, rules = self.problem.patterns, columns[columns != ONES]
+        rules = columns[columns != ONES]
         if near is None or near.groups is None:
-            return group_patterns(patterns[rules - 1])
+            return group_patterns(self.problem.holds(rules))
         kept = np.isin(rules, near.columns)
         stay = rules[kept]
         leave = len(stay) < np.count_nonzero(near.columns != ONES)
-        return regroup(
-            near.groups, patterns[stay - 1][:, near.groups.member] if leave else None, patterns[rules[~kept] - 1]
-        )
+        stayed = self.problem.holds(stay)[:, near.groups.member] if leave else None
+        return regroup(near.groups, stayed, self.problem.holds(rules[~kept]))
 
     def _slots(self, columns: Integers, weights: Floats, spare: int = 0) -> kernels.Slots:
         """A support in a fixed number of slots: few, or enough for the largest support so far."""
         size = len(columns)
-        self._large = max(self._large, next(c for c in _CAPACITIES if c >= size + spare))
-        capacity = _CAPACITIES[0] if size + spare <= _CAPACITIES[0] else self._large
-        return kernels.Slots(_padded(columns, capacity), np.arange(capacity) < size, _padded(weights, capacity))
+        self._large = max(self._large, next(c for c in CAPACITIES if c >= size + spare))
+        capacity = CAPACITIES[0] if size + spare <= CAPACITIES[0] else self._large
+        return kernels.Slots(padded(columns, capacity), np.arange(capacity) < size, padded(weights, capacity))
 
     def _over(self) -> bool:
         return self.moves <= 0 or self.stopped()
@@ -412,7 +184,7 @@ class Search:
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
             columns, active, weights, taken = kernels.sweep(
-                self._data, self._charges, self._slots(best.columns, best.weights, spare=1), self._terms,
+                self.data, self.charges, self._slots(best.columns, best.weights, spare=1), self.terms,
                 np.float64(self._tolerance), encoding=self.problem.encoding,
             )  # fmt: skip
             if taken == 0:
@@ -438,12 +210,10 @@ class Search:
         slots = self._slots(best.columns, best.weights)
         if problem.gram is not None:
             squares = np.float64(problem.first @ problem.second**2)
-            ranked = kernels.rank_moves_by_gram(
-                problem.gram, problem.moment, squares, self._charges, slots, self._terms
-            )
+            ranked = kernels.rank_moves_by_gram(problem.gram, problem.moment, squares, self.charges, slots, self.terms)
         else:
             ranked = kernels.rank_moves(
-                self._data, self._charges, slots, self._terms, loss=problem.loss, encoding=problem.encoding
+                self.data, self.charges, slots, self.terms, loss=problem.loss, encoding=problem.encoding
             )
         size = len(best.columns)
         drop, add, swap, inverse = ranked

@@ -1,0 +1,78 @@
+"""Rows of bits, 64 to a word: packing, transposing, and finding equal rows.
+
+Bit i of a row is bit i % 64 of its word i // 64; bits beyond the last are 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+"""Rows of bits, shape (rows, words)."""
+
+_TILE = 512
+"""Rows that are transposed at once: a multiple of 64, and their columns stay in the cache."""
+_BLOCK = 1 << 24
+"""Bits that are unpacked at once: 16 MiB."""
+
+
+def n_words(n_bits: int) -> int:
+    """Words of a row of bits; at least one."""
+    return max(1, -(-n_bits // 64))
+
+
+def pack(matrix: NDArray[np.bool_]) -> Words:
+    """The rows of a boolean matrix as words."""
+    octets = np.zeros((len(matrix), 8 * n_words(matrix.shape[1])), np.uint8)
+    octets[:, : -(-matrix.shape[1] // 8)] = np.packbits(matrix, axis=1, bitorder="little")
+    return octets.view("<u8")
+
+
+def unpack(words: Words, n_bits: int) -> NDArray[np.bool_]:
+    """The boolean matrix (rows, n_bits) of rows of words."""
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=n_bits, bitorder="little").view(bool)
+
+
+def transposed(words: Words, n_bits: int) -> Words:
+    """The columns of rows of words as rows of words, (n_bits, words)."""
+    result = np.zeros((n_bits, 8 * n_words(len(words))), np.uint8)
+    octets = words.view(np.uint8)
+    for start in range(0, len(words), _TILE):
+        for left in range(0, n_bits, 8 * _TILE):
+            count = min(8 * _TILE, n_bits - left)
+            tile = octets[start : start + _TILE, left // 8 : (left + count + 7) // 8]
+            columns = np.ascontiguousarray(np.unpackbits(tile, axis=1, count=count, bitorder="little").T)
+            packed = np.packbits(columns, axis=1, bitorder="little")
+            result[left : left + count, start // 8 : start // 8 + packed.shape[1]] = packed
+    return result.view("<u8")
+
+
+def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each distinct row of words comes first, ascending, and the distinct row of every row."""
+    key = np.zeros(len(words), np.uint64)
+    for word in words.T:  # a hash, so that one sort of integers is enough
+        key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    same = first[inverse]
+    if not all(np.array_equal(word[same], word) for word in words.T):  # a hash in common: sort the rows themselves
+        _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    return numbered(first, inverse.ravel())
+
+
+def numbered(first: NDArray[np.intp], inverse: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Distinct things numbered as they first appear."""
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse]
+
+
+def take_columns(words: Words, n_bits: int, columns: NDArray[np.intp]) -> Words:
+    """Some columns of rows of words."""
+    size = max(1, _BLOCK // max(1, n_bits))
+    blocks = (words[start : start + size] for start in range(0, len(words), size))
+    none = np.zeros((0, n_words(len(columns))), np.uint64)
+    return np.concatenate([none, *(pack(unpack(block, n_bits)[:, columns]) for block in blocks)])

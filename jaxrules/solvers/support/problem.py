@@ -1,0 +1,192 @@
+"""The data of a search over supports: columns on the device, and what the loss needs of every pattern."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.rows import Activations, check_memory
+from jaxrules.solvers.support.closed_form import SHARE_CLIP, penalty
+from jaxrules.solvers.support.kernels import ONES, Encoding, LossName
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
+"""The largest weight under the exponential loss, which the clip implies (11.5); twice that on the log-odds."""
+CAPACITIES = (32, 96, 512, 2048, 8192, 32768)
+"""Slots of the kernels; one search uses the first and one more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data and bookkeeping of one search; independent of the penalties.
+
+    Attributes:
+        activations: the 0/1 columns that were kept, without the intercept, and the pattern of every row.
+        weight: of every row, shape (rows,); sums to 1.
+        columns: float32, shape (columns, patterns), on the device; column 0 is all ones, unused ones 0.
+        coverage: p_j, shape (columns,); 0 for an intercept that is free.
+        counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
+        addable: which columns may enter the support, shape (columns,).
+        origin: index of the caller's column, shape (columns,); -1 for the intercept and padding.
+        first, second: shape (patterns,). Classification: weight of the positive and negative rows of a
+            pattern. Squared loss: weight and mean target. All weights sum to 1.
+        constant: loss that no model removes (squared: the variance within patterns).
+        shift: what was subtracted from the target of the squared loss.
+        gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
+    """
+
+    loss: LossName
+    encoding: Encoding
+    activations: Activations
+    weight: Floats
+    columns: jax.Array
+    coverage: Floats
+    counted: Floats
+    addable: NDArray[np.bool_]
+    origin: Integers
+    first: Floats
+    second: Floats
+    constant: float = 0.0
+    shift: float = 0.0
+    gram: Floats | None = None
+    moment: Floats | None = None
+
+    @property
+    def free_intercept(self) -> bool:
+        return self.counted[ONES] == 0
+
+    @property
+    def size(self) -> int:
+        """Entries of the matrix of distinct rows."""
+        return self.activations.n_rules * self.activations.n_patterns
+
+    @property
+    def cap(self) -> float:
+        """Largest absolute weight of a column."""
+        return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "squared": np.inf}[self.loss]
+
+    def of_patterns(self) -> tuple[Floats, Floats]:
+        """`first` and `second` without the padding."""
+        n_patterns = self.activations.n_patterns
+        return self.first[:n_patterns], self.second[:n_patterns]
+
+    def holds(self, columns: Integers) -> NDArray[np.bool_]:
+        """The 0/1 columns other than the intercept, shape (columns, patterns)."""
+        return self.activations.holds(columns - 1)
+
+    def entries(self, columns: Integers, patterns: NDArray[np.intp]) -> Floats:
+        """The encoded columns of some patterns, float64, shape (patterns, columns)."""
+        entries = np.ones((len(patterns), len(columns)))
+        rules = np.flatnonzero(columns != ONES)
+        held = self.holds(columns[rules])[:, patterns].T
+        entries[:, rules] = 2.0 * held - 1 if self.encoding == "signed" else held
+        return entries
+
+    def penalty(self, columns: Integers, gamma: float, lam: float) -> float:
+        """gamma |S| + lambda mean coverage of S."""
+        return float(penalty(self.counted[columns].sum(), self.coverage[columns].sum(), gamma, lam))
+
+    def with_target(self, target: Floats) -> Problem:
+        """The same columns for a target: -1 or +1 for classification, else real, shape (rows,)."""
+        width = len(self.first)
+        if self.loss != "squared":
+            signs = self.activations.class_weights(target > 0, 2, self.weight)
+            return dataclasses.replace(self, first=padded(signs[:, 1], width), second=padded(signs[:, 0], width))
+        shift = float(self.weight @ target) if self.free_intercept else 0.0
+        pattern_weight, mean, within = self.activations.aggregate(target - shift, self.weight)
+        first, second = padded(pattern_weight, width), padded(mean, width)
+        gram, moment = _normal_equations(np.asarray(self.columns), first, second)
+        return dataclasses.replace(
+            self, first=first, second=second, constant=within, shift=shift, gram=gram, moment=moment
+        )
+
+
+def make_problem(
+    activations: Activations,
+    target: Floats,
+    sample_weight: Floats,
+    loss: LossName,
+    encoding: Encoding = "signed",
+    penalise_intercept: bool = False,
+) -> Problem:
+    """Drop columns that can never help, and put the rest on the device.
+
+    Columns that are the same for every row only shift the intercept and are left out; of equal columns the
+    first is kept; of complementary ones, where the encoding and the intercept make them
+    interchangeable, the one that covers less.
+
+    Args:
+        activations: the 0/1 columns.
+        target: see `Problem.with_target`.
+        sample_weight: positive, shape (rows,).
+        loss, encoding, penalise_intercept: see `search`.
+
+    Raises:
+        ValueError: if the matrix does not fit into memory.
+    """
+    n_patterns = activations.n_patterns
+    # The matrix as bits, int8 and float32, the sparse one of the L1 start, and working space
+    check_memory(n_patterns, activations.n_rules, 17.0, extra=16.0 * CAPACITIES[1] * n_patterns)
+    weight = sample_weight / sample_weight.sum()
+    coverage = activations.covered(activations.totals(weight))
+    interchangeable = encoding == "signed" or not penalise_intercept
+    kept, activations = activations.without_copies(np.argsort(coverage, kind="stable"), complements=interchangeable)
+
+    # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
+    n_columns, width = _bucket(1 + len(kept), 64), _bucket(n_patterns, 256)
+    encoded = np.zeros((n_columns, width), np.int8)
+    encoded[ONES, :n_patterns] = 1
+    block = encoded[1 : 1 + len(kept), :n_patterns]
+    block[...] = activations.holds()
+    if encoding == "signed":
+        block *= 2
+        block -= 1
+    intercept_cost = 1.0 if penalise_intercept else 0.0
+    origin = np.full(n_columns, -1)
+    origin[1 : 1 + len(kept)] = kept
+    problem = Problem(
+        loss=loss,
+        encoding=encoding,
+        activations=activations,
+        weight=weight,
+        columns=jnp.asarray(encoded).astype(jnp.float32),
+        coverage=padded(np.concatenate([[intercept_cost], coverage[kept]]), n_columns),
+        counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
+        addable=(origin >= 0) | ((np.arange(n_columns) == ONES) & penalise_intercept),
+        origin=origin,
+        first=np.zeros(width),
+        second=np.zeros(width),
+    )
+    return problem.with_target(target)
+
+
+def _normal_equations(columns: NDArray[np.float32], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
+    gram = np.zeros((len(columns), len(columns)))
+    moment = np.zeros(len(columns))
+    for start in range(0, len(weight), 4096):
+        rows = slice(start, start + 4096)
+        block = columns[:, rows].astype(np.float64)
+        weighted = block * (2 * weight[rows])
+        gram += weighted @ block.T
+        moment += weighted @ target[rows]
+    return gram, moment
+
+
+def _bucket(size: int, smallest: int) -> int:
+    """`size` rounded up to one of eight steps per doubling."""
+    step = max(smallest, 1 << max(0, size.bit_length() - 4))
+    return -(-size // step) * step
+
+
+def padded(values: NDArray[Any], length: int) -> NDArray[Any]:
+    return np.concatenate([values, np.zeros(length - len(values), values.dtype)])
