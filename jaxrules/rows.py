@@ -80,7 +80,8 @@ class Activations:
     def of_words(cls, words: Words, n_rules: int) -> Activations:
         """A matrix given by the bits of its rows, (rows, words)."""
         first, pattern = distinct(words)
-        return cls(transposed(words[first], n_rules), pattern)
+        merged = words if len(first) == len(words) else words[first]
+        return cls(transposed(merged, n_rules), pattern)
 
     @property
     def n_rows(self) -> int:

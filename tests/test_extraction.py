@@ -422,7 +422,6 @@ def test_blocks_of_rules_and_rows_change_nothing(monkeypatch):
     forest = RandomForestClassifier(30, max_depth=6, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
     whole = jr.extract_rules(forest, X, drop_complements=True)
     monkeypatch.setattr("jaxrules.ensembles.extraction._RULES_PER_BLOCK", 50)
-    monkeypatch.setattr("jaxrules.ensembles.extraction._BITS_PER_BLOCK", 1)
     monkeypatch.setattr("jaxrules.conditions._CELLS_PER_BATCH", 64 * 501)
     blocks = jr.extract_rules(forest, X, drop_complements=True)
     for name in ("offsets", "feature", "lower", "upper", "missing"):
@@ -598,3 +597,17 @@ def test_complements_need_data_and_duplicates_dropped():
         jr.extract_rules(forest, drop_complements=True)
     with pytest.raises(ValueError, match="drop_duplicates=True"):
         jr.extract_rules(forest, X, drop_duplicates=False, drop_complements=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"drop_complements": True}, {"drop_duplicates": False}, {"leaves_only": True}])
+def test_activations_come_beside_the_rules(options: dict[str, bool]) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 4)).round(1)
+    forest = jr.default_forest(X, X[:, 0] > X[:, 1], n_trees=20, seed=0)
+    alone = jr.extract_rules(forest, X, **options)
+    rules, activations = jr.extract_rules(forest, X, activations=True, **options)
+    assert [tuple(rule) for rule in rules] == [tuple(rule) for rule in alone]
+    satisfied = rules.satisfied(jr.as_table(X))
+    np.testing.assert_array_equal(activations.dense[activations.pattern], satisfied)
+    assert activations.n_patterns == len(np.unique(satisfied, axis=0))
+    with pytest.raises(ValueError, match="pass X"):
+        jr.extract_rules(forest, activations=True)

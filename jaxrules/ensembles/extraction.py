@@ -13,9 +13,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
 from jaxrules.lowered import Directions
+from jaxrules.rows import Activations
 from jaxrules.table import (
     MISSING,
     EncodedColumn,
@@ -38,12 +38,25 @@ from jaxrules.table import (
 
 _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
-_BITS_PER_BLOCK = 1 << 27
-"""Rows x rules that are compared at once: 16 MiB."""
-_ROWS_PER_TILE = 512
-"""A multiple of 8 for which a column of the tile stays in the cache while it is transposed."""
 
 
+class RulePool(NamedTuple):
+    """Candidate rules, and on which rows of the training data they hold. Learners take it for ``rules=``."""
+
+    rules: Conjunctions
+    activations: Activations
+
+
+@overload
+def extract_rules(
+    forest: Any, X: Any = None, *, drop_duplicates: bool = True, drop_complements: bool = False,
+    leaves_only: bool = False, activations: Literal[False] = False,
+) -> Conjunctions: ...  # fmt: skip
+@overload
+def extract_rules(
+    forest: Any, X: Any = None, *, drop_duplicates: bool = True, drop_complements: bool = False,
+    leaves_only: bool = False, activations: Literal[True],
+) -> RulePool: ...  # fmt: skip
 def extract_rules(
     forest: Any,
     X: Any = None,
@@ -51,7 +64,8 @@ def extract_rules(
     drop_duplicates: bool = True,
     drop_complements: bool = False,
     leaves_only: bool = False,
-) -> Conjunctions:
+    activations: bool = False,
+) -> Conjunctions | RulePool:
     """The rules of a fitted tree ensemble, conditions on one feature merged.
 
     Args:
@@ -65,6 +79,8 @@ def extract_rules(
             Without `X`, only rules with the same conditions are duplicates.
         drop_complements: of rules that divide the rows of `X` between them keep the one of lower coverage too.
         leaves_only: only the rules of the leaves, which divide the rows between them tree by tree.
+        activations: return a `RulePool`, the rules and where they hold on the rows of `X`: a learner that takes it as
+            ``rules=``, with the same `X`, need not check them again.
 
     Returns:
         The rules in the order of the trees, and within a tree in the forest's order of nodes.
@@ -78,26 +94,31 @@ def extract_rules(
     Raises:
         TypeError: for a model that is no tree ensemble.
         ValueError: for a forest without fit or without a split that tells rows apart, for one that was trained on
-            other columns, or for `drop_complements` without `X` and `drop_duplicates`.
+            other columns, for `drop_complements` without `X` and `drop_duplicates`, for `activations` without `X`, or
+            where the bits of all rules on all rows do not fit into memory.
 
     References:
         Friedman and Popescu, "Predictive learning via rule ensembles", 2008, Sec. 3.
     """
     if drop_complements and (X is None or not drop_duplicates):
         raise ValueError("drop_complements compares rules on rows; pass X, and leave drop_duplicates=True")
+    if activations and X is None:
+        raise ValueError("activations say on which rows the rules hold; pass X")
     found = _read_rules(forest, X, leaves_only)
-    rules = found.rules.conjunctions
-    if not drop_duplicates:
+    rules, table = found.rules.conjunctions, found.table
+    if drop_duplicates:
+        rules = _distinct_conditions(rules)
+        if table is not None:
+            pool = _without_copies(rules, table, drop_complements)
+            rules = pool.rules
+        if not len(rules):
+            raise ValueError(
+                "forest has no rule that some rows of X satisfy and others do not; train it on columns that vary, and "
+                "pass the data that it was trained on"
+            )
+    if not activations or table is None:
         return rules
-    rules = _distinct_conditions(rules)
-    if found.table is not None:
-        rules = rules.take(_distinct_activations(rules, found.table, drop_complements))
-    if not len(rules):
-        raise ValueError(
-            "forest has no rule that some rows of X satisfy and others do not; train it on columns that vary, and pass "
-            "the data that it was trained on"
-        )
-    return rules
+    return pool if drop_duplicates else RulePool(rules, Activations.of(rules, table))
 
 
 class TreeRules(NamedTuple):
@@ -499,44 +520,12 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
     return dataclasses.replace(kept, propositions=np.array(list(fewest.values()), np.int32))
 
 
-def _distinct_activations(rules: Conjunctions, table: Table, drop_complements: bool) -> NDArray[np.int64]:
+def _without_copies(rules: Conjunctions, table: Table, complements: bool) -> RulePool:
     """The shortest, then first, of the rules that the same rows satisfy; none that all rows or no row satisfies.
 
     Up to complement, the rule of lower coverage comes before the shortest.
     """
-    digests: list[bytes] = []
-    coverage = np.zeros(len(rules), np.int64)
-    size = max(64, _BITS_PER_BLOCK // table.n_rows)
-    for start in range(0, len(rules), size):
-        block = slice(start, min(start + size, len(rules)))
-        bits = _activations(rules.take(np.arange(len(rules))[block]), table)
-        coverage[block] = np.bitwise_count(bits).sum(axis=1)
-        if drop_complements:  # of a rule and its complement, hash the one that the first row does not satisfy
-            bits[bits[:, 0] >= 128] ^= _ones(table.n_rows)
-        digests += [blake2b(row.tobytes(), digest_size=16).digest() for row in bits]
-    first_keys = (coverage,) if drop_complements else ()
-    first: dict[bytes, int] = {}
-    for index in np.lexsort((rules.lengths, *first_keys)).tolist():
-        if 0 < coverage[index] < table.n_rows:
-            first.setdefault(digests[index], index)
-    return np.sort(np.array(list(first.values()), np.int64))
-
-
-def _activations(rules: Conjunctions, table: Table) -> NDArray[np.uint8]:
-    """Which rows satisfy every rule, eight rows to a byte, shape (rules, rows / 8)."""
-    parts = []
-    rest = np.zeros((0, len(rules)), bool)
-    for _, batch in rules.batches(table):
-        rows = np.concatenate([rest, batch]) if len(rest) else batch
-        whole = len(rows) // _ROWS_PER_TILE * _ROWS_PER_TILE
-        parts += [_transposed(rows[start : start + _ROWS_PER_TILE]) for start in range(0, whole, _ROWS_PER_TILE)]
-        rest = rows[whole:]
-    return np.concatenate([*parts, _transposed(rest)], axis=1)
-
-
-def _transposed(tile: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    return np.packbits(np.ascontiguousarray(tile.T), axis=1)
-
-
-def _ones(n: int) -> NDArray[np.uint8]:
-    return np.packbits(np.ones(n, bool))
+    activations = Activations.of(rules, table)
+    order = np.lexsort((rules.lengths, *((activations.covered(),) if complements else ())))
+    kept, activations = activations.without_copies(order, complements=complements)
+    return RulePool(rules.take(kept), activations)
