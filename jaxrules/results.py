@@ -12,7 +12,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, Generic, Literal, TypeVar
@@ -37,14 +37,19 @@ class Status(enum.StrEnum):
         """What the status means and what to do next."""
         return _ADVICE[self]
 
+    @staticmethod
+    def worst(statuses: Iterable[Status]) -> Status:
+        """The status of a fit that is made of several: optimal, say, if all of them are."""
+        return min(statuses, key=list(_ADVICE).index)
 
-_ADVICE = {
-    Status.CONVERGED: "The stopping criterion was met.",
-    Status.OPTIMAL: "Proved optimal: the bound meets the objective.",
+
+_ADVICE = {  # the worst first
+    Status.INTERRUPTED: "Interrupted by the user; the model is the best so far.",
     Status.TIME_LIMIT: "The time limit ended the fit; the model is the best so far. Raise time_limit to go on.",
     Status.MAX_ITERATIONS: "The iteration limit ended the fit; the model is the best so far. Raise the limit.",
-    Status.INTERRUPTED: "Interrupted by the user; the model is the best so far.",
     Status.STALLED: "No further progress at this precision; the model is usable. Loosen the tolerance.",
+    Status.CONVERGED: "The stopping criterion was met.",
+    Status.OPTIMAL: "Proved optimal: the bound meets the objective.",
 }
 
 
@@ -230,6 +235,11 @@ class Run:
         child._interrupt, child._report = self._interrupt, self._report
         return child
 
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """The steps so far."""
+        return tuple(self._history)
+
     def seconds(self) -> float:
         """Seconds since the run began."""
         return self.deadline.clock() - self._start
@@ -286,7 +296,7 @@ class Run:
             self._bar.close()
         return Fit(
             model, float(objective), sense, status, None if bound is None else float(bound),
-            tuple(self._history), self.seconds(), details,
+            self.history, self.seconds(), details,
         )  # fmt: skip
 
 

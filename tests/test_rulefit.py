@@ -239,17 +239,25 @@ def test_missing_values_are_refused_or_a_category_of_their_own():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"l1_penalty": -1.0}, ValueError, "l1_penalty must be a finite number of at least 0"),
+        ({"l1_penalty": -1.0}, ValueError, "l1_penalty must be finite and at least 0"),
         ({"l1_penalty": np.nan}, ValueError, "l1_penalty"),
-        ({"l1_penalty": "small"}, ValueError, "l1_penalty"),
+        ({"l1_penalty": "small"}, TypeError, "l1_penalty"),
+        ({"l1_penalty": True}, TypeError, "l1_penalty must be a number"),
         ({"loss": "hinge"}, ValueError, "loss must be"),
         ({"winsorise": 0.5}, ValueError, "winsorise"),
+        ({"winsorise": "0"}, TypeError, "winsorise"),
+        ({"linear_terms": 1}, TypeError, "linear_terms must be True or False"),
+        ({"one_standard_error": "no"}, TypeError, "one_standard_error must be True or False"),
+        ({"tolerance": 0.0}, ValueError, "tolerance"),
+        ({"seed": -1}, ValueError, "seed must be at least 0"),
+        ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
         ({"y": np.zeros(569, int)}, ValueError, "one class only"),
-        ({"y": np.arange(569) % 3}, ValueError, "binary"),
         ({"y": np.ones(5)}, ValueError, "y has 5 values, but X has 569 rows"),
         ({"sample_weight": -np.ones(569)}, ValueError, "sample_weight has negative"),
         ({"sample_weight": np.zeros(569)}, ValueError, "sample_weight is zero"),
         ({"l1_penalty": None, "n_folds": 1}, ValueError, "n_folds"),
+        ({"l1_penalty": None, "n_folds": 570}, ValueError, "n_folds must be at most 569"),
+        ({"l1_penalty": None, "y": np.arange(569) == 5}, ValueError, "y has a class with one row only"),
         ({"X": np.ones(4)}, ValueError, "2-D"),
         ({"time_limit": -1}, ValueError, "time_limit"),
         ({"progress": "yes"}, TypeError, "progress"),
@@ -268,7 +276,7 @@ def test_empty_or_foreign_rules_are_refused(cancer, cancer_rules):
         jr.rulefit.fit(X, y, l1_penalty=0.01, rules=cancer_rules.take([]))
     with pytest.raises(ValueError, match="other columns"):
         jr.rulefit.fit(np.ones((569, 2)), y, l1_penalty=0.01, rules=cancer_rules)
-    with pytest.raises(ValueError, match="penalties is empty"):
+    with pytest.raises(ValueError, match="penalties must be a non-empty sequence"):
         jr.rulefit.path(X, y, rules=cancer_rules, penalties=[])
 
 

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
 from jaxrules.losses import loss_by_name, mean_loss
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
+from jaxrules.table import MissingRule, Table
+from jaxrules.training import TrainingData, settings, training_data
 
 _RULE_SCALE = 0.4
 """About the average standard deviation of a rule (Friedman and Popescu, Sec. 5)."""
@@ -61,7 +63,8 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: two classes for the logistic loss, numbers for the squared loss, shape (rows,).
+        y: classes for the logistic loss, numbers for the squared loss, shape (rows,). More than two classes are
+            fitted one against the rest, at one penalty, on one pool of rules: an ensemble of an output per class.
         l1_penalty: the paper's lambda (gamma in the LIRE paper), against the mean loss. None chooses it by
             cross-validation of the mean loss; the rules of a fold are then extracted from the fold's
             training rows, unless `rules` are given.
@@ -80,28 +83,31 @@ def fit(
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose bound is the dual objective. ``details``: l1_penalty, n_candidates (rules in the pool),
-        and with cross-validation cv_penalties, cv_loss, cv_standard_error, each of shape (penalties,).
+        A Fit whose bound is the dual objective; with several outputs objective and bound are means over them.
+        ``details``: l1_penalty, n_candidates (rules in the pool), with cross-validation cv_penalties, cv_loss,
+        cv_standard_error, each of shape (penalties,), and with more than two classes objectives, bounds and statuses,
+        one per class.
 
     Raises:
         ValueError: for bad values in any argument, an empty rule pool, or rules of other columns.
     """
+    options = settings("rulefit", locals())
     run = Run("rulefit", time_limit, progress)
-    problem = _prepare(X, y, rules, loss, linear_terms, winsorise, sample_weight, missing, seed)
+    l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
+    n_folds = checks.integer("n_folds", n_folds, at_least=2)
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    problem = _prepare(X, y, rules, loss, linear_terms, winsorise, sample_weight, missing, tolerance, seed, options)
     if l1_penalty is not None:
-        _check_penalty("l1_penalty", l1_penalty)
-        return _path(problem, [float(l1_penalty)], tolerance, run)[-1]
-    if not 2 <= n_folds <= len(problem.target):
-        raise ValueError(f"n_folds must lie between 2 and the number of rows, got {n_folds}")
+        return _walk(problem, [l1_penalty], run)[0]
+    fold_of = _folds(problem.data, n_folds, problem.seed)
     penalties = _penalties(problem, 50)
     search = run.child(_SHARE_OF_TIME, "rulefit cross-validation", n_folds * len(penalties))
     scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached before the time limit
     with run:
-        _cross_validate(problem, penalties, rules is None, tolerance, seed, search, scores)
+        _cross_validate(problem, penalties, fold_of, rules is None, search, scores)
     chosen, curve = _choose(penalties, scores, one_standard_error)
     # Warm starts down the path make the last fit fast.
-    result = _path(problem, penalties[: chosen + 1], tolerance, run, **curve)[-1]
-    result = dataclasses.replace(result, seconds=run.seconds())
+    result = _walk(problem, penalties[: chosen + 1], run, **curve)[-1]
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
@@ -139,19 +145,13 @@ def path(
     Raises:
         ValueError: as `fit`.
     """
+    options = settings("rulefit", locals())
+    del options["penalties"], options["n_penalties"]  # every model keeps its own
     run = Run("rulefit path", time_limit, progress)
-    problem = _prepare(X, y, rules, loss, linear_terms, winsorise, sample_weight, missing, seed)
-    if penalties is None:
-        if n_penalties < 2:
-            raise ValueError(f"n_penalties must be at least 2, got {n_penalties}")
-        chosen = _penalties(problem, n_penalties)
-    else:
-        if not len(penalties):
-            raise ValueError("penalties is empty")
-        for penalty in penalties:
-            _check_penalty("penalties", penalty)
-        chosen = np.sort(np.asarray(penalties, np.float64))[::-1]
-    return _path(problem, chosen, tolerance, run)
+    n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
+    given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
+    problem = _prepare(X, y, rules, loss, linear_terms, winsorise, sample_weight, missing, tolerance, seed, options)
+    return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 
 # The problem: which columns, which rows
@@ -165,41 +165,100 @@ class _LinearColumns:
     factors: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+class _Solved(NamedTuple):
+    """The solution at one penalty: one of the solver's per output."""
+
+    l1_penalty: float
+    outputs: tuple[sparse_glm.Solution, ...]
+
+    @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """Shape (rules and terms, outputs)."""
+        return np.stack([solution.coefficients for solution in self.outputs], axis=1) + 0.0  # no -0.0
+
+    @property
+    def objective(self) -> float:
+        return float(np.mean([solution.objective for solution in self.outputs]))
+
+    @property
+    def bound(self) -> float:
+        return float(np.mean([solution.bound for solution in self.outputs]))
+
+    @property
+    def status(self) -> Status:
+        return Status.worst(solution.status for solution in self.outputs)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Those of the classes, where there are more than two."""
+        names = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
+        several = names if len(self.outputs) > 1 else {}
+        return {name: tuple(getattr(one, figure) for one in self.outputs) for name, figure in several.items()}
+
+
+@dataclass(frozen=True, eq=False)
 class _Problem:
-    table: Table
+    data: TrainingData
     rules: Conjunctions
     linear: _LinearColumns | None
     winsorise: float | None
     design: sparse_glm.Design
-    target: NDArray[np.float64]  # 0 and 1 for the logistic loss
-    weights: NDArray[np.float64]
-    loss: Literal["logistic", "squared"]
+    tolerance: float
+    seed: int
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, data: TrainingData, rules: Conjunctions, winsorise: float | None, tolerance: float, seed: int,
+        options: Mapping[str, Any],
+    ) -> _Problem:  # fmt: skip
+        linear = None if winsorise is None else _linear_columns(data.table, winsorise)
+        satisfied = rules.satisfied(data.table)
+        design = sparse_glm.Design.of(satisfied if linear is None else (satisfied, linear.terms.values(data.table)))
+        return cls(data, rules, linear, winsorise, design, tolerance, seed, options)
 
     @property
-    def factors(self) -> NDArray[np.float64]:
+    def masters(self) -> list[dict[str, Any]]:
+        """What the solver is asked, for every output; it takes 0 and 1 for classes."""
         ones = np.ones(len(self.rules))
-        return ones if self.linear is None else np.concatenate([ones, self.linear.factors])
+        factors = ones if self.linear is None else np.concatenate([ones, self.linear.factors])
+        outputs = self.data.outputs if self.data.classes is None else (self.data.outputs + 1) / 2
+        same = {"X": self.design, "loss": self.data.loss.name, "sample_weight": self.data.weights}
+        return [{**same, "y": target, "penalty_factors": factors} for target in outputs]
 
-    def model(self, solution: sparse_glm.Solution) -> RuleEnsemble:
+    def solve(self, l1_penalty: float, start: _Solved | None, run: Run) -> _Solved:
+        """The solution at a penalty; if the run is stopped, `start`, or the one without rules."""
+        masters, solutions = self.masters, []
+        for k, master in enumerate(masters):
+            solutions.append(
+                sparse_glm.solve(
+                    **master, l1_penalty=l1_penalty, start=None if start is None else start.outputs[k],
+                    tolerance=self.tolerance, run=run.child(1 / (len(masters) - k)),
+                )
+            )  # fmt: skip
+        return _Solved(l1_penalty, tuple(solutions))
+
+    def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
-        weights, coefficients = np.split(solution.coefficients, [len(self.rules)])
-        used = np.flatnonzero(weights)
+        weights, coefficients = np.split(solved.coefficients, [len(self.rules)])
+        used = np.flatnonzero(weights.any(axis=1))
         linear = None
         if self.linear is not None:
-            kept = np.flatnonzero(coefficients)
+            kept = np.flatnonzero(coefficients.any(axis=1))
             terms = self.linear.terms
-            linear = LinearTerms(terms.feature[kept], coefficients[kept, None], terms.lower[kept], terms.upper[kept])
-        link = loss_by_name(self.loss).link
-        options = (("learner", "rulefit"), ("l1_penalty", solution.l1_penalty))
+            linear = LinearTerms(terms.feature[kept], coefficients[kept], terms.lower[kept], terms.upper[kept])
+        options = dict(self.options)
+        if options.setdefault("l1_penalty", solved.l1_penalty) is None:
+            options["chosen_l1_penalty"] = solved.l1_penalty
+        intercept = np.array([solution.intercept for solution in solved.outputs])
         return RuleEnsemble(
             self.rules.take(used),
-            weights[used, None],
-            np.array([solution.intercept]),
+            weights[used],
+            intercept,
             linear,
-            link,
-            options,
-            self.loss,
+            self.data.loss.link,
+            tuple(options.items()),
+            self.data.loss.name,
         )
 
 
@@ -212,42 +271,32 @@ def _prepare(
     winsorise: float,
     sample_weight: ArrayLike | None,
     missing: MissingRule,
+    tolerance: float,
     seed: int,
+    options: Mapping[str, Any],
 ) -> _Problem:
     """Check every argument, then build the design."""
-    if loss not in ("logistic", "squared"):
-        raise ValueError(f'loss must be "logistic" or "squared", got {loss!r}')
-    if not 0 <= winsorise < 0.5:
-        raise ValueError(f"winsorise must lie in [0, 0.5), got {winsorise}")
-    table = as_table(X, missing=missing)
-    classes = None
-    if loss == "logistic":
-        target, classes = binary_target(y, table.n_rows)
-    else:
-        target = regression_target(y, table.n_rows)
-    weights = check_sample_weight(sample_weight, table.n_rows)
-    if len(np.unique(target[weights > 0])) < 2:
-        raise ValueError("y has one value only among the rows of positive sample_weight; nothing can be learned")
+    known = loss_by_name(checks.choice("loss", loss, ("logistic", "squared")))
+    linear_terms = checks.flag("linear_terms", linear_terms)
+    winsorise = checks.number("winsorise", winsorise, at_least=0, below=0.5)
+    tolerance = checks.number("tolerance", tolerance, above=0, below=1)
+    seed = checks.seed(seed)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
     if rules is None:
-        rules = default_rules(table, target, classification=loss == "logistic", seed=seed, sample_weight=sample_weight)
+        rules = _extract(data, seed)
+    checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
     if not len(rules) and not linear_terms:
         raise ValueError("rules is empty; extract rules from deeper or more trees, or pass linear_terms=True")
-    rules = rules.with_schema(table.schema.with_classes(classes))
-    return _problem(table, rules, target, weights, loss, winsorise if linear_terms else None)
+    rules = rules.with_schema(data.schema)
+    return _Problem.of(data, rules, winsorise if linear_terms else None, tolerance, seed, options)
 
 
-def _problem(
-    table: Table,
-    rules: Conjunctions,
-    target: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    loss: Literal["logistic", "squared"],
-    winsorise: float | None,
-) -> _Problem:
-    linear = None if winsorise is None else _linear_columns(table, winsorise)
-    satisfied = rules.satisfied(table)
-    design = sparse_glm.Design.of(satisfied if linear is None else (satisfied, linear.terms.values(table)))
-    return _Problem(table, rules, linear, winsorise, design, target, weights, loss)
+def _extract(data: TrainingData, seed: int) -> Conjunctions:
+    """The default rules, for this data."""
+    classification = data.classes is not None
+    return default_rules(
+        data.table, data.labels, classification=classification, seed=seed, sample_weight=data.weights
+    ).with_schema(data.schema)
 
 
 def _linear_columns(table: Table, winsorise: float) -> _LinearColumns:
@@ -269,76 +318,37 @@ def _linear_columns(table: Table, winsorise: float) -> _LinearColumns:
     return _LinearColumns(terms, np.array(scales) / _RULE_SCALE)
 
 
-def _check_penalty(name: str, penalty: float) -> None:
-    if not (isinstance(penalty, (int, float, np.number)) and math.isfinite(penalty) and penalty >= 0):
-        raise ValueError(f"{name} must be a finite number of at least 0, got {penalty!r}")
-
-
 # Fits along a path
 
 
 def _penalties(problem: _Problem, n: int) -> NDArray[np.float64]:
-    largest = sparse_glm.max_penalty(
-        problem.design,
-        problem.target,
-        loss=problem.loss,
-        sample_weight=problem.weights,
-        penalty_factors=problem.factors,
-    )
+    largest = max(sparse_glm.max_penalty(**master) for master in problem.masters)
     return largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)
 
 
-def _solve(
-    problem: _Problem, penalty: float, start: sparse_glm.Solution | None, tolerance: float, run: Run
-) -> sparse_glm.Solution:
-    """The solution at a penalty; of a run that is stopped, the one without rules, or `start`."""
-    return sparse_glm.solve(
-        problem.design,
-        problem.target,
-        float(penalty),
-        loss=problem.loss,
-        sample_weight=problem.weights,
-        penalty_factors=problem.factors,
-        start=start,
-        tolerance=tolerance,
-        run=run,
-    )
-
-
-def _path(
-    problem: _Problem,
-    penalties: Sequence[float] | NDArray[np.float64],
-    tolerance: float,
-    run: Run,
-    **details: Any,
+def _walk(
+    problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], run: Run, **details: Any
 ) -> tuple[Fit[RuleEnsemble], ...]:
     """Warm-started fits until the run is stopped; at least one."""
-    fits: list[Fit[RuleEnsemble]] = []
-    solution = None
-
-    def add(penalty: float) -> sparse_glm.Solution:
-        step = run.child(total=len(penalties))
-        found = _solve(problem, penalty, solution, tolerance, step)
-        try:
-            step.step(found.objective, len(found.support), len(fits) + 1)
-        finally:  # a progress callback may end the path: the solution belongs to it
-            fits.append(
-                step.finish(
-                    problem.model(found), found.objective, "min", found.status, found.bound,
-                    l1_penalty=found.l1_penalty, n_candidates=len(problem.rules), **details,
-                )
-            )  # fmt: skip
-        return found
-
+    path: list[_Solved] = []
+    run.total = len(penalties)
     with run:
         for penalty in penalties:
-            solution = add(penalty)
+            path.append(problem.solve(float(penalty), path[-1] if path else None, run))
+            run.step(path[-1].objective, int(path[-1].coefficients.any(axis=1).sum()))
             if run.stopped():
                 break
-    if not fits:
-        with run:
-            add(penalties[0])
-    if run.limit is not None and (run.limit is Status.INTERRUPTED or len(fits) < len(penalties)):
+    if not path:  # interrupted: the model without rules
+        path.append(problem.solve(float(penalties[0]), None, run))
+    fits = [
+        Fit(
+            problem.model(solved), solved.objective, "min", solved.status, solved.bound, run.history[: i + 1],
+            run.history[i].seconds if i < len(run.history) else run.seconds(),
+            {"l1_penalty": solved.l1_penalty, "n_candidates": len(problem.rules), **details, **solved.figures},
+        )
+        for i, solved in enumerate(path)
+    ]  # fmt: skip
+    if run.limit is Status.INTERRUPTED or (run.limit is not None and len(fits) < len(penalties)):
         fits[-1] = dataclasses.replace(fits[-1], status=run.limit)
     return tuple(fits)
 
@@ -349,43 +359,37 @@ def _path(
 def _cross_validate(
     problem: _Problem,
     penalties: NDArray[np.float64],
+    fold_of: NDArray[np.int64],
     extract: bool,
-    tolerance: float,
-    seed: int,
     run: Run,
     scores: NDArray[np.float64],
 ) -> None:
     """Fill `scores`, shape (folds, penalties), with held-out mean losses until the run is stopped."""
-    loss = loss_by_name(problem.loss)
-    classification = problem.loss == "logistic"
-    signed = 2 * problem.target - 1 if classification else problem.target
-    fold_of = _folds(problem.target, len(scores), classification, seed)
     for k in range(len(scores)):
-        inside, outside = np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)
-        table, target, weights = problem.table[inside], problem.target[inside], problem.weights[inside]
-        rules = problem.rules
-        if extract:
-            rules = default_rules(table, target, classification=classification, seed=seed, sample_weight=weights)
-            rules = rules.with_schema(problem.rules.schema)
-        fold = _problem(table, rules, target, weights, problem.loss, problem.winsorise)
-        held_out = problem.table[outside]
-        solution = None
+        inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
+        rules = _extract(inside, problem.seed) if extract else problem.rules
+        fold = _Problem.of(inside, rules, problem.winsorise, problem.tolerance, problem.seed, problem.options)
+        solved = None
         for i, penalty in enumerate(penalties):
-            solution = _solve(fold, penalty, solution, tolerance, run)
-            score = np.asarray(decision_function(fold.model(solution), held_out))
-            scores[k, i] = mean_loss(loss, signed[outside], score, problem.weights[outside])
-            run.report(k * len(penalties) + i + 1, solution.objective)
+            solved = fold.solve(float(penalty), solved, run)
+            score = np.asarray(decision_function(fold.model(solved), outside.table))
+            pairs = zip(outside.outputs, np.atleast_2d(score.T), strict=True)
+            scores[k, i] = np.mean([mean_loss(inside.loss, y, f, outside.weights) for y, f in pairs])
+            run.report(k * len(penalties) + i + 1, solved.objective)
             if run.stopped():
                 return
 
 
-def _folds(target: NDArray[np.float64], n_folds: int, stratify: bool, seed: int) -> NDArray[np.int64]:
+def _folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     """The fold of every row; each class is spread evenly."""
-    order = np.random.default_rng(seed).permutation(len(target))
-    if stratify:
-        order = order[np.argsort(target[order], kind="stable")]
-    fold_of = np.empty(len(target), np.int64)
-    fold_of[order] = np.arange(len(target)) % n_folds
+    checks.integer("n_folds", n_folds, at_most=len(data.target))
+    order = np.random.default_rng(seed).permutation(len(data.target))
+    if data.classes is not None:
+        if np.unique(data.labels, return_counts=True)[1].min() < 2:
+            raise ValueError("y has a class with one row only, which cross-validation cannot spread; give l1_penalty")
+        order = order[np.argsort(data.labels[order], kind="stable")]
+    fold_of = np.empty(len(order), np.int64)
+    fold_of[order] = np.arange(len(order)) % n_folds
     return fold_of
 
 

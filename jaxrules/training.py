@@ -1,0 +1,214 @@
+"""What every learner does around its own mathematics: settings kept, data checked, classes one against the rest.
+
+options = settings("lire", locals())              # first, so that `locals` are the arguments
+run = Run("lire", time_limit, progress)
+data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
+return one_against_rest(data, run, fit_one)       # fit_one(data of one output, run) -> Fit
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.conditions import Conjunctions
+from jaxrules.losses import Loss, check_target, loss_by_name
+from jaxrules.models import LinearTerms, RuleEnsemble
+from jaxrules.results import Deadline, Fit, Run, Status
+from jaxrules.table import (
+    Label,
+    MissingRule,
+    Schema,
+    Table,
+    as_table,
+    binary_target,
+    check_sample_weight,
+    class_target,
+    regression_target,
+)
+
+_NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
+
+
+def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a model: the learner and all arguments of its `fit`, in a form that hashes and that JSON holds.
+
+    NumPy's numbers become Python's, sequences tuples, a time limit seconds, a loss its name, and any other object,
+    as rules and propositions, "given". The data, their weights and `progress` are no settings.
+    """
+    return {"learner": learner} | {n: _plain(value) for n, value in arguments.items() if n not in _NOT_SETTINGS}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(part) for part in value)
+    if isinstance(value, Deadline):
+        return value.seconds
+    return loss_by_name(value).name if isinstance(value, Loss) or callable(value) else "given"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """The data of a fit, checked against each other. A row of weight zero is as good as absent, and is.
+
+    Attributes:
+        table: the columns.
+        target: in the coding of the loss, -1 and +1, numbers or counts: shape (rows,); for K > 2 classes, one
+            against the rest, shape (rows, K).
+        weights: of the rows, positive, shape (rows,).
+        schema: the table's, with the classes: that of the model.
+        loss: what the target is coded for.
+    """
+
+    table: Table
+    target: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    schema: Schema
+    loss: Loss
+
+    @property
+    def classes(self) -> tuple[Label, ...] | None:
+        return self.schema.classes
+
+    @property
+    def outputs(self) -> NDArray[np.float64]:
+        """The targets of the model's outputs, shape (outputs, rows)."""
+        return np.atleast_2d(self.target.T)
+
+    @property
+    def labels(self) -> NDArray[np.float64] | NDArray[np.int64]:
+        """What a forest is trained on: the classes' codes, or the target; shape (rows,)."""
+        return self.target if self.target.ndim == 1 else self.target.argmax(axis=1)
+
+    def __getitem__(self, rows: NDArray[Any]) -> TrainingData:
+        """The selected rows: a boolean mask or an integer array."""
+        table, target, weights = self.table[rows], self.target[rows], self.weights[rows]
+        return TrainingData(table, target, weights, self.schema, self.loss)
+
+
+def training_data(
+    X: Any,
+    y: ArrayLike,
+    loss: Loss,
+    *,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    binary: bool = False,
+    constant: bool = False,
+) -> TrainingData:
+    """Read X, y and the weights, and code the target for the loss.
+
+    Args:
+        X, y, sample_weight, missing: the arguments of `fit`.
+        loss: decides between classes (a target of signs) and numbers.
+        binary: refuse more than two classes.
+        constant: take numbers that are all equal.
+
+    Raises:
+        TypeError, ValueError: naming the argument, as `as_table`, `class_target`, `regression_target` and
+            `check_sample_weight`; also for a class without weight.
+    """
+    table = as_table(X, missing=missing)
+    weights = check_sample_weight(sample_weight, table.n_rows)
+    classes: tuple[Label, ...] | None = None
+    if loss.target == "sign":
+        codes, classes = (binary_target if binary else class_target)(y, table.n_rows)
+        weight_of = np.bincount(codes.astype(np.int64), weights, len(classes))
+        if not weight_of.all():
+            absent = classes[int(weight_of.argmin())]
+            raise ValueError(f"sample_weight is zero for every row of class {absent!r}; give it weight, or drop it")
+        positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
+        target = np.where(positive, 1.0, -1.0)
+    else:
+        target = regression_target(y, table.n_rows)
+        check_target(loss, target)
+    data = TrainingData(table, target, weights, table.schema.with_classes(classes), loss)
+    if not weights.all():
+        data = data[weights > 0]
+    if classes is None and not constant and (data.target == data.target[0]).all():
+        raise ValueError("y has one value only among the rows of positive sample_weight; nothing can be learned")
+    return data
+
+
+# One class against the rest
+
+
+def one_against_rest(
+    data: TrainingData, run: Run, fit: Callable[[TrainingData, Run], Fit[RuleEnsemble]]
+) -> Fit[RuleEnsemble]:
+    """`fit` on the data, or for K > 2 classes on each class against the rest; every fit has its share of the time.
+
+    Returns:
+        The fit, or that of an ensemble of K outputs: the objective, and the bound where all have one, are the means
+        over the classes; the status is the worst; the history has a step per class; ``details`` hold a tuple with
+        the figures of the classes for every name of a binary fit, and objectives, bounds, statuses and histories.
+    """
+    if data.target.ndim == 1:
+        return fit(data, run)
+    classes, total = data.classes or (), run.total
+    fits: list[Fit[RuleEnsemble]] = []
+    run.total = len(classes)
+
+    while len(fits) < len(classes):  # more than once only after Ctrl-C: then for first incumbents
+        with run:
+            for k in range(len(fits), len(classes)):
+                schema = data.schema.with_classes((False, True))  # the rest, this class
+                part = dataclasses.replace(data, target=data.target[:, k], schema=schema)
+                fits.append(fit(part, run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total)))
+                run.step(fits[k].objective, len(fits[k].model.conjunctions))
+    bounds = [fit.bound for fit in fits if fit.bound is not None]
+    figures = {"objectives": "objective", "bounds": "bound", "statuses": "status", "histories": "history"}
+    return run.finish(
+        joined([fit.model for fit in fits], data.schema),
+        float(np.mean([fit.objective for fit in fits])),
+        fits[0].sense,
+        Status.worst(fit.status for fit in fits),
+        float(np.mean(bounds)) if len(bounds) == len(fits) else None,
+        **{name: tuple(fit.details[name] for fit in fits) for name in fits[0].details},
+        **{name: tuple(getattr(fit, figure) for fit in fits) for name, figure in figures.items()},
+    )
+
+
+def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
+    """K ensembles of one output as one of K outputs: rules (and linear terms) of equal conditions become one.
+
+    Args:
+        models: one per class, in the order of the classes, with one link and the same columns.
+        schema: of the joint model.
+    """
+    rules = Conjunctions.concatenate([model.conjunctions for model in models]).with_schema(schema)
+    kept, weights = _joined([frozenset(rule) for rule in rules], [np.asarray(model.weights) for model in models])
+    terms = [model.linear for model in models if model.linear is not None]
+    linear = None
+    if terms:
+        feature, lower, upper = (
+            np.concatenate([getattr(term, name) for term in terms]) for name in ("feature", "lower", "upper")
+        )
+        keys = list(zip(feature.tolist(), lower.tolist(), upper.tolist(), strict=True))
+        none = np.zeros((0, 1))
+        parts = [none if model.linear is None else np.asarray(model.linear.coefficients) for model in models]
+        used, coefficients = _joined(keys, parts)
+        linear = LinearTerms(feature[used], coefficients, lower[used], upper[used])
+    intercept = np.concatenate([np.asarray(model.intercept) for model in models])
+    return dataclasses.replace(
+        models[0], conjunctions=rules.take(kept), weights=weights, intercept=intercept, linear=linear
+    )
+
+
+def _joined(keys: Sequence[Any], weights: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Where every key comes first, and the sums of the weights of equal keys, shape (keys, models)."""
+    place: dict[Any, int] = {}
+    row = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
+    column = np.repeat(np.arange(len(weights)), [len(part) for part in weights])
+    total = np.zeros((len(place), len(weights)))
+    np.add.at(total, (row, column), np.concatenate(weights)[:, 0])
+    return np.unique(row, return_index=True)[1], total
