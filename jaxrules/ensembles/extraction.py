@@ -185,7 +185,7 @@ def default_forest(
     kind = RandomForestClassifier if classification else RandomForestRegressor
     forest = kind(n_estimators=n_trees, max_depth=max_depth, random_state=seed, n_jobs=-1)
     matrix = table.one_hot()[0]
-    if sample_weight is None:
+    if (weight == weight[0]).all():  # as good as none, but scikit-learn would draw other rows
         return forest.fit(matrix, target)
     used = weight > 0
     return forest.fit(matrix[used], target[used], sample_weight=weight[used])

@@ -29,7 +29,7 @@ from jaxrules.losses import loss_by_name, mean_loss
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.table import MissingRule, Table
+from jaxrules.table import MissingRule
 from jaxrules.training import TrainingData, settings, training_data
 
 _RULE_SCALE = 0.4
@@ -212,7 +212,7 @@ class _Problem:
         cls, data: TrainingData, rules: Conjunctions, winsorise: float | None, tolerance: float, seed: int,
         options: Mapping[str, Any],
     ) -> _Problem:  # fmt: skip
-        linear = None if winsorise is None else _linear_columns(data.table, winsorise)
+        linear = None if winsorise is None else _linear_columns(data, winsorise)
         satisfied = rules.satisfied(data.table)
         design = sparse_glm.Design.of(satisfied if linear is None else (satisfied, linear.terms.values(data.table)))
         return cls(data, rules, linear, winsorise, design, tolerance, seed, options)
@@ -299,19 +299,23 @@ def _extract(data: TrainingData, seed: int) -> Conjunctions:
     ).with_schema(data.schema)
 
 
-def _linear_columns(table: Table, winsorise: float) -> _LinearColumns:
+def _linear_columns(data: TrainingData, winsorise: float) -> _LinearColumns:
     """Quantiles and scales of the numeric columns; a column that is constant once clipped has no term."""
     features, lower, upper, scales = [], [], [], []
-    for f, feature in enumerate(table.schema.features):
+    for f, feature in enumerate(data.table.schema.features):
         if not feature.is_numeric:
             continue
-        values = table.columns[f][~np.isnan(table.columns[f])]
-        low, high = np.quantile(values, [winsorise, 1 - winsorise]) if winsorise else (-math.inf, math.inf)
-        scale = float(np.clip(values, low, high).std())
-        if scale > 0:
+        present = ~data.table.missing_mask(f)
+        values, weights = data.table.columns[f][present], data.weights[present]
+        ends = np.array([-math.inf, math.inf])
+        if winsorise:
+            ends = np.quantile(values, [winsorise, 1 - winsorise], weights=weights, method="inverted_cdf")
+        clipped = np.clip(values, *ends)
+        scale = math.sqrt(np.average((clipped - np.average(clipped, weights=weights)) ** 2, weights=weights))
+        if np.ptp(clipped) > 0:
             features.append(f)
-            lower.append(low)
-            upper.append(high)
+            lower.append(ends[0])
+            upper.append(ends[1])
             scales.append(scale)
     ones = np.ones((len(features), 1))
     terms = LinearTerms(np.array(features, np.int32), ones, np.array(lower), np.array(upper))
