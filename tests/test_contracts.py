@@ -36,8 +36,13 @@ PENDING = {
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-*]": "the norm of a rule is unweighted",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-beam-squared]": "the norm of a rule is unweighted",
     "test_the_signature_is_the_common_one[paths]": "arguments by position",
-    "test_many_classes_*": "two classes only",
-    "test_a_fit_can_be_repeated_*": "some settings are not kept",
+    "test_many_classes_*[lire-*": "two classes only",
+    "test_many_classes_*[boosting-*": "two classes only",
+    "test_many_classes_*[glrm-*": "two classes only",
+    "test_a_fit_can_be_repeated_*[lire-*": "some settings are not kept",
+    "test_a_fit_can_be_repeated_*[boosting-*": "some settings are not kept",
+    "test_a_fit_can_be_repeated_*[glrm-*": "some settings are not kept",
+    "test_a_fit_can_be_repeated_*[paths-*": "some settings are not kept",
     "test_bad_targets_are_refused[boosting-corrective-logistic]": "a class without weight is taken",
     "test_bad_targets_are_refused[boosting-corrective-exponential]": "a class without weight is taken",
     **{
@@ -204,6 +209,9 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
     model = fitted(case).model
     options = dict(model.options)
     assert options.pop("learner") == case.learner.name
+    assert (options.pop("chosen_l1_penalty", None) is not None) == (
+        "l1_penalty" in options and not options["l1_penalty"]
+    )
     arguments = set(inspect.signature(case.learner.fit).parameters) - {"X", "y", "sample_weight", "progress"}
     assert set(options) == arguments
     # What is not text or a number (rules, dictionaries) has to be given again.
