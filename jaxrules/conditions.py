@@ -526,9 +526,7 @@ class Conjunctions:
         rule_of = np.repeat(np.arange(len(self)), self.lengths)
         words = n_words(len(self))
         axes, tables = [], []
-        for index in np.unique(self.feature).tolist():
-            on = np.flatnonzero(self.feature == index)
-            axis = self._axis(index, on)
+        for axis, on in self._axes():
             bits = np.empty((axis.n_cells, words), np.uint64)
             for word in range(0, words, _WORDS_PER_BLOCK):
                 end = min(word + _WORDS_PER_BLOCK, words)
@@ -539,6 +537,12 @@ class Conjunctions:
             axes.append(axis)
             tables.append(bits)
         return Lowered(len(self), self.directions, tuple(axes), tuple(tables))
+
+    def _axes(self, chosen: NDArray[np.bool_] | None = None) -> Iterator[tuple[Axis, NDArray[np.int64]]]:
+        """The columns and directions that conditions (or the chosen ones) are on, and those conditions."""
+        for index in np.unique(self.feature if chosen is None else self.feature[chosen]).tolist():
+            on = np.flatnonzero(self.feature == index if chosen is None else chosen & (self.feature == index))
+            yield self._axis(index, on), on
 
     def _axis(self, index: int, on: NDArray[Any]) -> Axis:
         """The axis of a column or direction, cut where these conditions have their ends."""
@@ -639,33 +643,39 @@ class PropositionPool(Conjunctions):
 
     def evaluate(self, table: Table) -> NDArray[np.bool_]:
         """Whether each proposition holds, shape (rows, propositions)."""
-        result = np.empty((len(self), table.n_rows), bool)
-        for index, holds in self._extents(table):
-            result[index] = holds
-        return result.T
-
-    def _extents(self, table: Table) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-        """Every proposition and the rows in which it holds, column by column: no bit vectors, for many cut points."""
-        for index in np.unique(self.feature).tolist():
-            on = np.flatnonzero(self.feature == index)
-            axis = self._axis(index, on)
+        result = np.empty((len(self), table.n_rows), bool)  # by columns and not by bit vectors: cut points may be many
+        for axis, on in self._axes():
             cells = axis.cells(table, self.directions)
             if axis.cuts is None:
-                yield from ((i, self._cells(axis, np.array([i]))[0, cells]) for i in on.tolist())
+                result[on] = self._cells(axis, on)[:, cells]
                 continue
-            first, last = self._range(axis, on)
-            for i, low, high in zip(on.tolist(), first.tolist(), last.tolist(), strict=True):
-                holds = (cells >= low) & (cells <= high)
-                yield i, holds | (cells == axis.n_cells - 1) if self.missing[i] else holds
+            for i, first, last in zip(on.tolist(), *self._range(axis, on), strict=True):
+                result[i] = (cells >= first) & (cells <= last)
+                if self.missing[i]:
+                    result[i] |= cells == axis.n_cells - 1
+        return result.T
 
     def distinct(self, table: Table) -> Self:
-        """Without the propositions that hold on all rows or on none, and of equal ones the first."""
+        """Without the propositions that hold on all rows or on none, and of equal ones the first.
+
+        Sets of rows are told apart by their sizes and three sums of random integers, one per row (exact in float64).
+        """
+        n_rows = table.n_rows
+        marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
+        sums = np.empty((len(self), 4))
+        for axis, on in self._axes():
+            cells = axis.cells(table, self.directions)
+            of_cell = np.stack([np.bincount(cells, mark, axis.n_cells) for mark in (np.ones(n_rows), *marks)], axis=1)
+            if axis.cuts is None:
+                sums[on] = self._cells(axis, on) @ of_cell
+            else:
+                first, last = self._range(axis, on)
+                below = np.concatenate([np.zeros((1, 4)), np.cumsum(of_cell, axis=0)])
+                sums[on] = below[np.maximum(first, last + 1)] - below[first] + self.missing[on, None] * of_cell[-1]
         kept: dict[bytes, int] = {}
-        for index, holds in self._extents(table):
-            if holds.any() and not holds.all():
-                key = np.packbits(holds).tobytes()
-                kept[key] = min(index, kept.get(key, index))
-        return self.take(sorted(kept.values()))
+        for i in np.flatnonzero((sums[:, 0] > 0) & (sums[:, 0] < n_rows)).tolist():
+            kept.setdefault(sums[i].tobytes(), i)
+        return self.take(list(kept.values()))
 
     def cell_codes(self, table: Table) -> CellCodes:
         """The propositions as comparisons of integer codes.
@@ -679,12 +689,10 @@ class PropositionPool(Conjunctions):
         from_below, from_above = np.isneginf(self.lower), np.isposinf(self.upper)
         threshold = self.is_numeric & ~self.missing & (from_below ^ from_above)
         threshold &= np.isfinite(np.where(from_below, self.upper, self.lower))
-        for index in np.unique(self.feature[threshold]).tolist():
-            on = np.flatnonzero(threshold & (self.feature == index))
-            axis = self._axis(index, on)
+        for axis, on in self._axes(threshold):
             if axis.n_cells > _MOST_CELLS:
                 n_cuts, n_columns = axis.n_cells // 2 - 1, len(self.schema.features)
-                name = f"column {self.schema.names[index]!r}" if index < n_columns else f"direction {index - n_columns}"
+                name = f"column {self.schema.names[axis.feature]!r}" if axis.feature < n_columns else "a direction"
                 raise ValueError(f"{name} has {n_cuts} cut points; set max_cut_points to use fewer")
             cells = axis.cells(table, self.directions) + 1
             missing = cells == axis.n_cells
@@ -701,8 +709,7 @@ class PropositionPool(Conjunctions):
         matrix = np.empty((table.n_rows, len(codes) + len(rest)), np.uint16)
         for place, cells in enumerate(codes):
             matrix[:, place] = cells
-        for i, holds in self.take(rest)._extents(table):
-            matrix[:, len(codes) + i] = holds
+        matrix[:, len(codes) :] = self.take(rest).evaluate(table)
         return CellCodes(matrix, column, above, cell)
 
 
@@ -719,25 +726,30 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
     """
     if max_cut_points is not None and (isinstance(max_cut_points, bool) or max_cut_points < 1):
         raise ValueError(f"max_cut_points must be a positive integer or None, got {max_cut_points!r}")
-    pool: list[Proposition] = []
+    pools = []
     for index, feature in enumerate(table.schema.features):
         missing = table.missing_mask(index)
+        others: list[Proposition] = []
         if feature.categories is None:
-            pool += _thresholds(index, table.columns[index][~missing], max_cut_points)
+            pools.append(_thresholds(table.schema, index, table.columns[index][~missing], max_cut_points))
         else:
-            codes = [code for code in np.unique(table.columns[index]).tolist() if code != MISSING and code >= 0]
-            pool += [Category(index, "==", code) for code in codes]
-            pool += [Category(index, "!=", code) for code in codes]
+            codes = [code for code in np.unique(table.columns[index]).tolist() if code >= 0]
+            others += [Category(index, "==", code) for code in codes]
+            others += [Category(index, "!=", code) for code in codes]
         if missing.any():
-            pool += [Missing(index), Missing(index, present=True)]
-    return PropositionPool.of(table.schema, pool).distinct(table)
+            others += [Missing(index), Missing(index, present=True)]
+        pools.append(PropositionPool.of(table.schema, others))
+    return PropositionPool.concatenate(pools).distinct(table)
 
 
-def _thresholds(feature: int, x: NDArray[np.float64], max_cut_points: int | None) -> Sequence[Threshold]:
+def _thresholds(schema: Schema, feature: int, x: NDArray[np.float64], max_cut_points: int | None) -> PropositionPool:
     cuts = np.unique(x)
+    operators: list[Literal["<=", ">=", "<", ">"]] = ["<=", ">="]  # x < v is x <= the value before v
     if max_cut_points is not None and len(cuts) > max_cut_points + 1:
         cuts = np.unique(np.quantile(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)))
-        operators: tuple[Literal["<=", ">=", "<", ">"], ...] = ("<=", ">=", "<", ">")
-    else:
-        operators = ("<=", ">=")  # x < v is x <= the value before v
-    return [Threshold(feature, operator, float(cut)) for operator in operators for cut in cuts]
+        operators += ["<", ">"]
+    one_each = PropositionPool.of(schema, [Threshold(feature, operator, 0.0) for operator in operators])
+    pool, ends = one_each.take(np.repeat(np.arange(len(operators)), len(cuts))), np.tile(cuts, len(operators))
+    return replace(
+        pool, lower=np.where(pool.lower == 0, ends, pool.lower), upper=np.where(pool.upper == 0, ends, pool.upper)
+    )

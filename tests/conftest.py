@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
+from jaxrules.lowered import Direction
 from jaxrules.table import MISSING, UNSEEN
 
 
@@ -87,15 +88,24 @@ def holds(condition: jr.Condition, value: float, numeric: bool) -> bool:
     return int(value) in (condition.categories or frozenset())
 
 
+def value_of(feature: int | Direction, table: jr.Table, row: int) -> float:
+    """A column's value in one row, or a direction's: a plain sum in the order of its terms."""
+    if isinstance(feature, int):
+        return table.columns[feature][row].item()
+    total = 0.0
+    for f, weight, code in zip(feature.features, feature.weights, feature.categories, strict=True):
+        value = table.columns[f][row].item()
+        total += weight * (value if table.schema.features[f].is_numeric else float(value == code))
+    return total
+
+
 def by_hand(rules: Any, table: jr.Table) -> np.ndarray:
     """Which rules every row satisfies, by loops; `rules` is an iterable of sequences of conditions."""
     rules = [list(rule) for rule in rules]
     result = np.zeros((table.n_rows, len(rules)), bool)
     for i in range(table.n_rows):
         for r, rule in enumerate(rules):
-            result[i, r] = all(
-                holds(c, table.columns[c.feature][i].item(), table.schema.features[c.feature].is_numeric) for c in rule
-            )
+            result[i, r] = all(holds(c, value_of(c.feature, table, i), c.categories is None) for c in rule)
     return result
 
 

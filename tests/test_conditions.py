@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import conditions as module
+from jaxrules.lowered import Direction, Directions
 from jaxrules.table import MISSING, UNSEEN
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
@@ -31,10 +32,22 @@ ends = numbers | st.sampled_from([-math.inf, math.inf])
 codes_of = {f: st.frozensets(st.integers(0, n - 1), max_size=n) for f, n in CATEGORICAL.items()}
 
 
+weights = st.sampled_from([1.0, -1.0, 0.1, -2.5, 1e-300, 1e300])
+TERMS = [(0, MISSING), (1, MISSING), (1, 0), (1, 2), (2, MISSING), (3, MISSING), (3, 0)]
+
+
 @st.composite
-def conditions(draw: st.DrawFn, feature: int | None = None) -> jr.Condition:
-    f = draw(st.integers(0, 3)) if feature is None else feature
-    if f in NUMERIC:
+def directions(draw: st.DrawFn, weights: Any = weights, least: int = 1, most: int = 4) -> Direction:
+    """Sums of numbers, and of indicators of categories and of missing ones."""
+    chosen = sorted(draw(st.sets(st.sampled_from(TERMS), min_size=least, max_size=most)))
+    features, codes = zip(*chosen, strict=True)
+    return Direction(features, tuple(draw(weights) for _ in chosen), codes)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, feature: int | Direction | None = None) -> jr.Condition:
+    f = draw(st.integers(0, 3) | directions()) if feature is None else feature
+    if isinstance(f, Direction) or f in NUMERIC:
         return C(f, draw(ends), draw(ends), draw(st.booleans()), draw(st.booleans()), draw(st.booleans()))
     missing, unseen = draw(st.booleans()), draw(st.booleans())
     return C(f, missing=missing, categories=draw(codes_of[f]), unseen=unseen)
@@ -109,6 +122,14 @@ def test_merged_intervals_mean_both(a: jr.Condition, b: jr.Condition, value: flo
     assert check(a & b, table) == check(b & a, table)
 
 
+@given(data=st.data(), direction=directions(), table=tables(6))
+def test_merged_conditions_on_a_direction_mean_both(data: st.DataObject, direction: Direction, table: jr.Table) -> None:
+    a, b = data.draw(conditions(direction)), data.draw(conditions(direction))
+    both = jr.Conjunctions.build(SCHEMA, [[a, b]])
+    assert len(both.feature) == len(both.directions) == 1
+    np.testing.assert_array_equal(both.satisfied(table)[:, 0], np.logical_and(check(a, table), check(b, table)))
+
+
 @given(a=conditions(1), b=conditions(1), code=st.integers(UNSEEN, 2))
 def test_merged_sets_mean_both(a: jr.Condition, b: jr.Condition, code: int) -> None:
     table = table_of([0.0], [code])
@@ -171,6 +192,30 @@ def random_table(rng: np.random.Generator, n_rows: int) -> jr.Table:
     return jr.Table(SCHEMA, tuple(columns))
 
 
+def test_thresholds_are_met_exactly_in_the_order_of_the_terms() -> None:
+    up, down = Direction((0, 2), (0.1, 0.2)), Direction((0, 2), (0.2, 0.1))
+    u, v = np.array([1.0, 3.0, 7.0, np.inf, 1e308]), np.array([1.0, 3.0, 11.0, -np.inf, 1e308])
+    codes = np.zeros(5, np.int32)
+    table = jr.Table(SCHEMA, (u, codes, v, codes))
+    for direction, (a, b) in ((up, (0.1, 0.2)), (down, (0.2, 0.1))):
+        values = [a * x + b * y for x, y in zip(u.tolist(), v.tolist(), strict=True)]
+        for value in values[:3]:
+            assert check(C.at_least(direction, value), table) == [x >= value for x in values]
+            assert check(C.above(direction, value), table) == [x > value for x in values]
+        assert check(C(direction, missing=True), table) == [True] * 5
+        assert check(C.is_missing(0, True), table) == [False] * 5
+        assert check(C(direction, math.inf, -math.inf, missing=True), table) == [False] * 3 + [True, False]  # inf - inf
+
+
+def test_a_missing_category_is_one_of_its_own_and_a_missing_number_hides_the_sum() -> None:
+    direction = Direction((0, 1, 1), (1.0, 2.0, 4.0), (MISSING, MISSING, 0))
+    table = table_of([1.0, 1.0, 1.0, 1.0, math.nan], [0, 1, MISSING, UNSEEN, 0])
+    for total, rows in ((5.0, [0]), (1.0, [1, 3]), (3.0, [2])):
+        exactly = C.at_least(direction, total) & C.at_most(direction, total)
+        assert np.flatnonzero(check(exactly, table)).tolist() == rows
+    assert check(C.at_least(direction, 0.0, missing=True), table)[4]
+
+
 @pytest.mark.parametrize("n_rules", [0, 1, 63, 64, 65, 128, 200])
 def test_any_number_of_rules(oracle: Oracle, rng: np.random.Generator, n_rules: int) -> None:
     rules, table = many_rules(rng, n_rules), random_table(rng, 60)
@@ -226,11 +271,29 @@ def test_a_table_of_other_columns_is_refused(rules: jr.Conjunctions) -> None:
         (C.one_of(1, [UNSEEN]), "category code beyond"),
         (C.one_of(3, [1]), "category code beyond"),
         (C.at_most(0, math.nan), "NaN"),
+        (C.at_most(Direction((0, 9), (1.0, 1.0)), 1.0), "direction names feature 9; there are 4"),
+        (C.at_most(Direction((-1,), (1.0,)), 1.0), "direction names feature -1"),
+        (C.at_most(Direction((0,), (1.0,), (0,)), 1.0), "category 0 of 'u'"),
+        (C.at_most(Direction((1,), (1.0,), (3,)), 1.0), "category 3 of 'k'"),
+        (C.at_most(Direction((1,), (1.0,), (UNSEEN,)), 1.0), "category -2 of 'k'"),
+        (C.at_most(Direction((0,), (0.0,)), 1.0), "finite and not 0"),
+        (C.at_most(Direction((0,), (math.inf,)), 1.0), "finite and not 0"),
+        (C.one_of(Direction((0,), (1.0,)), [1]), "a direction is numeric"),
+        (C.at_most(Direction((0,), (1.0,)), math.nan), "NaN"),
     ],
 )
 def test_conditions_that_do_not_fit_the_schema(condition: jr.Condition, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         jr.Conjunctions.build(SCHEMA, [[], [condition]])
+
+
+def test_directions_check_their_terms() -> None:
+    for terms in [((), ()), ((0, 1), (1.0,)), ((0,), (1.0,), (0, 1))]:
+        with pytest.raises(ValueError, match="as many weights"):
+            Direction(*terms)
+    for terms in [((2, 0), (1.0, 1.0)), ((0, 0), (1.0, 1.0)), ((1, 1), (1.0, 1.0), (2, 0))]:
+        with pytest.raises(ValueError, match="distinct and ascending"):
+            Direction(*terms)
 
 
 def test_lengths_count_merged_conditions() -> None:
@@ -259,6 +322,10 @@ def test_take_and_concatenate(rules: list[list[jr.Condition]], table: jr.Table, 
     both = jr.Conjunctions.concatenate([conjunctions, part, conjunctions])
     both.validate()
     assert list(both) == [*conjunctions, *part, *conjunctions]
+    for one in (conjunctions, part, both):  # every direction once, and only those that are used
+        mentioned = [c.feature for rule in one for c in rule if isinstance(c.feature, Direction)]
+        assert list(one.directions) == list(dict.fromkeys(mentioned))
+    assert both.propositions.tolist() == [*conjunctions.propositions, *part.propositions, *conjunctions.propositions]
     assert both.offsets.dtype == part.offsets.dtype == np.int32
 
 
@@ -301,6 +368,23 @@ def test_validate_names_what_is_wrong(rules: jr.Conjunctions) -> None:
         "interval is for numeric": broken(unseen=nth("unseen", 0, True)),
         "feature must have shape": broken(feature=np.int32(0)),
     }
+    oblique = jr.Conjunctions.build(
+        rules.schema, [[C.above(Direction((0, 2), (1.0, weight)), 0.0)] for weight in (1, 2)]
+    )
+
+    def table(**changes: Any) -> jr.Conjunctions:
+        wrong = Directions(**{**vars(oblique.directions), **changes})
+        return module.Conjunctions(**{**vars(oblique), "directions": wrong})
+
+    cases |= {
+        "propositions must hold": broken(propositions=rules.propositions[1:]),
+        "at least 0 for each": broken(propositions=nth("propositions", 0, -1)),
+        "directions must rise from 0": table(offsets=np.array([0, 2, 2, 4], np.int32)),
+        "directions must have shape": table(weight=np.ones(3)),
+        "two directions are equal": table(weight=np.ones(4)),
+        "distinct and ascending": table(feature=np.array([2, 0, 0, 2], np.int32)),
+        "lie in 0..3": table(**vars(Directions.build([oblique.directions[0]]))),
+    }
     for message, conjunctions in cases.items():
         with pytest.raises(ValueError, match=message):
             conjunctions.validate()
@@ -331,7 +415,8 @@ def test_the_traced_route_agrees_on_float32_data(data: st.DataObject) -> None:
         )  # fmt: skip
 
     # Padded to fixed sizes, so that the examples share few compilations.
-    rules = [[single(c) for c in rule] for rule in data.draw(st.lists(st.lists(conditions(), max_size=3), max_size=3))]
+    on_columns = st.integers(0, 3).flatmap(conditions)
+    rules = [[single(c) for c in rule] for rule in data.draw(st.lists(st.lists(on_columns, max_size=3), max_size=3))]
     table = data.draw(tables(3))
     floats = [np.array(data.draw(st.lists(float32_values, min_size=3, max_size=3))) for _ in NUMERIC]
     codes = [np.resize(table.columns[f], 3) for f in CATEGORICAL]
@@ -341,6 +426,32 @@ def test_the_traced_route_agrees_on_float32_data(data: st.DataObject) -> None:
     expected = conjunctions.satisfied(table)
     X = as_float32(table)
     np.testing.assert_array_equal(jax.jit(conjunctions.satisfied_traced)(X), expected)
+
+
+# Sums of few small multiples of 1/4 are exact in float32, in any order.
+quarters = st.integers(-8, 8).map(lambda n: n / 4)
+
+
+@jax.jit
+def satisfied_traced(rules: jr.Conjunctions, X: jax.Array) -> jax.Array:
+    return rules.satisfied_traced(X)
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_the_traced_route_projects_as_the_host_does(data: st.DataObject) -> None:
+    # Of fixed sizes, so that the examples share one compilation.
+    some = data.draw(st.lists(directions(quarters.filter(bool), 3, 3), min_size=2, max_size=2, unique=True))
+    end = quarters | st.sampled_from([-math.inf, math.inf])
+    interval = st.tuples(end, end, st.booleans(), st.booleans(), st.booleans())
+    rules = [[C(d, *data.draw(interval)) for d in some] + [data.draw(conditions(1))] for _ in range(3)]
+    floats = [np.array(data.draw(st.lists(quarters | st.just(math.nan), min_size=5, max_size=5))) for _ in NUMERIC]
+    codes = [
+        np.array(data.draw(st.lists(st.integers(UNSEEN, n - 1), min_size=5, max_size=5)), np.int32) for n in (3, 1)
+    ]
+    table = jr.Table(SCHEMA, (floats[0], codes[0], floats[1], codes[1]))
+    conjunctions = jr.Conjunctions.build(SCHEMA, rules)
+    np.testing.assert_array_equal(satisfied_traced(conjunctions, as_float32(table)), conjunctions.satisfied(table))
 
 
 def test_the_traced_route_under_transformations(rules: jr.Conjunctions, table: jr.Table) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.display import html_table, number, share_text, weight_text
+from jaxrules.lowered import Direction
 from jaxrules.table import MISSING
 
 C = jr.Condition
@@ -119,6 +120,23 @@ def test_intervals_in_words(condition: jr.Condition, text: str) -> None:
 )
 def test_sets_in_words(condition: jr.Condition, text: str) -> None:
     assert condition_text(condition, JOB) == text
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (C.at_least(Direction((0, 2), (2.81, 1.5)), -0.28), "2.81 age + 1.5 income >= -0.28"),
+        (C.below(Direction((0, 2), (-1.0, -1.5)), 3), "-age - 1.5 income < 3"),
+        (C(Direction((0, 2), (1.0, -1.0)), -0.5, 2), "-0.5 < age - income <= 2"),
+        (C.above(Direction((0, 1), (0.1, -1.0), (MISSING, 1)), 1), "0.1 age - [job == cook] > 1"),
+        (C.above(Direction((1, 2), (2.0, 0.5)), 1), "2 [job is missing] + 0.5 income > 1"),
+        (C.at_most(Direction((2,), (1e-7,)), 1.0, missing=True), "(1e-07 income <= 1 or missing)"),
+        (C(Direction((0, 2), (1.0, 2.0)), 1, -1), "age + 2 income never"),
+    ],
+)  # fmt: skip
+def test_directions_in_words(condition: jr.Condition, text: str) -> None:
+    schema = jr.Schema((AGE, JOB, jr.Feature("income")), "own_category")
+    assert condition.describe(schema) == jr.Conjunctions.build(schema, [[condition]]).describe(0) == text
 
 
 @pytest.mark.parametrize("name", ["a, b", "x & y", "{x", "", " ", "x ", "it's", "(x or missing)"])

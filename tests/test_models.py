@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import models
+from jaxrules.conditions import Halfspace
+from jaxrules.table import MISSING
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition
@@ -301,6 +303,34 @@ def test_the_traced_route_agrees(model: jr.RuleEnsemble) -> None:
         np.testing.assert_array_equal(as_argument, traced)
         by_row = jax.vmap(lambda x, function=function: function(model, x[None, :])[0])(X.astype(np.float32))
         np.testing.assert_allclose(by_row, traced, rtol=1e-5, atol=1e-6)
+
+
+def test_oblique_rules_take_every_route() -> None:
+    schema = jr.Schema((jr.Feature("x"), jr.Feature("k", ("a", "b")), jr.Feature("z")), "own_category", ("no", "yes"))
+    half = Halfspace((0, 1, 2), (0.5, 2.0, -1.25), 0.25, (MISSING, 1, MISSING))
+    rules = [[half, C.at_most(half.direction, 3.0), C.above(0, -1.0)], [half], [C.below(half.direction, 0.25, True)]]
+    model = jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, rules), np.array([[0.5], [-1.0], [2.0]]), np.array([0.25]), link="logistic"
+    )
+    model.validate()
+    X = data(24)
+    X[:, 1] = np.arange(24) % 4 - 2  # unseen, missing, a, b
+    table = jr.Table(schema, (X[:, 0], X[:, 1].astype(np.int32), X[:, 2]))
+    total = 0.5 * X[:, 0] + 2.0 * (X[:, 1] == 1) - 1.25 * X[:, 2]
+    held = np.stack([(total >= 0.25) & (total <= 3) & (X[:, 0] > -1), total >= 0.25, ~(total >= 0.25)], axis=1)
+    expected = 0.25 + held @ np.array([0.5, -1.0, 2.0])
+    np.testing.assert_array_equal(jr.decision_function(model, table), expected)
+    x = jnp.asarray(X, jnp.float32)
+    np.testing.assert_allclose(jax.jit(lambda x: jr.decision_function(model, x))(x), expected)
+    np.testing.assert_allclose(jax.jit(jr.decision_function)(model, x), expected)
+    np.testing.assert_allclose(jax.vmap(lambda row: jr.decision_function(model, row[None])[0])(x), expected)
+    by_weight = jax.grad(lambda w, x: jr.decision_function(jr.with_weights(model, w), x).sum())
+    np.testing.assert_allclose(by_weight(jnp.ones(3), table), held.sum(axis=0))  # rules are checked on the host
+    np.testing.assert_allclose(jax.jit(by_weight)(jnp.ones(3), x), held.sum(axis=0))
+    shown = [part.text for part in jr.explain(model, table[:1])[0].parts[1:]]
+    assert set(shown) == {model.conjunctions.describe(r) for r in np.flatnonzero(held[0])}
+    assert "0.25 <= 0.5 x + 2 [k == b] - 1.25 z <= 3 & x > -1" in str(model)
+    assert jr.local_supports(model, table).tolist() == held.sum(axis=1).tolist()
 
 
 def test_a_traced_model_takes_host_data(ensemble: jr.RuleEnsemble, table: jr.Table) -> None:

@@ -52,6 +52,25 @@ def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
         assert mask.all() or not mask.any() or mask.tobytes() in extents
 
 
+@settings(deadline=None, max_examples=100)
+@given(table=tables, data=st.data())
+def test_of_equal_propositions_the_first_stays(table: Table, data: st.DataObject) -> None:
+    asked = [Threshold(0, operator, v) for operator in ("<=", ">=", "<", ">") for v in (-1.0, 0.5)]  # type: ignore[arg-type]
+    asked += [Category(1, operator, code) for operator in ("==", "!=") for code in range(3)]  # type: ignore[arg-type]
+    asked += [Missing(feature, present) for feature in (0, 1) for present in (False, True)]
+    asked += [Halfspace((0, 1), (weight, 2.0), 1.0, (MISSING, 1)) for weight in (-1.0, 2.0)]
+    asked += [jr.Condition(0, -1.0, 2.0, missing=True), jr.Condition(0, 1.0, -1.0)]
+    pool = PropositionPool.of(table.schema, data.draw(st.permutations(asked)))
+    masks, kept = pool.evaluate(table), {}
+    for i, mask in enumerate(masks.T):
+        if mask.any() and not mask.all():
+            kept.setdefault(mask.tobytes(), i)
+    np.testing.assert_array_equal(masks, pool.satisfied(table))
+    assert list(pool.distinct(table)) == list(pool.take(list(kept.values())))
+    space = SearchSpace.of_codes(*pool.cell_codes(table))
+    np.testing.assert_array_equal(space.masks[space.group] == 1, masks)
+
+
 def test_quantiles() -> None:
     table = jr.as_table(np.arange(101.0)[:, None])
     pool = propositions_of(table, max_cut_points=4)
