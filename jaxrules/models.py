@@ -50,6 +50,10 @@ class LinearTerms:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
 
+    def take(self, terms: NDArray[np.int64]) -> LinearTerms:
+        """The terms with these indices."""
+        return LinearTerms(self.feature[terms], self.coefficients[terms], self.lower[terms], self.upper[terms])
+
     def values(self, table: Table) -> NDArray[np.float64]:
         """The winsorised columns, 0 where missing, shape (rows, terms)."""
         columns = [self.column(term, table) for term in range(len(self.feature))]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from jaxrules.table import (
     regression_target,
 )
 
+_RULE_SCALE = 0.4
 _NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
 
 
@@ -139,6 +140,33 @@ def training_data(
     return data
 
 
+def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearTerms, NDArray[np.float64]]:
+    """The numeric columns that vary, as linear terms of the influence of a typical rule.
+
+    Friedman and Popescu (2008), Sec. 5: columns are clipped at their quantiles `winsorise` and 1 - `winsorise`, and
+    penalised on the scale 0.4 / std, because 0.4 is about the average standard deviation of a rule.
+
+    Returns:
+        terms: with coefficients of 1.
+        factors: of their penalties, shape (terms,).
+    """
+    found = []
+    for f, feature in enumerate(data.table.schema.features):
+        present = ~data.table.missing_mask(f)
+        values, weights = data.table.columns[f][present], data.weights[present]
+        if feature.is_numeric and len(values):
+            ends = np.array([-np.inf, np.inf])
+            if winsorise:
+                ends = np.quantile(values, [winsorise, 1 - winsorise], weights=weights, method="inverted_cdf")
+            clipped = np.clip(values, *ends)
+            if np.ptp(clipped) > 0:
+                spread = np.average((clipped - np.average(clipped, weights=weights)) ** 2, weights=weights) ** 0.5
+                found.append((f, *ends, spread))
+    columns, lower, upper, spreads = np.array(found).reshape(-1, 4).T
+    terms = LinearTerms(columns.astype(np.int32), np.ones((len(found), 1)), lower, upper)
+    return terms, spreads / _RULE_SCALE
+
+
 # One class against the rest
 
 
@@ -190,14 +218,12 @@ def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
     terms = [model.linear for model in models if model.linear is not None]
     linear = None
     if terms:
-        feature, lower, upper = (
-            np.concatenate([getattr(term, name) for term in terms]) for name in ("feature", "lower", "upper")
-        )
-        keys = list(zip(feature.tolist(), lower.tolist(), upper.tolist(), strict=True))
+        linear = LinearTerms(*(np.concatenate([getattr(term, f.name) for term in terms]) for f in fields(LinearTerms)))
+        keys = list(zip(linear.feature.tolist(), linear.lower.tolist(), linear.upper.tolist(), strict=True))
         none = np.zeros((0, 1))
         parts = [none if model.linear is None else np.asarray(model.linear.coefficients) for model in models]
         used, coefficients = _joined(keys, parts)
-        linear = LinearTerms(feature[used], coefficients, lower[used], upper[used])
+        linear = dataclasses.replace(linear.take(used), coefficients=coefficients)
     intercept = np.concatenate([np.asarray(model.intercept) for model in models])
     return dataclasses.replace(
         models[0], conjunctions=rules.take(kept), weights=weights, intercept=intercept, linear=linear

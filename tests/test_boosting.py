@@ -306,9 +306,11 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"max_rules": None}, TypeError, "max_rules must be an integer"),
     ({"max_length": 0}, ValueError, "max_length must be at least 1"),
     ({"max_evaluations": -1}, ValueError, "max_evaluations must be at least 1"),
-    ({"max_cut_points": 0}, ValueError, "max_cut_points must be a positive"),
+    ({"max_cut_points": 0}, ValueError, "max_cut_points must be at least 1"),
     ({"l2_penalty": -1.0}, ValueError, "l2_penalty must be"),
     ({"l2_penalty": float("nan")}, ValueError, "l2_penalty must be"),
+    ({"l2_penalty": True}, TypeError, "l2_penalty must be a number"),
+    ({"seed": 1.5}, TypeError, "seed must be an integer"),
     ({"approximation": 0.0}, ValueError, "approximation must lie"),
     ({"approximation": 1.5}, ValueError, "approximation must lie"),
     ({"corrective": 1}, TypeError, "corrective must be True or False"),
@@ -334,8 +336,8 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Except
 def test_bad_targets_are_refused() -> None:
     with pytest.raises(TypeError, match="y holds text labels"):
         boosting.fit(X, LABEL, loss="squared")
-    with pytest.raises(ValueError, match="3 classes"):
-        boosting.fit(X, np.arange(150) % 3, loss="logistic")
+    with pytest.raises(ValueError, match="one class only"):
+        boosting.fit(X, np.ones(150), loss="logistic")
 
 
 def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:

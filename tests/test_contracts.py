@@ -37,20 +37,13 @@ PENDING = {
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-beam-squared]": "the norm of a rule is unweighted",
     "test_the_signature_is_the_common_one[paths]": "arguments by position",
     "test_many_classes_*[lire-*": "two classes only",
-    "test_many_classes_*[boosting-*": "two classes only",
-    "test_many_classes_*[glrm-*": "two classes only",
     "test_a_fit_can_be_repeated_*[lire-*": "some settings are not kept",
-    "test_a_fit_can_be_repeated_*[boosting-*": "some settings are not kept",
-    "test_a_fit_can_be_repeated_*[glrm-*": "some settings are not kept",
     "test_a_fit_can_be_repeated_*[paths-*": "some settings are not kept",
-    "test_bad_targets_are_refused[boosting-corrective-logistic]": "a class without weight is taken",
-    "test_bad_targets_are_refused[boosting-corrective-exponential]": "a class without weight is taken",
     **{
         f"test_bad_arguments_are_refused_by_name[{argument}]": "unlike checks of arguments"
         for argument in (
             "lire-penalise_intercept", "lire-seed",
-            "boosting-l2_penalty", "boosting-max_cut_points", "boosting-approximation", "boosting-seed",
-            "glrm-max_cut_points", "glrm-linear_terms", "glrm-debias", "glrm-seed", "paths-seed",
+            "paths-seed",
         )
     },
 }  # fmt: skip

@@ -34,19 +34,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
-from jaxrules.losses import Loss, LossFunction, best_constant, check_target, derivatives, loss_by_name
+from jaxrules.losses import Loss, LossFunction, best_constant, derivatives, loss_by_name
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first as rule_search
 from jaxrules.solvers.rule_search.depth_first import Found, SearchSpace
-from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
+from jaxrules.table import MissingRule, Table
+from jaxrules.training import TrainingData, one_against_rest, settings, training_data
 
 Objective = Literal["second_order", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam", "published"]
@@ -118,8 +120,8 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: numbers for "squared" and user losses, counts for "poisson", two classes for "logistic" and
-            "exponential", shape (rows,). For more classes fit one against the rest.
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential",
+            shape (rows,). More than two classes are fitted one against the rest: an ensemble of an output per class.
         loss: a name, or a function of (y, score) made of JAX operations, convex and twice differentiable in
             the score.
         objective: what a rule maximises, see the module.
@@ -146,113 +148,101 @@ def fit(
     Returns:
         A Fit whose objective is the regularised risk (2.1). ``details``: "stages", one `Stage` per rule
         (objective, bound, gap, evaluations, pruning counts); "propositions", their number; "risks", the
-        regularised risk after 0, 1, ... rules.
+        regularised risk after 0, 1, ... rules. With more than two classes see
+        `jaxrules.training.one_against_rest`.
 
     Raises:
         ValueError: for bad values in any argument, a target that the loss is not defined for, more
             propositions than memory allows, a loss with negative curvature or non-finite derivatives.
         TypeError: for arguments of the wrong type.
     """
-    run = Run("boosting", time_limit, progress, total=max_rules)
-    options = _Options(objective, search, max_length, approximation, max_evaluations)
-    _check(options, max_rules, l2_penalty, corrective, intercept)
-    chosen = loss_by_name(loss)
-    table = as_table(X, missing=missing)
-    target, classes = _target(chosen, y, table.n_rows)
-    weight = check_sample_weight(sample_weight, table.n_rows)
-    used = weight > 0
-    table, target, weight = table[used], target[used], weight[used]
+    made = settings("boosting", locals())
+    options = _Options(
+        checks.choice("objective", objective, get_args(Objective)),
+        checks.choice("search", search, get_args(Search)),
+        checks.integer("max_rules", max_rules, at_least=1),
+        checks.penalty("l2_penalty", l2_penalty),
+        checks.flag("corrective", corrective),
+        checks.flag("intercept", intercept),
+        checks.optional(checks.integer, "max_length", max_length, at_least=1),
+        checks.number("approximation", approximation, above=0, at_most=1),
+        checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1),
+        tuple(made.items()),
+    )
+    checks.seed(seed)
+    max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
+    run = Run("boosting", time_limit, progress, total=options.max_rules)
+    data = training_data(X, y, loss_by_name(loss), sample_weight=sample_weight, missing=missing, constant=True)
     if propositions is None:
-        _check_size(table, max_cut_points)
-        pool = propositions_of(table, max_cut_points=max_cut_points)
+        _check_size(data.table, max_cut_points)
+        pool = propositions_of(data.table, max_cut_points=max_cut_points)
     else:
-        pool = _given(propositions, table)
-    space = SearchSpace.of_codes(*pool.cell_codes(table))
-    state = _Ensemble(chosen, target, weight, float(l2_penalty), corrective, intercept)
+        pool = _given(propositions, data.table)
+    space = SearchSpace.of_codes(*pool.cell_codes(data.table))
+    return one_against_rest(data, run, lambda part, run: _boost(part, pool, space, options, run))
+
+
+def _boost(
+    data: TrainingData, pool: PropositionPool, space: SearchSpace, options: _Options, run: Run
+) -> Fit[RuleEnsemble]:
+    """One rule after the other, for a target of one output."""
+    state = _Ensemble(data, options)
     risks = [state.risk()]
     stages: list[Stage] = []
     with run:
-        for rule in range(max_rules):
+        for rule in range(options.max_rules):
             if run.stopped():
                 break
-            stage = run.child(1 / (max_rules - rule))
+            stage = run.child(1 / (options.max_rules - rule))
             found = _search(space, state, options, stage.stopped)
             seconds = stage.seconds()
-            rows = space.selected(found.propositions)
-            rule_weight = state.add(found.propositions, rows)
+            weight = state.add(found.propositions, space.selected(found.propositions))
             if not state.gain > _NOTHING_LEFT * abs(risks[0]):
-                state.drop()
                 break
             why = stage.limit or found.status if found.status is Status.TIME_LIMIT else found.status
             length = len(found.propositions)
             stages.append(
-                Stage(found.objective, found.bound, why, rule_weight, length, found.evaluations, seconds, found.counts)
+                Stage(found.objective, found.bound, why, weight, length, found.evaluations, seconds, found.counts)
             )
             risks.append(state.risk())
             run.step(risks[-1], len(stages))
-    conjunctions = pool.conjunctions(state.rules, table.schema.with_classes(classes))
-    described = (("learner", "boosting"), ("loss", chosen.name), ("l2_penalty", float(l2_penalty)))
+    state.keep(len(stages))
     model = RuleEnsemble(
-        conjunctions,
+        pool.conjunctions(state.rules, data.schema),
         np.array(state.weights).reshape(-1, 1),
         np.array([state.intercept]),
         None,
-        chosen.link,
-        described,
-        chosen.name,
+        data.loss.link,
+        options.made,
+        data.loss.name,
     )
-    limits = [s for s in (Status.TIME_LIMIT, Status.MAX_ITERATIONS) if any(stage.status is s for stage in stages)]
-    status = limits[0] if limits else Status.CONVERGED
+    status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages)))
     return run.finish(model, risks[-1], "min", status, stages=tuple(stages), propositions=len(pool), risks=tuple(risks))
 
 
 @dataclass(frozen=True)
 class _Options:
+    """The choices that do not depend on the data, checked; and all settings, for the model."""
+
     objective: str
     search: str
+    max_rules: int
+    l2_penalty: float
+    corrective: bool
+    intercept: bool
     max_length: int | None
     approximation: float
     max_evaluations: int | None
+    made: tuple[tuple[str, Any], ...]
 
-
-def _check(options: _Options, max_rules: int, l2_penalty: float, corrective: bool, intercept: bool) -> None:
-    if options.objective not in ("second_order", "gradient_sum", "orthogonal"):
-        raise ValueError(f'objective must be "second_order", "gradient_sum" or "orthogonal", got {options.objective!r}')
-    if options.search not in ("optimal", "greedy", "beam", "published"):
-        raise ValueError(f'search must be "optimal", "greedy", "beam" or "published", got {options.search!r}')
-    counts = {"max_rules": max_rules, "max_length": options.max_length, "max_evaluations": options.max_evaluations}
-    for name, value in counts.items():
-        if value is None and name != "max_rules":
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if not (isinstance(l2_penalty, (int, float, np.number)) and math.isfinite(l2_penalty) and l2_penalty >= 0):
-        raise ValueError(f"l2_penalty must be a finite number of at least 0, got {l2_penalty!r}")
-    if not (isinstance(options.approximation, (int, float, np.number)) and 0 < options.approximation <= 1):
-        raise ValueError(f"approximation must lie in (0, 1], got {options.approximation!r}")
-    for name, flag in {"corrective": corrective, "intercept": intercept}.items():
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name} must be True or False, got {type(flag).__name__}")
-    if options.search == "published":
-        if options.max_length is not None:
+    def __post_init__(self) -> None:
+        if self.search == "published" and self.max_length is not None:
             raise ValueError(
                 'max_length does not go with search="published": its core queries are not the shortest; '
                 'use search="optimal"'
             )
-        if options.objective == "orthogonal":
+        if self.search == "published" and self.objective == "orthogonal":
             raise ValueError('objective="orthogonal" does not go with search="published"; use search="optimal"')
-
-
-def _target(loss: Loss, y: ArrayLike, n_rows: int) -> tuple[Floats, tuple[Any, ...] | None]:
-    """y in the loss's coding, and the classes (None for numbers)."""
-    if loss.target == "sign":
-        target, classes = binary_target(y, n_rows)
-        return 2.0 * target - 1.0, classes
-    target = regression_target(y, n_rows)
-    check_target(loss, target)
-    return target, None
 
 
 def _check_size(table: Table, max_cut_points: int | None) -> None:
@@ -268,8 +258,7 @@ def _check_size(table: Table, max_cut_points: int | None) -> None:
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
-    if not isinstance(propositions, PropositionPool):
-        raise TypeError(f"propositions must be a PropositionPool, got {type(propositions).__name__}")
+    checks.instance("propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of")
     if propositions.schema.features != table.schema.features:
         raise ValueError("propositions speak of other columns than X has; build them from the same table")
     return propositions.distinct(table)
@@ -278,17 +267,15 @@ def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
 class _Ensemble:
     """The rules so far: their weights, the scores of the training rows, and the derivatives of the loss there."""
 
-    def __init__(
-        self, loss: Loss, y: Floats, sample_weight: Floats, l2_penalty: float, corrective: bool, intercept: bool
-    ) -> None:
-        self.loss, self.y, self.sample_weight = loss, y, sample_weight
-        self.l2_penalty, self.corrective, self.has_intercept = l2_penalty, corrective, intercept
-        self.total_weight = float(sample_weight.sum())
-        self.intercept = best_constant(loss, y, sample_weight) if intercept else 0.0
+    def __init__(self, data: TrainingData, options: _Options) -> None:
+        self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
+        self.l2_penalty, self.corrective, self.has_intercept = options.l2_penalty, options.corrective, options.intercept
+        self.total_weight = float(self.sample_weight.sum())
+        self.intercept = best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
         self.rules: list[tuple[int, ...]] = []
         self.extents: list[NDArray[np.bool_]] = []
         self.weights: list[float] = []
-        self.scores = np.full(len(y), self.intercept)
+        self.scores = np.full(len(self.y), self.intercept)
         self.gain = 0.0  # what the last rule promised, (2.3)
         self._derivatives: tuple[Floats, Floats, Floats] | None = None  # the scores they belong to, g, h
         self._before: tuple[list[float], float, Floats] = ([], self.intercept, self.scores)
@@ -333,11 +320,11 @@ class _Ensemble:
             self.scores = self.intercept + extents @ weights
         return self.weights[-1]
 
-    def drop(self) -> None:
-        """Take back the last `add`."""
-        self.rules.pop()
-        self.extents.pop()
-        self.weights, self.intercept, self.scores = self._before
+    def keep(self, n_rules: int) -> None:
+        """Take back an `add` that was of no use, or was interrupted."""
+        if len(self.rules) > n_rules:
+            self.weights, self.intercept, self.scores = self._before
+            del self.rules[n_rules:], self.extents[n_rules:]
 
     def risk(self) -> float:
         """The regularised risk (2.1)."""

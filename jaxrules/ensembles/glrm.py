@@ -25,12 +25,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, xlogy
 
+from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
 from jaxrules.losses import loss_by_name
 from jaxrules.models import LinearTerms, RuleEnsemble
@@ -38,15 +39,14 @@ from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search.depth_first import SearchSpace, search_optimal
-from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
+from jaxrules.table import MissingRule, Schema
+from jaxrules.training import TrainingData, linear_terms_of, one_against_rest, settings, training_data
 
 LossName = Literal["logistic", "squared"]
 Floats = NDArray[np.float64]
 Rule = tuple[int, ...]
 """The propositions of a rule, ascending."""
 
-_RULE_SCALE = 0.4
-"""Standard deviation that a linear term is scaled to: about that of a rule."""
 _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
 _SMALLEST_CAPACITY = 127
@@ -84,7 +84,8 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: two classes for the logistic loss, numbers for the squared loss, shape (rows,).
+        y: classes for the logistic loss, numbers for the squared loss, shape (rows,). More than two classes are
+            fitted one against the rest: an ensemble of an output per class.
         loss: "logistic" or "squared".
         rule_penalty: lambda_0, the price of a rule's weight, positive, against the mean loss.
         condition_penalty: lambda_1, the price of each proposition in a rule, at least 0; None takes a fifth
@@ -114,19 +115,47 @@ def fit(
         A Fit. Its status is "optimal" when the exact search has proved that no rule (of at most `max_length`
         propositions) can lower the objective, "converged" when the beam finds none, "max_iterations" at
         `max_rules`. The bound is None without an exact search. ``details``: rounds, n_candidates (rules in
-        the last master problem), n_propositions, rule_penalty, condition_penalty.
+        the last master problem), n_propositions, rule_penalty, condition_penalty. With more than two classes see
+        `jaxrules.training.one_against_rest`.
 
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: names the argument that is out of range, or data that cannot be fitted.
     """
+    made = settings("glrm", locals())
+    rule_price = checks.number("rule_penalty", rule_penalty, above=0)
+    condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     options = _Options(
-        loss, rule_penalty, condition_penalty, pricing, max_length, max_rules, max_cut_points, beam_width,
-        rules_per_round, start, tolerance,
-    )  # fmt: skip
+        checks.choice("loss", loss, get_args(LossName)),
+        rule_price,
+        rule_price / 5 if condition_price is None else condition_price,
+        checks.choice("pricing", pricing, ("beam", "exact")),
+        checks.optional(checks.integer, "max_length", max_length, at_least=1),
+        checks.integer("max_rules", max_rules, at_least=0),
+        checks.integer("beam_width", beam_width, at_least=1),
+        checks.integer("rules_per_round", rules_per_round, at_least=1),
+        checks.choice("start", start, ("conditions", "empty")),
+        checks.flag("debias", debias),
+        checks.number("tolerance", tolerance, above=0),
+        tuple(made.items()),
+    )
+    checks.seed(seed)
+    max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
+    linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
-    problem = _prepare(X, y, options, linear_terms, sample_weight, missing)
-    state = _State(problem)
+    data = training_data(X, y, loss_by_name(options.loss), sample_weight=sample_weight, missing=missing)
+    pool = propositions_of(data.table, max_cut_points=max_cut_points)
+    if not len(pool):
+        raise ValueError("no column of X tells its rows apart; nothing can be learned")
+    space = SearchSpace.of_codes(*pool.cell_codes(data.table))
+    return one_against_rest(
+        data, run, lambda part, run: _generate(_Problem.of(part, pool, space, linear_terms, options), run)
+    )
+
+
+def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
+    """Column generation, for a target of one output."""
+    options, state = problem.options, _State(problem)
     status = Status.MAX_ITERATIONS
     with run:
         state.solve(run)
@@ -145,13 +174,14 @@ def fit(
                 state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
             state.solve(run)
             run.step(state.objective, state.size)
+        if options.debias:
+            state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
         state.solve(run)
     if state.proved(options.tolerance):
         status = Status.OPTIMAL
-    model = problem.model(state, debias)
     return run.finish(
-        model,
+        problem.model(state),
         state.objective,
         "min",
         status,
@@ -176,58 +206,20 @@ def _why_no_rule(options: _Options, found: _Found, state: _State) -> Status:
 
 @dataclass(frozen=True)
 class _Options:
-    """The choices that do not depend on the data, checked."""
+    """The choices that do not depend on the data, checked; and all settings, for the model."""
 
     loss: LossName
-    rule_penalty: float
-    condition_penalty: float | None
+    rule_price: float  # lambda_0
+    condition_price: float  # lambda_1
     pricing: str
     max_length: int | None
     max_rules: int
-    max_cut_points: int | None
     beam_width: int
     rules_per_round: int
     start: str
+    debias: bool
     tolerance: float
-
-    def __post_init__(self) -> None:
-        for name, known in (
-            ("loss", ("logistic", "squared")),
-            ("pricing", ("beam", "exact")),
-            ("start", ("conditions", "empty")),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(f'{name} must be "{known[0]}" or "{known[1]}", got {getattr(self, name)!r}')
-        for name, least in (
-            ("rule_penalty", "positive"),
-            ("condition_penalty", "at least 0"),
-            ("tolerance", "positive"),
-        ):
-            value = getattr(self, name)
-            if value is None and name == "condition_penalty":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-                raise TypeError(f"{name} must be a number, got {type(value).__name__}")
-            if not math.isfinite(value) or value < 0 or (least == "positive" and value == 0):
-                raise ValueError(f"{name} must be finite and {least}, got {value}")
-        for name, smallest in (("max_length", 1), ("max_rules", 0), ("beam_width", 1), ("rules_per_round", 1)):
-            value = getattr(self, name)
-            if value is None and name == "max_length":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
-            if value < smallest:
-                raise ValueError(f"{name} must be at least {smallest}, got {value}")
-
-    @property
-    def rule_price(self) -> float:
-        """lambda_0."""
-        return float(self.rule_penalty)
-
-    @property
-    def condition_price(self) -> float:
-        """lambda_1."""
-        return float(self.rule_penalty) / 5 if self.condition_penalty is None else float(self.condition_penalty)
+    made: tuple[tuple[str, Any], ...]
 
     def price(self, length: Any) -> Any:
         """lambda_0 + lambda_1 length."""
@@ -241,6 +233,7 @@ class _Problem:
     Without linear terms, rows that no proposition tells apart are merged into one.
 
     Attributes:
+        schema: of the model.
         pool: the propositions.
         space: the propositions on these rows.
         rows: bool, shape (rows, propositions).
@@ -253,8 +246,7 @@ class _Problem:
     """
 
     options: _Options
-    table: Table
-    classes: tuple[Any, ...] | None
+    schema: Schema
     pool: PropositionPool
     space: SearchSpace
     rows: NDArray[np.bool_]
@@ -279,73 +271,46 @@ class _Problem:
             return self.share * (expit(score) - self.target)
         return self.share * 2 * (score - self.target)
 
-    def model(self, state: _State, debias: bool) -> RuleEnsemble:
+    def model(self, state: _State) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
-        weights, coefficients, intercept = state.weights(debias)
+        weights, coefficients, intercept = state.weights
         used = np.flatnonzero(weights)
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients)
-            linear = LinearTerms(
-                self.linear.feature[kept], coefficients[kept, None], self.linear.lower[kept], self.linear.upper[kept]
-            )
-        rules = [state.rules[r] for r in used.tolist()]
-        settings = (
-            ("learner", "glrm"),
-            ("rule_penalty", self.options.rule_price),
-            ("condition_penalty", self.options.condition_price),
-        )
+            linear = dataclasses.replace(self.linear.take(kept), coefficients=coefficients[kept, None])
         return RuleEnsemble(
-            self.pool.conjunctions(rules, self.table.schema.with_classes(self.classes)),
+            self.pool.conjunctions([state.rules[r] for r in used.tolist()], self.schema),
             weights[used, None],
             np.array([intercept]),
             linear,
             loss_by_name(self.options.loss).link,
-            settings,
+            self.options.made,
             self.options.loss,
         )
 
-
-def _prepare(
-    X: Any, y: ArrayLike, options: _Options, linear_terms: bool, sample_weight: ArrayLike | None, missing: MissingRule
-) -> _Problem:
-    table = as_table(X, missing=missing)
-    classes = None
-    if options.loss == "logistic":
-        target, classes = binary_target(y, table.n_rows)
-    else:
-        target = regression_target(y, table.n_rows)
-    weight = check_sample_weight(sample_weight, table.n_rows)
-    if len(np.unique(target[weight > 0])) < 2:
-        raise ValueError("y has one value only among the rows of positive sample_weight; nothing can be learned")
-    share = weight / weight.sum()
-    pool = propositions_of(table, max_cut_points=options.max_cut_points)
-    if not len(pool):
-        raise ValueError("no column of X tells its rows apart; nothing can be learned")
-    space = SearchSpace.of_codes(*pool.cell_codes(table))
-    if linear_terms:
-        rows = space.masks[space.group] == 1
-        return _Problem(options, table, classes, pool, space, rows, *_linear_terms(table, options), target, share, 0.0)
-    merged = space.sum_rows(share)
-    mean = np.divide(space.sum_rows(share * target), merged, out=np.zeros_like(merged), where=merged > 0)
-    within = 0.0
-    if options.loss == "squared":
-        within = float(share @ (target - mean[space.group]) ** 2)
-    else:
-        np.clip(mean, 0.0, 1.0, out=mean)  # the quotient of two equal sums may round to above 1
-    no_terms = (None, np.zeros((len(merged), 0)), np.zeros(0))
-    space = dataclasses.replace(space, group=np.arange(len(merged)))
-    return _Problem(options, table, classes, pool, space, space.masks == 1, *no_terms, mean, merged, within)
-
-
-def _linear_terms(table: Table, options: _Options) -> tuple[LinearTerms, Floats, Floats]:
-    """Numeric columns that vary, their values, and their prices on the scale of a rule."""
-    numeric = [f for f, feature in enumerate(table.schema.features) if feature.is_numeric]
-    spread = np.array([np.nanstd(table.columns[f]) for f in numeric])
-    kept = np.array(numeric, np.int32)[spread > 0]
-    ends = np.full(len(kept), np.inf)
-    terms = LinearTerms(kept, np.ones((len(kept), 1)), -ends, ends)
-    return terms, terms.values(table), options.rule_price * spread[spread > 0] / _RULE_SCALE
+    @classmethod
+    def of(
+        cls, data: TrainingData, pool: PropositionPool, space: SearchSpace, linear_terms: bool, options: _Options
+    ) -> _Problem:
+        """The problem of a target of one output; space: the propositions on all rows."""
+        target = data.target if data.classes is None else (data.target + 1) / 2
+        share = data.weights / data.weights.sum()
+        if linear_terms:
+            rows = space.masks[space.group] == 1
+            linear, factors = linear_terms_of(data)
+            prices, values = options.rule_price * factors, linear.values(data.table)
+            return cls(options, data.schema, pool, space, rows, linear, values, prices, target, share, 0.0)
+        merged = space.sum_rows(share)
+        mean = np.divide(space.sum_rows(share * target), merged, out=np.zeros_like(merged), where=merged > 0)
+        within = 0.0
+        if options.loss == "squared":
+            within = float(share @ (target - mean[space.group]) ** 2)
+        else:
+            np.clip(mean, 0.0, 1.0, out=mean)  # the quotient of two equal sums may round to above 1
+        no_terms = (None, np.zeros((len(merged), 0)), np.zeros(0))
+        space = dataclasses.replace(space, group=np.arange(len(merged)))
+        return cls(options, data.schema, pool, space, space.masks == 1, *no_terms, mean, merged, within)
 
 
 # The restricted master problem
@@ -364,6 +329,7 @@ class _State:
         tolerance: relative duality gap that the master problem is solved to.
         generated: how many candidates pricing has added.
         bound: the best proved lower bound on the objective over all rules.
+        debiased: the weights that a refit without penalty gives the rules of the solution.
     """
 
     problem: _Problem
@@ -376,6 +342,7 @@ class _State:
     rounds: int = 0
     generated: int = 0
     bound: float | None = None
+    debiased: tuple[Floats, Floats, float] | None = None
 
     def __post_init__(self) -> None:
         self.columns = np.zeros((len(self.problem.target), _SMALLEST_CAPACITY), bool)
@@ -461,13 +428,18 @@ class _State:
         """Whether the bound meets the objective."""
         return self.bound is not None and self.objective - self.bound <= 10 * tolerance * abs(self.objective)
 
-    def weights(self, debias: bool) -> tuple[Floats, Floats, float]:
+    @property
+    def weights(self) -> tuple[Floats, Floats, float]:
         """Weights of candidates, coefficients of linear terms, and the intercept."""
         assert self.solution is not None
-        weights, coefficients = self.rule_weights.copy(), self.coefficients.copy()
+        return self.debiased or (self.rule_weights, self.coefficients, self.solution.intercept)
+
+    def debias(self) -> None:
+        """Refit the weights of the chosen rules and terms (almost) without a penalty."""
+        weights, coefficients, intercept = (np.copy(part) for part in self.weights)
         rules, terms = np.flatnonzero(weights), np.flatnonzero(coefficients)
-        if not debias or not len(rules) + len(terms):
-            return weights, coefficients, self.solution.intercept
+        if not len(rules) + len(terms):
+            return
         problem = self.problem
         scale = problem.linear_price[terms] / problem.options.rule_price
         refitted = sparse_glm.solve(
@@ -477,10 +449,10 @@ class _State:
             loss=problem.options.loss,
             sample_weight=problem.share,
             penalty_factors=np.concatenate([np.ones(len(rules)), scale]),
-            start=(np.concatenate([weights[rules], coefficients[terms]]), self.solution.intercept),
+            start=(np.concatenate([weights[rules], coefficients[terms]]), float(intercept)),
         )
         weights[rules], coefficients[terms] = np.split(refitted.coefficients, [len(rules)])
-        return weights, coefficients, refitted.intercept
+        self.debiased = weights, coefficients, refitted.intercept
 
 
 def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:

@@ -14,7 +14,6 @@ C = 1 / (n l1_penalty); with its ``Lasso`` (which halves the squared error), alp
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -30,10 +29,8 @@ from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, settings, training_data
+from jaxrules.training import TrainingData, linear_terms_of, settings, training_data
 
-_RULE_SCALE = 0.4
-"""About the average standard deviation of a rule (Friedman and Popescu, Sec. 5)."""
 _SMALLEST_PENALTY = 1e-3
 """Where a path ends, relative to the largest penalty, at which no rule has a weight."""
 
@@ -157,14 +154,6 @@ def path(
 # The problem: which columns, which rows
 
 
-@dataclass(frozen=True)
-class _LinearColumns:
-    """Winsorised columns with the penalty factors that put them on the scale of a rule."""
-
-    terms: LinearTerms  # with coefficients of 1
-    factors: NDArray[np.float64]
-
-
 class _Solved(NamedTuple):
     """The solution at one penalty: one of the solver's per output."""
 
@@ -200,7 +189,8 @@ class _Solved(NamedTuple):
 class _Problem:
     data: TrainingData
     rules: Conjunctions
-    linear: _LinearColumns | None
+    linear: LinearTerms | None  # with coefficients of 1
+    factors: NDArray[np.float64]  # of the penalties of rules and terms
     winsorise: float | None
     design: sparse_glm.Design
     tolerance: float
@@ -212,19 +202,20 @@ class _Problem:
         cls, data: TrainingData, rules: Conjunctions, winsorise: float | None, tolerance: float, seed: int,
         options: Mapping[str, Any],
     ) -> _Problem:  # fmt: skip
-        linear = None if winsorise is None else _linear_columns(data, winsorise)
-        satisfied = rules.satisfied(data.table)
-        design = sparse_glm.Design.of(satisfied if linear is None else (satisfied, linear.terms.values(data.table)))
-        return cls(data, rules, linear, winsorise, design, tolerance, seed, options)
+        satisfied, factors = rules.satisfied(data.table), np.ones(len(rules))
+        linear, design = None, sparse_glm.Design.of(satisfied)
+        if winsorise is not None:
+            linear, more = linear_terms_of(data, winsorise)
+            factors = np.concatenate([factors, more])
+            design = sparse_glm.Design.of((satisfied, linear.values(data.table)))
+        return cls(data, rules, linear, factors, winsorise, design, tolerance, seed, options)
 
     @property
     def masters(self) -> list[dict[str, Any]]:
         """What the solver is asked, for every output; it takes 0 and 1 for classes."""
-        ones = np.ones(len(self.rules))
-        factors = ones if self.linear is None else np.concatenate([ones, self.linear.factors])
         outputs = self.data.outputs if self.data.classes is None else (self.data.outputs + 1) / 2
         same = {"X": self.design, "loss": self.data.loss.name, "sample_weight": self.data.weights}
-        return [{**same, "y": target, "penalty_factors": factors} for target in outputs]
+        return [{**same, "y": target, "penalty_factors": self.factors} for target in outputs]
 
     def solve(self, l1_penalty: float, start: _Solved | None, run: Run) -> _Solved:
         """The solution at a penalty; if the run is stopped, `start`, or the one without rules."""
@@ -245,8 +236,7 @@ class _Problem:
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients.any(axis=1))
-            terms = self.linear.terms
-            linear = LinearTerms(terms.feature[kept], coefficients[kept], terms.lower[kept], terms.upper[kept])
+            linear = dataclasses.replace(self.linear.take(kept), coefficients=coefficients[kept])
         options = dict(self.options)
         if options.setdefault("l1_penalty", solved.l1_penalty) is None:
             options["chosen_l1_penalty"] = solved.l1_penalty
@@ -297,29 +287,6 @@ def _extract(data: TrainingData, seed: int) -> Conjunctions:
     return default_rules(
         data.table, data.labels, classification=classification, seed=seed, sample_weight=data.weights
     ).with_schema(data.schema)
-
-
-def _linear_columns(data: TrainingData, winsorise: float) -> _LinearColumns:
-    """Quantiles and scales of the numeric columns; a column that is constant once clipped has no term."""
-    features, lower, upper, scales = [], [], [], []
-    for f, feature in enumerate(data.table.schema.features):
-        if not feature.is_numeric:
-            continue
-        present = ~data.table.missing_mask(f)
-        values, weights = data.table.columns[f][present], data.weights[present]
-        ends = np.array([-math.inf, math.inf])
-        if winsorise:
-            ends = np.quantile(values, [winsorise, 1 - winsorise], weights=weights, method="inverted_cdf")
-        clipped = np.clip(values, *ends)
-        scale = math.sqrt(np.average((clipped - np.average(clipped, weights=weights)) ** 2, weights=weights))
-        if np.ptp(clipped) > 0:
-            features.append(f)
-            lower.append(ends[0])
-            upper.append(ends[1])
-            scales.append(scale)
-    ones = np.ones((len(features), 1))
-    terms = LinearTerms(np.array(features, np.int32), ones, np.array(lower), np.array(upper))
-    return _LinearColumns(terms, np.array(scales) / _RULE_SCALE)
 
 
 # Fits along a path
