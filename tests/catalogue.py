@@ -83,7 +83,8 @@ LEARNERS = {
         ),
         Learner(
             "glrm", jr.glrm.fit, {"rule_penalty": 0.02},
-            {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True)},
+            {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True),
+             "linear": Search(BOTH, {"linear_terms": True})},
             claims.glrm,
         ),
         Learner(

@@ -67,6 +67,13 @@ def linear_values(model: jr.RuleEnsemble) -> Floats:
     return np.clip(np.column_stack([size, age])[:, model.linear.feature], model.linear.lower, model.linear.upper)
 
 
+def norm_of_linear_terms(model: jr.RuleEnsemble) -> float:
+    """sum |b|, on the scale of a rule."""
+    if model.linear is None:
+        return 0.0
+    return float(np.abs(model.linear.coefficients[:, 0]) @ np.nanstd(linear_values(model), axis=0) / 0.4)
+
+
 def mean_loss(model: jr.RuleEnsemble, loss: str) -> float:
     scores = model.intercept[0] + rows_of(model) @ model.weights[:, 0]
     if model.linear is not None:
@@ -77,9 +84,7 @@ def mean_loss(model: jr.RuleEnsemble, loss: str) -> float:
 def rulefit(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Mean loss + l1_penalty (sum |a| + sum |b|), b on the scale of a rule."""
     model, loss, penalty = fit.model, settings["loss"], fit.details["l1_penalty"]
-    norm = np.abs(model.weights).sum()
-    if model.linear is not None:
-        norm += np.abs(model.linear.coefficients[:, 0]) @ np.nanstd(linear_values(model), axis=0) / 0.4
+    norm = np.abs(model.weights).sum() + norm_of_linear_terms(model)
     small = settings["rules"] is not None and not settings.get("linear_terms")
     optimum = l1_optimum(loss, "pool", penalty, 0.0) if small else None
     yield Claim(fit.objective, mean_loss(model, loss) + penalty * norm, fit.bound, optimum)
@@ -91,7 +96,10 @@ def glrm(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     length = {rows.tobytes(): n for rows, n in zip(CONJUNCTIONS.T, LENGTHS, strict=True)}
     prices = np.array([penalty + penalty / 5 * length[rows.tobytes()] for rows in rows_of(model).T])
     recomputed = mean_loss(model, loss) + prices @ np.abs(model.weights[:, 0])
-    yield Claim(fit.objective, recomputed, fit.bound, l1_optimum(loss, "all", penalty, penalty / 5))
+    if settings.get("linear_terms"):
+        yield Claim(fit.objective, recomputed + penalty * norm_of_linear_terms(model))
+    else:
+        yield Claim(fit.objective, recomputed, fit.bound, l1_optimum(loss, "all", penalty, penalty / 5))
 
 
 @functools.cache

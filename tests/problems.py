@@ -92,7 +92,7 @@ RULE = POOL[:, 0]
 _flipped = _random.random(N_ROWS) < 0.15
 NOISY = {
     "labels": np.where(RULE ^ _flipped, "yes", "no"),
-    "numbers": 1 + 3 * RULE - (colour == "b") + 0.3 * _random.normal(size=N_ROWS),
+    "numbers": 1 + 0.5 * size + 3 * RULE - (colour == "b") + 0.3 * _random.normal(size=N_ROWS),
     "counts": _random.poisson(1 + 3 * RULE),
 }
 PERFECT = {"labels": np.where(RULE, "yes", "no"), "numbers": 1.0 + 3 * RULE, "counts": 1 + 3 * RULE}
