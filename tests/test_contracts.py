@@ -35,7 +35,6 @@ PENDING = {
     "test_ctrl_c_at_any_time[paths-*-logistic]": "Ctrl-C between the quadratic models is not taken",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-logistic]": "||q_perp|| knows no weights",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-*-squared]": "||q_perp|| knows no weights",
-    "test_integer_weights_are_repeated_rows[glrm-linear-squared]": "the spread of a linear term is unweighted",
     "test_the_signature_is_the_common_one[paths]": "arguments by position",
     "test_many_classes_*[lire-*": "two classes only",
     "test_a_fit_can_be_repeated_*[lire-*": "some settings are not kept",
