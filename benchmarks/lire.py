@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.extraction import default_forest
+from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
 from jaxrules.solvers.support import search as support_search
@@ -202,7 +203,7 @@ def gap(pools: int) -> list[dict[str, Any]]:
         satisfied = rng.random((150, 8)) < rng.uniform(0.1, 0.7, 8)
         score = (satisfied * 2.0 - 1) @ rng.normal(size=8)
         target = np.where(score + 2 * rng.logistic(size=150) > 0, 1.0, -1.0)
-        problem = make_problem(Activations.of_matrix(satisfied), target, np.ones(150), "exponential")
+        problem = make_problem(Activations.of_matrix(satisfied), target, np.ones(150), exponential)
         search = support_search.Search(problem, 0.005, 0.01)
         reached = search.descend(search.start_empty())
         kept = np.flatnonzero(problem.origin >= 0)

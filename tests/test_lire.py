@@ -16,10 +16,11 @@ import jaxrules as jr
 from jaxrules import rows as row_module
 from jaxrules.ensembles import lire
 from jaxrules.float64 import x64_kernel
+from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
 from jaxrules.solvers.support import search as support_search
-from jaxrules.solvers.support.closed_form import least_loss
+from jaxrules.solvers.support.objective import least_loss
 from jaxrules.solvers.support.problem import WEIGHT_CAP as CAP
 from jaxrules.solvers.support.problem import make_problem
 
@@ -178,7 +179,7 @@ def test_a_closed_form_move_minimises_the_objective(seed: int, encoding: str, ga
     satisfied, target = noisy(seed, 40, 1, signal=1)
     satisfied[:2] = [[False], [True]]
     weight, signs = np.random.default_rng(seed).dirichlet(np.ones(40)), 2.0 * target - 1
-    problem = make_problem(Activations.of_matrix(satisfied), signs, weight, "exponential", encoding)
+    problem = make_problem(Activations.of_matrix(satisfied), signs, weight, exponential, encoding)
     search = support_search.Search(problem, gamma, lam)
     start = search.start_empty()
     slots = support_kernels.Slots(np.arange(4), np.arange(4) < 1, np.append(start.weights, np.zeros(3)))
@@ -350,7 +351,7 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:
     satisfied, target = noisy(7, 250, 60, signal=20, noise=3.0)
-    problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), "exponential")
+    problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), exponential)
     search = support_search.Search(problem, 1e-4, 1e-4, most=5)
     kept = np.flatnonzero(problem.origin >= 0)
     reached = search.descend(search.start_from(kept, np.zeros(len(kept))))

@@ -36,15 +36,16 @@ from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.solvers.support.closed_form import best_weight as best_weight
-from jaxrules.solvers.support.closed_form import penalty
-from jaxrules.solvers.support.closed_form import penalty_increase as penalty_increase
-from jaxrules.solvers.support.kernels import ONES, Encoding, LossName
+from jaxrules.solvers.support.kernels import ONES, Encoding
+from jaxrules.solvers.support.objective import best_weight as best_weight
+from jaxrules.solvers.support.objective import penalty
+from jaxrules.solvers.support.objective import penalty_increase as penalty_increase
 from jaxrules.solvers.support.problem import Problem, make_problem
 from jaxrules.solvers.support.search import Incumbent, Search
 from jaxrules.table import MissingRule, Table, as_table, binary_target, check_sample_weight, regression_target
 
 Floats = NDArray[np.float64]
+LossName = Literal["exponential", "logistic", "squared"]
 
 _START_SIZES = (22, 86)
 """Largest numbers of rules of the L1 solution to start from: the largest supports that fit the kernels' shapes."""
@@ -378,7 +379,7 @@ class _Searcher:
         options, used = data.options, data.weights > 0
         activations = Activations.of(data.rules, data.table if used.all() else data.table[used])
         self.problem = make_problem(
-            activations, data.target[used], data.weights[used], options.loss, options.encoding,
+            activations, data.target[used], data.weights[used], loss_by_name(options.loss), options.encoding,
             options.penalise_intercept,
         )  # fmt: skip
         self.previous: Incumbent | None = None
@@ -393,14 +394,12 @@ class _Searcher:
         if not problem.size:  # no rule tells rows apart
             return []
         if self._l1 is None:
-            self._l1 = (
-                _L1Squared(problem) if problem.loss == "squared" else _L1Logistic(problem, self.data.options.seed)
-            )
+            self._l1 = _L1Squared(problem) if problem.loss is squared else _L1Logistic(problem, self.data.options.seed)
         rules = self._l1.solve(max(gamma, _SMALLEST_L1_PENALTY) / 2, run)
         coverage = problem.coverage[1 : 1 + len(rules)]
         influence = np.abs(rules) * np.sqrt(coverage * (1 - coverage))  # how far a rule moves the scores
         ranked = np.argsort(-influence, kind="stable")[: np.count_nonzero(influence)]
-        halves = (2 if problem.loss == "exponential" else 1) * (2 if problem.encoding == "signed" else 1)
+        halves = (2 if problem.loss is exponential else 1) * (2 if problem.encoding == "signed" else 1)
         starts = []
         for size in _START_SIZES:
             chosen = np.sort(ranked[:size])
@@ -415,7 +414,8 @@ class _L1Logistic:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         n_patterns = problem.activations.n_patterns
-        weights = np.concatenate(problem.of_patterns())
+        target, mass = problem.of_patterns()
+        weights = np.concatenate([mass * (1 + target), mass * (1 - target)]) / 2
         used = np.flatnonzero(weights)  # every pattern once for each class that it has
         self.columns = problem.activations.sparse[used % n_patterns]
         self.target, self.weights, self.seed = used < n_patterns, weights[used], seed
@@ -439,7 +439,7 @@ class _L1Squared:
 
     def __init__(self, problem: Problem) -> None:
         self.design = sparse_glm.Design.of(problem.activations.dense)
-        self.weights, self.target = problem.of_patterns()
+        self.target, self.weights = problem.of_patterns()
         self.solution: sparse_glm.Solution | None = None
 
     def solve(self, l1_penalty: float, run: Run) -> Floats:

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxrules.float64 import x64_kernel
-from jaxrules.solvers.support.closed_form import best_weight, least_loss, penalty, penalty_increase
+from jaxrules.losses import Loss, exponential
+from jaxrules.solvers.support.objective import best_weight, least_loss, loss_terms, penalty, penalty_increase
 
-LossName = Literal["exponential", "logistic", "squared"]
 Encoding = Literal["signed", "binary"]
 Array = Any  # a jax array inside the kernels, a NumPy array outside
 Number = Any
@@ -29,14 +29,11 @@ ONES = 0
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), float32, and what the loss needs of every pattern (P,), float64.
-
-    Classification: the weight of the positive and of the negative rows. Squared loss: weight and mean target.
-    """
+    """The matrix (C, P), float32, and the mean target and the weight of every pattern (P,), float64."""
 
     columns: Array
-    first: Array
-    second: Array
+    target: Array
+    weight: Array
 
 
 class Charges(NamedTuple):
@@ -82,19 +79,8 @@ def _inverse(matrix: Array) -> Array:
     return lax.fori_loop(0, len(matrix), eliminate, matrix)
 
 
-def _loss_terms(loss: LossName, data: Data, margins: Array) -> tuple[Array, Array, Array]:
-    """The loss (summed), and downhill slope and curvature of every pattern, at these margins (P,)."""
-    first, second = jnp.asarray(data.first), jnp.asarray(data.second)
-    if loss == "exponential":
-        margins = jnp.clip(margins, -600.0, 600.0)  # the exponential stays finite: 0 * inf would be NaN
-        right, wrong = first * jnp.exp(-margins), second * jnp.exp(margins)
-        return (right + wrong).sum(), right - wrong, right + wrong
-    if loss == "logistic":
-        value = first * jax.nn.softplus(-margins) + second * jax.nn.softplus(margins)
-        chance, other = jax.nn.sigmoid(margins), jax.nn.sigmoid(-margins)
-        return value.sum(), first * other - second * chance, (first + second) * chance * other
-    residual = second - margins
-    return (first * residual**2).sum(), 2 * first * residual, 2 * first
+def _loss_terms(loss: Loss, data: Data, margins: Array) -> tuple[Array, Array, Array]:
+    return loss_terms(loss, jnp.asarray(data.target), jnp.asarray(data.weight), margins)
 
 
 def _chosen(data: Data, slots: Slots) -> Array:
@@ -140,7 +126,7 @@ def _allowed(charges: Charges, slots: Slots, terms: Terms) -> tuple[Array, Array
 
 @x64_kernel(static=("loss", "encoding"))
 def rank_moves(
-    data: Data, charges: Charges, slots: Slots, terms: Terms, *, loss: LossName, encoding: Encoding
+    data: Data, charges: Charges, slots: Slots, terms: Terms, *, loss: Loss, encoding: Encoding
 ) -> tuple[Array, Array, Array, Array]:
     """`_rank` from the rows: one product of shapes (K, P) and (P, C)."""
     chosen = _chosen(data, slots)
@@ -149,7 +135,7 @@ def rank_moves(
     products = _product(jnp.concatenate([chosen * curvature, slope, curvature]), data.columns)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
     own = products[-1] if encoding == "binary" else jnp.full(len(data.columns), products[-1, ONES])
-    return _rank(products[:-2], products[-2], own, value, charges, slots, terms, loss == "exponential")
+    return _rank(products[:-2], products[-2], own, value, charges, slots, terms, loss is exponential)
 
 
 @x64_kernel
@@ -161,7 +147,7 @@ def rank_moves_by_gram(
     fitted = slots.weights @ products
     value = squares - slots.weights @ moment[slots.column] + slots.weights @ fitted[slots.column] / 2
     own = jnp.diagonal(gram)
-    return _rank(products, moment - fitted, own, value, charges, slots, terms, exponential=False)
+    return _rank(products, moment - fitted, own, value, charges, slots, terms, is_exponential=False)
 
 
 def _rank(
@@ -172,7 +158,7 @@ def _rank(
     charges: Charges,
     slots: Slots,
     terms: Terms,
-    exponential: bool,
+    is_exponential: bool,
 ) -> tuple[Array, Array, Array, Array]:
     """Predicted objective of every move, all weights refitted, by the second-order model of the loss.
 
@@ -202,7 +188,7 @@ def _rank(
 
     def gain(slope: Array, curvature: Array) -> Array:
         square = slope * slope / curvature
-        if exponential:  # exact for a signed column alone: T - sqrt(T^2 - u^2)
+        if is_exponential:  # exact for a signed column alone: T - sqrt(T^2 - u^2)
             return value * (1 - jnp.sqrt(1 - jnp.minimum(square / value, 1 - 1e-6)))
         return square / 2
 
@@ -240,7 +226,7 @@ def sweep(
     """
     chosen = _chosen(data, slots)
     margins = slots.weights @ chosen.astype(jnp.float64)
-    value, _, _ = _loss_terms("exponential", data, margins)
+    value, _, _ = _loss_terms(exponential, data, margins)
     drop, add, swap = _closed_form_losses(data, slots, chosen, margins, encoding)
     removable, swappable, enterable = _allowed(charges, slots, terms)
     drop_penalty, add_penalty, swap_penalty = _move_penalties(charges, slots, terms)
@@ -293,7 +279,7 @@ def _take_if_better(
 
     # without the column that leaves
     margins = state.margins - jnp.where(is_add, 0.0, weights[place]) * data.columns[old].astype(jnp.float64)
-    value, slope, mass = _loss_terms("exponential", data, margins)
+    value, slope, mass = _loss_terms(exponential, data, margins)
     size = state.size - jnp.where(is_add, 0.0, charges.counted[old])
     covered = state.covered - jnp.where(is_add, 0.0, charges.coverage[old])
     prices = terms.gamma, terms.lam
@@ -328,7 +314,7 @@ def _closed_form_losses(
     Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so that
     e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product for each sign of the target.
     """
-    _, slope, mass = _loss_terms("exponential", data, margins)
+    _, slope, mass = _loss_terms(exponential, data, margins)
     slope, mass = slope.astype(jnp.float32)[None, :], mass.astype(jnp.float32)[None, :]
     weights = slots.weights.astype(jnp.float32)
     if encoding == "signed":

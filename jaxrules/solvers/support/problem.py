@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
-from jaxrules.solvers.support.closed_form import SHARE_CLIP, penalty
-from jaxrules.solvers.support.kernels import ONES, Encoding, LossName
+from jaxrules.solvers.support.kernels import ONES, Encoding
+from jaxrules.solvers.support.objective import SHARE_CLIP, penalty
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,14 +38,13 @@ class Problem:
         counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
         addable: which columns may enter the support, shape (columns,).
         origin: index of the caller's column, shape (columns,); -1 for the intercept and padding.
-        first, second: shape (patterns,). Classification: weight of the positive and negative rows of a
-            pattern. Squared loss: weight and mean target. All weights sum to 1.
+        target, mass: the mean target and the weight of every pattern, shape (patterns,); the weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
     """
 
-    loss: LossName
+    loss: Loss
     encoding: Encoding
     activations: Activations
     weight: Floats
@@ -53,8 +53,8 @@ class Problem:
     counted: Floats
     addable: NDArray[np.bool_]
     origin: Integers
-    first: Floats
-    second: Floats
+    target: Floats
+    mass: Floats
     constant: float = 0.0
     shift: float = 0.0
     gram: Floats | None = None
@@ -72,12 +72,12 @@ class Problem:
     @property
     def cap(self) -> float:
         """Largest absolute weight of a column."""
-        return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "squared": np.inf}[self.loss]
+        return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[self.loss.link]
 
     def of_patterns(self) -> tuple[Floats, Floats]:
-        """`first` and `second` without the padding."""
+        """`target` and `mass` without the padding."""
         n_patterns = self.activations.n_patterns
-        return self.first[:n_patterns], self.second[:n_patterns]
+        return self.target[:n_patterns], self.mass[:n_patterns]
 
     def holds(self, columns: Integers) -> NDArray[np.bool_]:
         """The 0/1 columns other than the intercept, shape (columns, patterns)."""
@@ -96,25 +96,23 @@ class Problem:
         return float(penalty(self.counted[columns].sum(), self.coverage[columns].sum(), gamma, lam))
 
     def with_target(self, target: Floats) -> Problem:
-        """The same columns for a target: -1 or +1 for classification, else real, shape (rows,)."""
-        width = len(self.first)
-        if self.loss != "squared":
-            signs = self.activations.class_weights(target > 0, 2, self.weight)
-            return dataclasses.replace(self, first=padded(signs[:, 1], width), second=padded(signs[:, 0], width))
-        shift = float(self.weight @ target) if self.free_intercept else 0.0
-        pattern_weight, mean, within = self.activations.aggregate(target - shift, self.weight)
-        first, second = padded(pattern_weight, width), padded(mean, width)
-        gram, moment = _normal_equations(np.asarray(self.columns), first, second)
-        return dataclasses.replace(
-            self, first=first, second=second, constant=within, shift=shift, gram=gram, moment=moment
-        )
+        """The same columns for another target, in the loss's coding, shape (rows,)."""
+        shift = float(self.weight @ target) if self.loss.quadratic and self.free_intercept else 0.0
+        pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
+        mean, mass, constant = merge_rows(self.loss, target - shift, self.weight, pattern, n_patterns)
+        mean, mass = padded(mean, len(self.mass)), padded(mass, len(self.mass))
+        problem = dataclasses.replace(self, target=mean, mass=mass, constant=constant, shift=shift)
+        if not self.loss.quadratic:
+            return problem
+        gram, moment = _normal_equations(np.asarray(self.columns), mass, mean)
+        return dataclasses.replace(problem, gram=gram, moment=moment)
 
 
 def make_problem(
     activations: Activations,
     target: Floats,
     sample_weight: Floats,
-    loss: LossName,
+    loss: Loss,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
 ) -> Problem:
@@ -163,8 +161,8 @@ def make_problem(
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
         addable=(origin >= 0) | ((np.arange(n_columns) == ONES) & penalise_intercept),
         origin=origin,
-        first=np.zeros(width),
-        second=np.zeros(width),
+        target=np.zeros(width),
+        mass=np.zeros(width),
     )
     return problem.with_target(target)
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.special import expit
 
 from jaxrules.bits import distinct, pack
-from jaxrules.solvers.support.kernels import LossName
+from jaxrules.losses import Loss
+from jaxrules.solvers.support.objective import loss_terms
 
 Floats = NDArray[np.float64]
 
@@ -57,28 +57,11 @@ def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bo
     return Groups(member, group)
 
 
-def loss_terms(loss: LossName, positive: Floats, negative: Floats, margins: Floats) -> tuple[float, Floats, Floats]:
-    """The loss, summed, and downhill slope and curvature of every pattern, at these margins.
-
-    Args:
-        loss: "exponential" or "logistic".
-        positive, negative: weight of the positive and the negative rows of every pattern, shape (patterns,).
-        margins: shape (patterns,).
-    """
-    if loss == "exponential":
-        grown = np.exp(np.clip(margins, -600.0, 600.0))  # finite: 0 * inf would be NaN
-        right, wrong = positive / grown, negative * grown
-        return float((right + wrong).sum()), right - wrong, right + wrong
-    value = positive @ np.logaddexp(0.0, -margins) + negative @ np.logaddexp(0.0, margins)
-    chance, other = expit(margins), expit(-margins)
-    return float(value), positive * other - negative * chance, (positive + negative) * chance * other
-
-
 def newton(
-    loss: LossName,
+    loss: Loss,
     columns: Floats,
-    positive: Floats,
-    negative: Floats,
+    target: Floats,
+    mass: Floats,
     weights: Floats,
     cap: Floats,
     goal: float = np.inf,
@@ -89,12 +72,12 @@ def newton(
 
     Args:
         columns: shape (patterns, size), C order.
-        positive, negative: see `loss_terms`.
+        target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
         cap: largest absolute weights, shape (size,); infinite for none.
     """
     weights = np.clip(weights, -cap, cap)
-    value, slope, curvature = loss_terms(loss, positive, negative, columns @ weights)
+    value, slope, curvature = loss_terms(loss, target, mass, columns @ weights)
     for _ in range(50 + len(weights)):
         step, predicted = _direction(columns, slope, curvature, weights, cap)
         if predicted <= _CONVERGED or value - 2 * predicted >= goal:
@@ -102,7 +85,7 @@ def newton(
         scale = min(1.0, _LARGEST_STEP / np.abs(step).max())
         while True:
             moved = np.clip(weights + scale * step, -cap, cap)
-            new_value, slope, curvature = loss_terms(loss, positive, negative, columns @ moved)
+            new_value, slope, curvature = loss_terms(loss, target, mass, columns @ moved)
             if new_value <= value - 0.1 * scale * predicted or scale < 1e-6:
                 break
             scale = min(scale / 4, _to_the_cap(weights, step, cap))  # a clipped step may lead uphill

@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxrules.losses import exponential, merge_rows
 from jaxrules.solvers.support import kernels
 from jaxrules.solvers.support.kernels import ONES
 from jaxrules.solvers.support.problem import CAPACITIES, Floats, Integers, Problem, padded
@@ -90,7 +91,7 @@ class Search:
 
     def __post_init__(self) -> None:
         problem, most = self.problem, np.inf if self.most is None else self.most
-        self.data = kernels.Data(problem.columns, problem.first, problem.second)
+        self.data = kernels.Data(problem.columns, problem.target, problem.mass)
         self.charges = kernels.Charges(problem.coverage, problem.counted, problem.addable)
         self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
         self._large = CAPACITIES[1]
@@ -114,10 +115,10 @@ class Search:
         self.observe(best)
         while True:
             before = best.objective
-            if self.problem.loss == "exponential":
+            if self.problem.loss is exponential:
                 best = self._closed_form_moves(best)
             best = self._refit_moves(best)
-            if self._over() or self.problem.loss != "exponential" or best.objective > before - self._tolerance:
+            if self._over() or self.problem.loss is not exponential or best.objective > before - self._tolerance:
                 return best
 
     def refit(
@@ -135,13 +136,10 @@ class Search:
         else:
             cap = np.where((columns == ONES) & problem.free_intercept, np.inf, problem.cap)
             groups = self._groups(columns, near)
-            positive, negative = (
-                np.asarray(np.bincount(groups.group, part, len(groups.member)), np.float64)
-                for part in problem.of_patterns()
-            )
+            target, mass, _ = merge_rows(problem.loss, *problem.of_patterns(), groups.group, len(groups.member))
             out_of_reach = np.inf if goal == -np.inf else goal - penalty
             entries = problem.entries(columns, groups.member)
-            weights, loss = newton(problem.loss, entries, positive, negative, weights, cap, out_of_reach)
+            weights, loss = newton(problem.loss, entries, target, mass, weights, cap, out_of_reach)
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
@@ -209,7 +207,7 @@ class Search:
         problem = self.problem
         slots = self._slots(best.columns, best.weights)
         if problem.gram is not None:
-            squares = np.float64(problem.first @ problem.second**2)
+            squares = np.float64(problem.mass @ problem.target**2)
             ranked = kernels.rank_moves_by_gram(problem.gram, problem.moment, squares, self.charges, slots, self.terms)
         else:
             ranked = kernels.rank_moves(
@@ -325,6 +323,6 @@ def _solve_squared(problem: Problem, gram: Floats, moment: Floats, columns: Inte
     on_support = gram[np.ix_(columns, columns)]
     ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
     weights = np.asarray(np.linalg.solve(on_support + ridge, moment[columns]), np.float64)
-    squares = float(problem.first @ problem.second**2)
+    squares = float(problem.mass @ problem.target**2)
     loss = squares - weights @ moment[columns] + weights @ on_support @ weights / 2
     return weights, max(float(loss), 0.0)

@@ -1,4 +1,4 @@
-"""The penalty of a support, and the best weight of one column: Lemma 1 and Theorem 1 of LIRE (Kanamori, 2023).
+"""What a support costs and what one column can win: the penalty and Lemma 1 and Theorem 1 of LIRE (Kanamori, 2023).
 
 Every function works element by element, on numbers, NumPy arrays and jax arrays, traced ones included: the
 kernels call them, and so do the tests.
@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from jaxrules.losses import Loss, exponential
 
 Array = Any  # a number, a NumPy array or a jax array
 
@@ -76,3 +78,16 @@ def least_loss(helped: Array, harmed: Array) -> Array:
     """
     xp = jnp if isinstance(helped, jax.Array) else np
     return 2 * xp.sqrt(xp.maximum(helped, 0.0) * xp.maximum(harmed, 0.0))
+
+
+def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tuple[Array, Array, Array]:
+    """The loss, summed, and downhill slope and curvature of every pattern at these margins; all shape (patterns,).
+
+    Args:
+        target, weight: the mean target and the weight of every pattern, see `jaxrules.losses.merge_rows`.
+    """
+    if loss is exponential:
+        margins = (jnp if isinstance(margins, jax.Array) else np).clip(margins, -600.0, 600.0)  # 0 * inf would be NaN
+    value = weight * loss.value(target, margins)
+    curvature = value if loss is exponential else weight * loss.curvature(target, margins)
+    return value.sum(), -weight * loss.gradient(target, margins), curvature
