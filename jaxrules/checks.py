@@ -17,6 +17,16 @@ from numpy.typing import NDArray
 Value = TypeVar("Value")
 
 
+def require(holds: bool | np.bool_, message: str) -> None:
+    """Refuse what does not hold.
+
+    Raises:
+        ValueError: with this message.
+    """
+    if not holds:
+        raise ValueError(message)
+
+
 def optional(check: Callable[..., Value], name: str, value: Any, **limits: Any) -> Value | None:
     """None, or what `check` says."""
     return None if value is None else check(name, value, **limits)

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from jaxrules import display
 from jaxrules.bits import Words, n_words, pack
-from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like
+from jaxrules.checks import require
+from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like, rises
 from jaxrules.table import MISSING, Feature, Schema, Table
 
 _MOST_ROWS_PER_BATCH = 1 << 15
@@ -81,21 +82,13 @@ class Condition:
     @classmethod
     def one_of(cls, feature: int, codes: Sequence[int], missing: bool = False) -> Condition:
         """x in codes; the code `MISSING` stands for a missing value."""
-        return cls(
-            feature,
-            categories=frozenset(codes) - {MISSING},
-            missing=missing or MISSING in codes,
-        )
+        return cls(feature, missing=missing or MISSING in codes, categories=frozenset(codes) - {MISSING})
 
     @classmethod
     def none_of(cls, feature: int, codes: Sequence[int], n_categories: int) -> Condition:
         """x not in codes; satisfied by unseen categories, and by missing values unless `MISSING` is a code."""
-        return cls(
-            feature,
-            categories=frozenset(range(n_categories)) - frozenset(codes),
-            missing=MISSING not in codes,
-            unseen=True,
-        )
+        others = frozenset(range(n_categories)) - frozenset(codes)
+        return cls(feature, missing=MISSING not in codes, categories=others, unseen=True)
 
     @classmethod
     def is_missing(cls, feature: int, numeric: bool) -> Condition:
@@ -139,16 +132,17 @@ class Condition:
             ValueError: if the condition does not fit the schema (feature, kind, category).
         """
         if isinstance(self.feature, Direction):
-            if self.categories is not None:
-                raise ValueError("a direction is numeric: give it an interval")
+            require(self.categories is None, "a direction is numeric: give it an interval")
             return self
-        feature = _feature(schema, self.feature)
-        if feature.is_numeric and self.categories is not None:
-            raise ValueError(f"feature {feature.name!r} is numeric: it does not have categories, give it an interval")
-        if not feature.is_numeric and self.categories is None:
-            raise ValueError(f"feature {feature.name!r} is categorical: an interval compares numbers, give it a set")
-        if self.categories and not self.categories <= set(range(len(feature.categories or ()))):
-            raise ValueError(f"a condition on {feature.name!r} names a category code beyond its {feature.categories}")
+        name, categories = (feature := _feature(schema, self.feature)).name, feature.categories
+        if self.categories is None:
+            require(categories is None, f"feature {name!r} is categorical: an interval compares numbers, give it a set")
+            return self
+        require(
+            categories is not None, f"feature {name!r} is numeric: it does not have categories, give it an interval"
+        )
+        known = self.categories <= set(range(len(categories or ())))
+        require(known, f"a condition on {name!r} names a category code beyond its {categories}")
         return self
 
     def n_propositions(self, schema: Schema) -> int:
@@ -175,8 +169,8 @@ class Condition:
 
 
 def _feature(schema: Schema, index: Any) -> Feature:
-    if not 0 <= index < len(schema.features):
-        raise ValueError(f"a condition names feature {index}; there are {len(schema.features)}")
+    n = len(schema.features)
+    require(0 <= index < n, f"a condition names feature {index}; there are {n}")
     return schema.features[index]
 
 
@@ -204,12 +198,12 @@ class Category:
 
     def condition(self, schema: Schema) -> Condition:
         """The same as a condition of a rule."""
-        feature = _feature(schema, self.feature)
-        if not 0 <= self.code < len(feature.categories or ()):
-            raise ValueError(f"a Category asks for code {self.code} of column {feature.name!r}, which it does not have")
+        name, categories = (feature := _feature(schema, self.feature)).name, feature.categories or ()
+        known = 0 <= self.code < len(categories)
+        require(known, f"a Category asks for code {self.code} of column {name!r}, which it does not have")
         if self.operator == "==":
             return Condition.one_of(self.feature, [self.code])
-        return Condition.none_of(self.feature, [self.code], len(feature.categories or ()))
+        return Condition.none_of(self.feature, [self.code], len(categories))
 
 
 @dataclass(frozen=True)
@@ -264,8 +258,8 @@ class Conjunctions:
         allowed: bool, shape (conditions, most categories of a feature); all False for numeric features.
         propositions: int32, shape (rules,): of how many propositions (splits of a tree, say) each rule was made, before
             conditions on the same column were merged.
-        directions: the linear combinations of columns that conditions name; each differs from the others.
         schema: the columns that the rules speak of (static).
+        directions: the linear combinations of columns that conditions name; each differs from the others.
     """
 
     offsets: NDArray[np.int32]
@@ -278,8 +272,8 @@ class Conjunctions:
     unseen: NDArray[np.bool_]
     allowed: NDArray[np.bool_]
     propositions: NDArray[np.int32]
-    directions: Directions
     schema: Schema = field(metadata={"static": True})
+    directions: Directions = field(default_factory=Directions.build)
 
     @classmethod
     def build(
@@ -300,31 +294,20 @@ class Conjunctions:
             propositions = [sum(condition.n_propositions(schema) for condition in rule) for rule in given]
         merged = [_merge(rule) for rule in given]
         flat = [condition for rule in merged for condition in rule]
-        place: dict[Direction, int] = {}
-        features = [
-            len(schema.features) + place.setdefault(c.feature, len(place))
-            if isinstance(c.feature, Direction)
-            else c.feature
-            for c in flat
-        ]
+        directions = [condition.feature for condition in flat if isinstance(condition.feature, Direction)]
+        place = {direction: len(schema.features) + d for d, direction in enumerate(dict.fromkeys(directions))}
         allowed = np.zeros((len(flat), _most_categories(schema)), bool)
         for i, condition in enumerate(flat):
             if condition.categories:
                 allowed[i, sorted(condition.categories)] = True
+        offsets, counts = np.cumsum([0] + [len(rule) for rule in merged]), np.array(propositions, np.int32)
+        feature = np.array([c.feature if isinstance(c.feature, int) else place[c.feature] for c in flat], np.int32)
+        arrays: dict[str, Any] = {name: np.array([getattr(c, name) for c in flat], bool) for name in _FLAGS}
+        arrays |= {name: np.array([getattr(c, name) for c in flat], np.float64) for name in ("lower", "upper")}
         conjunctions = cls(
-            offsets=np.cumsum([0] + [len(rule) for rule in merged]).astype(np.int32),
-            feature=np.array(features, np.int32),
-            lower=np.array([c.lower for c in flat], np.float64),
-            upper=np.array([c.upper for c in flat], np.float64),
-            lower_closed=np.array([c.lower_closed for c in flat], bool),
-            upper_closed=np.array([c.upper_closed for c in flat], bool),
-            missing=np.array([c.missing for c in flat], bool),
-            unseen=np.array([c.unseen for c in flat], bool),
-            allowed=allowed,
-            propositions=np.array(propositions, np.int32),
+            offsets.astype(np.int32), feature, **arrays, allowed=allowed, propositions=counts, schema=schema,
             directions=Directions.build(place),
-            schema=schema,
-        )
+        )  # fmt: skip
         conjunctions.validate()
         return conjunctions
 
@@ -336,35 +319,28 @@ class Conjunctions:
         """
         self.schema.validate()
         self.directions.validate(self.schema)
-        if self.feature.ndim != 1:
-            raise ValueError(f"feature must have shape (conditions,), got {self.feature.shape}")
-        n, width = len(self.feature), _most_categories(self.schema)
-        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != n:
-            raise ValueError("offsets must rise from 0 to the number of conditions")
-        if (np.diff(self.offsets) < 0).any():
-            raise ValueError("offsets must not fall")
-        for name in ("feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen"):
-            if getattr(self, name).shape != (n,):
-                raise ValueError(f"{name} must have shape ({n},), got {getattr(self, name).shape}")
-        if self.allowed.shape != (n, width):
-            raise ValueError(f"allowed must have shape ({n}, {width}), got {self.allowed.shape}")
-        n_axes = len(self.schema.features) + len(self.directions)
-        if n and not (self.feature.min() >= 0 and self.feature.max() < n_axes):
-            raise ValueError(f"feature must lie in 0..{n_axes - 1}")
-        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
-            raise ValueError("the ends of an interval must not be NaN")
-        owner = np.repeat(np.arange(len(self)), self.lengths)
-        if len(np.unique(owner * n_axes + self.feature)) < n:
-            raise ValueError("a rule has two conditions on one feature; merge them")
-        sizes = [len(f.categories) if f.categories is not None else 0 for f in self.schema.features]
-        size = np.array(sizes + [0] * len(self.directions))[self.feature]
-        if (self.allowed & (np.arange(width) >= size[:, None])).any():
-            raise ValueError("allowed names a category that its feature does not have")
-        categorical = size > 0
-        if (self.unseen & ~categorical).any() or not np.isinf([self.lower[categorical], self.upper[categorical]]).all():
-            raise ValueError("an interval is for numeric features, unseen for categorical ones")
-        if self.propositions.shape != (len(self),) or (self.propositions < 0).any():
-            raise ValueError(f"propositions must hold a number of at least 0 for each of {len(self)} rules")
+        feature, width = self.feature, _most_categories(self.schema)
+        require(feature.ndim == 1, f"feature must have shape (conditions,), got {feature.shape}")
+        n, n_axes = len(feature), len(self.schema.features) + len(self.directions)
+        require(rises(self.offsets, n), "offsets must rise from 0 to the number of conditions")
+        require((np.diff(self.offsets) >= 0).all(), "offsets must not fall")
+        for name in _CONDITION_ARRAYS:
+            given, shape = getattr(self, name).shape, (n, width) if name == "allowed" else (n,)
+            require(given == shape, f"{name} must have shape {shape}, got {given}")
+        require(((feature >= 0) & (feature < n_axes)).all(), f"feature must lie in 0..{n_axes - 1}")
+        require(not np.isnan([self.lower, self.upper]).any(), "the ends of an interval must not be NaN")
+        places = np.repeat(np.arange(len(self)), self.lengths) * n_axes + feature
+        require(len(np.unique(places)) == n, "a rule has two conditions on one feature; merge them")
+        sizes = [len(f.categories or ()) for f in self.schema.features] + [0] * len(self.directions)
+        size, infinite = np.array(sizes)[feature], np.isinf(self.lower) & np.isinf(self.upper)
+        beyond = self.allowed & (np.arange(width) >= size[:, None])
+        require(not beyond.any(), "allowed names a category that its feature does not have")
+        require(
+            np.where(size > 0, infinite, ~self.unseen).all(),
+            "an interval is for numeric features, unseen for categorical ones",
+        )
+        counted = self.propositions.shape == (len(self),) and (self.propositions >= 0).all()
+        require(counted, f"propositions must hold a number of at least 0 for each of {len(self)} rules")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -404,29 +380,26 @@ class Conjunctions:
         conditions = (starts + np.arange(lengths.sum())).astype(np.int64)
         arrays = {name: getattr(self, name)[conditions] for name in _CONDITION_ARRAYS}
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        return replace(self, offsets=offsets, propositions=self.propositions[chosen], **arrays)._compact(
-            self.directions
-        )
+        taken = replace(self, offsets=offsets, propositions=self.propositions[chosen], **arrays)
+        return taken._compact(self.directions)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Conjunctions]) -> Self:
         """All rules of the parts (at least one), which must speak of the same columns, in order."""
-        if not parts:
-            raise ValueError("there is nothing to concatenate")
-        n_columns = len(parts[0].schema.features)
-        if any(part.schema.features != parts[0].schema.features for part in parts):
-            raise ValueError("the conjunctions speak of different columns; extract them from the same data")
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS}
+        require(len(parts) > 0, "there is nothing to concatenate")
+        columns, n_columns = parts[0].schema.features, len(parts[0].schema.features)
+        same = all(part.schema.features == columns for part in parts)
+        require(same, "the conjunctions speak of different columns; extract them from the same data")
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS
+        }
         before = np.cumsum([0] + [len(part.directions) for part in parts])
         shifts = np.repeat(before[:-1], [len(part.feature) for part in parts]) * (arrays["feature"] >= n_columns)
         arrays["feature"] = (arrays["feature"] + shifts).astype(np.int32)
-        return cls(
-            offsets=np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)])).astype(np.int32),
-            **arrays,
-            propositions=np.concatenate([part.propositions for part in parts]),
-            directions=parts[0].directions,
-            schema=parts[0].schema,
-        )._compact([direction for part in parts for direction in part.directions])
+        offsets = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)])).astype(np.int32)
+        propositions = np.concatenate([part.propositions for part in parts])
+        directions = [direction for part in parts for direction in part.directions]
+        return cls(offsets, **arrays, propositions=propositions, schema=parts[0].schema)._compact(directions)
 
     def _compact(self, directions: Iterable[Direction]) -> Self:
         """The directions in the order in which conditions mention them, equal ones once, unused ones not at all."""
@@ -439,8 +412,8 @@ class Conjunctions:
 
     def with_schema(self, schema: Schema) -> Self:
         """The same rules under a schema with the same columns (other classes, say)."""
-        if schema.features != self.schema.features:
-            raise ValueError("rules were extracted from other columns than those of X; extract them from the same data")
+        same = schema.features == self.schema.features
+        require(same, "rules were extracted from other columns than those of X; extract them from the same data")
         return replace(self, schema=schema)
 
     def describe(self, index: int) -> str:
@@ -472,10 +445,8 @@ class Conjunctions:
         return self._batches(table, Lowered.packed)
 
     def _batches(self, table: Table, check: Callable[[Lowered, Table], Any]) -> Iterator[tuple[slice, Any]]:
-        if table.schema.features != self.schema.features:
-            raise ValueError(
-                "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them"
-            )
+        same = table.schema.features == self.schema.features
+        require(same, "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them")
         lowered = self.lowered()
         size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
         blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
@@ -499,12 +470,9 @@ class Conjunctions:
             X: shape (rows, features); NaN is missing; a categorical column holds codes, `MISSING` and
                 `UNSEEN` among them.
         """
-        if X.ndim != 2 or X.shape[1] != len(self.schema.features):
-            raise ValueError(
-                f"X must have shape (rows, {len(self.schema.features)}) under jit or vmap, got {X.shape}; "
-                "one row is X[None, :]"
-            )
-        n_rules, n_conditions = len(self), self.feature.shape[0]
+        n_rules, n_conditions, shape = len(self), self.feature.shape[0], ("rows", len(self.schema.features))
+        fit = X.ndim == 2 and X.shape[1] == shape[1]
+        require(fit, f"X must have shape (rows, {shape[1]}) under jit or vmap, got {X.shape}; one row is X[None, :]")
         if len(self.directions):
             X = jnp.concatenate([X, self.directions.project_traced(X, self.schema)], axis=1)
         x = X[:, self.feature]
@@ -567,9 +535,8 @@ class Conjunctions:
         return np.concatenate([holds, self.missing[on, None]], axis=1)
 
 
-_CONDITION_ARRAYS = (
-    "feature", "lower", "upper", "lower_closed", "upper_closed", "missing", "unseen", "allowed",
-)  # fmt: skip
+_FLAGS = ("lower_closed", "upper_closed", "missing", "unseen")
+_CONDITION_ARRAYS = ("feature", "lower", "upper", *_FLAGS, "allowed")
 
 
 def _most_categories(schema: Schema) -> int:
@@ -624,8 +591,7 @@ class PropositionPool(Conjunctions):
             ValueError: naming what is wrong.
         """
         super().validate()
-        if (self.lengths != 1).any():
-            raise ValueError("every proposition of a pool must be one condition")
+        require((self.lengths == 1).all(), "every proposition of a pool must be one condition")
 
     def conjunctions(self, rules: Iterable[Iterable[int]], schema: Schema | None = None) -> Conjunctions:
         """The conjunctions of propositions of this pool, given by their indices.

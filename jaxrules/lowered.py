@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from jaxrules import display
 from jaxrules.bits import Words, pack, unpack
+from jaxrules.checks import require
 from jaxrules.table import MISSING, Schema, Table
 
 
@@ -46,11 +47,11 @@ class Direction:
     def __post_init__(self) -> None:
         if not self.categories:
             object.__setattr__(self, "categories", (MISSING,) * len(self.features))
-        if not self.features or not len(self.features) == len(self.weights) == len(self.categories):
-            raise ValueError("a direction needs as many weights (and categories) as features, at least one")
+        fit = 0 < len(self.features) == len(self.weights) == len(self.categories)
+        require(fit, "a direction needs as many weights (and categories) as features, at least one")
         terms = list(zip(self.features, self.categories, strict=True))
-        if terms != sorted(set(terms)):
-            raise ValueError("the features of a direction (or their categories) must be distinct and ascending")
+        ascend = terms == sorted(set(terms))
+        require(ascend, "the features of a direction (or their categories) must be distinct and ascending")
 
     def describe(self, schema: Schema) -> str:
         """In words, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
@@ -114,27 +115,19 @@ class Directions:
         Raises:
             ValueError: naming what is wrong.
         """
-        shapes = {name: getattr(self, name).shape for name in ("feature", "category", "weight")}
-        if self.feature.ndim != 1 or len(set(shapes.values())) > 1:
-            raise ValueError(f"feature, category and weight of directions must have shape (terms,), got {shapes}")
-        ends = self.offsets
-        if (
-            ends.ndim != 1
-            or not len(ends)
-            or ends[0] != 0
-            or ends[-1] != len(self.feature)
-            or (np.diff(ends) < 1).any()
-        ):
-            raise ValueError("offsets of directions must rise from 0 to the number of terms, by at least one")
-        if not (np.isfinite(self.weight) & (self.weight != 0)).all():
-            raise ValueError("weights of directions must be finite and not 0")
+        shapes, n = [array.shape for array in (self.feature, self.category, self.weight)], len(schema.features)
+        fit = self.feature.ndim == 1 and len(set(shapes)) == 1
+        require(fit, f"feature, category and weight of directions must have shape (terms,), got {shapes}")
+        rise = rises(self.offsets, len(self.feature)) and (np.diff(self.offsets) > 0).all()
+        require(rise, "offsets of directions must rise from 0 to the number of terms, by at least one")
+        usable = np.isfinite(self.weight) & (self.weight != 0)
+        require(usable.all(), "weights of directions must be finite and not 0")
         for f, code in zip(self.feature.tolist(), self.category.tolist(), strict=True):
-            if not 0 <= f < len(schema.features):
-                raise ValueError(f"a direction names feature {f}; there are {len(schema.features)}")
-            if not MISSING <= code < len(schema.features[f].categories or ()):
-                raise ValueError(f"a direction names category {code} of {schema.features[f].name!r}, which has no such")
-        if len(set(self)) < len(self):  # and every direction checks its order
-            raise ValueError("two directions are equal; conditions on them belong to one")
+            require(0 <= f < n, f"a direction names feature {f}; there are {n}")
+            known = MISSING <= code < len(schema.features[f].categories or ())
+            require(known, f"a direction names category {code} of {schema.features[f].name!r}, which has no such")
+        distinct = len(set(self)) == len(self)  # and every direction checks its order
+        require(distinct, "two directions are equal; conditions on them belong to one")
 
     def project(self, index: int, table: Table) -> NDArray[np.float64]:
         """The values of one direction, float64 sums in the order of the terms, NaN where missing; shape (rows,)."""
@@ -155,6 +148,11 @@ class Directions:
         return jax.ops.segment_sum((values * like(self.weight, X)[None]).T, direction, num_segments=len(self)).T
 
 
+def rises(offsets: NDArray[np.int32], end: int) -> bool:
+    """Whether offsets begin at 0 and end at the end."""
+    return bool(offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and offsets[-1] == end)
+
+
 def like(numbers: Any, X: jax.Array) -> jax.Array:
     """Ends of intervals or weights in the dtype of `X`: beyond its range they are infinite."""
     dtype = X.dtype if jnp.issubdtype(X.dtype, jnp.floating) else jnp.result_type(float)
@@ -166,9 +164,12 @@ def like(numbers: Any, X: jax.Array) -> jax.Array:
 
 
 def interval_holds(x: Any, lower: Any, upper: Any, lower_closed: Any, upper_closed: Any, missing: Any) -> jax.Array:
-    """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes broadcast."""
-    above = (x > lower) | (lower_closed & (x == lower))
-    below = (x < upper) | (upper_closed & (x == upper))
+    """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes broadcast.
+
+    An infinite end is none: sums that overflow lie above (or below) all numbers.
+    """
+    above = (x > lower) | ((x == lower) & jnp.where(jnp.isinf(lower), lower < 0, lower_closed))
+    below = (x < upper) | ((x == upper) & jnp.where(jnp.isinf(upper), upper > 0, upper_closed))
     return jnp.where(jnp.isnan(x), missing, above & below)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, softmax
 
 from jaxrules import display
+from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.table import Label, Schema, Table, conform
 
@@ -76,21 +77,18 @@ class LinearTerms:
         Raises:
             ValueError: naming what is wrong.
         """
-        if self.feature.ndim != 1:
-            raise ValueError(f"feature of the linear terms must have shape (terms,), got {self.feature.shape}")
+        given, n_columns = self.feature.shape, len(schema.features)
+        require(len(given) == 1, f"feature of the linear terms must have shape (terms,), got {given}")
         n = len(self.feature)
         shapes = (self.coefficients.shape, self.lower.shape, self.upper.shape)
-        if shapes != ((n, n_outputs), (n,), (n,)):
-            raise ValueError(f"coefficients, lower and upper of {n} linear terms have the shapes {shapes}")
+        fit = shapes == ((n, n_outputs), (n,), (n,))
+        require(fit, f"coefficients, lower and upper of {n} linear terms have the shapes {shapes}")
         for f in self.feature.tolist():
-            if not 0 <= f < len(schema.features):
-                raise ValueError(f"a linear term names feature {f}; there are {len(schema.features)}")
-            if not schema.features[f].is_numeric:
-                raise ValueError(f"a linear term names the categorical feature {schema.features[f].name!r}")
-        if not np.isfinite(self.coefficients).all():
-            raise ValueError("linear coefficients must be finite")
-        if not (self.lower <= self.upper).all():
-            raise ValueError("the lower end of a linear term must not exceed its upper end")
+            require(0 <= f < n_columns, f"a linear term names feature {f}; there are {n_columns}")
+            feature = schema.features[f]
+            require(feature.is_numeric, f"a linear term names the categorical feature {feature.name!r}")
+        require(np.isfinite(self.coefficients).all(), "linear coefficients must be finite")
+        require((self.lower <= self.upper).all(), "the lower end of a linear term must not exceed its upper end")
 
     def describe(self, term: int, schema: Schema) -> str:
         """One term in words."""
@@ -140,19 +138,17 @@ class RuleEnsemble:
             ValueError: naming what is wrong.
         """
         self.conjunctions.validate()
-        if self.intercept.ndim != 1:
-            raise ValueError(f"intercept must have shape (outputs,), got {self.intercept.shape}")
-        if self.weights.shape != (len(self.conjunctions), self.n_outputs):
-            raise ValueError(f"weights must have shape (rules, outputs), got {self.weights.shape}")
-        if not (np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()):
-            raise ValueError("weights and intercept must be finite")
-        if self.link not in ("identity", "logistic", "exponential", "log"):
-            raise ValueError(f"unknown link {self.link!r}")
-        classes = self.schema.classes
-        if self.n_outputs != (1 if classes is None or len(classes) == 2 else len(classes)):
-            raise ValueError(f"{self.n_outputs} outputs do not fit the classes {classes}")
-        if (classes is None) != (self.link in ("identity", "log")):
-            raise ValueError(f"the link {self.link!r} does not fit classes {classes}")
+        classes, given = self.schema.classes, (self.weights.shape, self.intercept.shape)
+        require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
+        fit = given[0] == (len(self.conjunctions), self.n_outputs)
+        require(fit, f"weights must have shape (rules, outputs), got {given[0]}")
+        finite = np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()
+        require(finite, "weights and intercept must be finite")
+        require(self.link in get_args(Link), f"unknown link {self.link!r}")
+        wanted = 1 if classes is None or len(classes) == 2 else len(classes)
+        require(self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}")
+        of_numbers = self.link in ("identity", "log")
+        require(of_numbers == (classes is None), f"the link {self.link!r} does not fit classes {classes}")
         if self.linear is not None:
             self.linear.validate(self.schema, self.n_outputs)
 
@@ -219,15 +215,13 @@ class RuleList:
             ValueError: naming what is wrong.
         """
         self.conjunctions.validate()
-        if self.schema.classes is None:
-            raise ValueError("a rule list needs classes in its schema")
-        shape = (len(self.conjunctions) + 1, len(self.schema.classes))
-        if self.probabilities.shape != shape or self.labels.shape != shape[:1]:
-            raise ValueError(f"labels and probabilities must have shapes {shape[:1]} and {shape}")
-        if not ((self.labels >= 0) & (self.labels < shape[1])).all():
-            raise ValueError("labels must be class codes")
-        if not ((self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)):
-            raise ValueError("probabilities must be at least 0 and sum to 1")
+        require(self.schema.classes is not None, "a rule list needs classes in its schema")
+        shape = (len(self.conjunctions) + 1, len(self.schema.classes or ()))
+        fit = self.probabilities.shape == shape and self.labels.shape == shape[:1]
+        require(fit, f"labels and probabilities must have shapes {shape[:1]} and {shape}")
+        require(((self.labels >= 0) & (self.labels < shape[1])).all(), "labels must be class codes")
+        shares = (self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)
+        require(shares, "probabilities must be at least 0 and sum to 1")
 
     def __repr__(self) -> str:
         return f"RuleList({len(self.conjunctions)} rules)"
@@ -413,24 +407,30 @@ def _has_traced_leaves(model: Any) -> bool:
     return any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
 
 
+def _rows(model: Any, X: Any) -> Table | jax.Array:
+    """`X` as a table, or as a traced array in column order if it is one, or if the model's rules are traced."""
+    if _is_traced(X):
+        return X
+    table = conform(X, model.schema)
+    return jnp.asarray(np.stack(table.columns, axis=1)) if _has_traced_leaves(model.conjunctions) else table
+
+
 def _scores(model: RuleEnsemble, X: Any) -> Array:
     """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
-    table = None if _is_traced(X) else conform(X, model.schema)
-    if table is not None and not _has_traced_leaves(model):
-        return _host_scores(model, table)
-    weights, terms = jnp.asarray(model.weights), None
-    if table is not None and not _has_traced_leaves(model.conjunctions):  # traced weights alone: the rules stay exact
-        satisfied = jnp.asarray(model.conjunctions.satisfied(table))
-        if model.linear is not None:
-            terms = jnp.asarray(model.linear.values(table))
+    rows, rules, linear = _rows(model, X), model.conjunctions, model.linear
+    if not isinstance(rows, Table):
+        satisfied, terms = rules.satisfied_traced(rows), None if linear is None else linear.values_traced(rows)
+    elif _has_traced_leaves(model):  # traced weights alone: the rules stay exact
+        satisfied, terms = (
+            jnp.asarray(rules.satisfied(rows)),
+            None if linear is None else jnp.asarray(linear.values(rows)),
+        )
     else:
-        x = X if table is None else jnp.asarray(np.stack(table.columns, axis=1))
-        satisfied = model.conjunctions.satisfied_traced(x)
-        if model.linear is not None:
-            terms = model.linear.values_traced(x)
+        return _host_scores(model, rows)
+    weights = jnp.asarray(model.weights)
     scores = _product(satisfied.astype(weights.dtype), weights) + jnp.asarray(model.intercept)[None]
-    if model.linear is not None and terms is not None:
-        scores = scores + _product(terms, jnp.asarray(model.linear.coefficients))
+    if linear is not None and terms is not None:
+        scores = scores + _product(terms, jnp.asarray(linear.coefficients))
     return scores
 
 
@@ -536,12 +536,8 @@ def _(model: RuleList, X: Any) -> Array:
 
 
 def _position(model: RuleList, X: Any) -> Any:
-    if _is_traced(X):
-        return model.position_traced(X)
-    table = conform(X, model.schema)
-    if _has_traced_leaves(model):
-        return model.position_traced(jnp.asarray(np.stack(table.columns, axis=1)))
-    return model.position(table)
+    rows = _rows(model, X)
+    return model.position(rows) if isinstance(rows, Table) else model.position_traced(rows)
 
 
 @explain.register

@@ -31,7 +31,6 @@ import jax
 import numpy as np
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.lowered import Directions
 from jaxrules.models import RuleEnsemble, RuleList
 
 FORMAT = "jaxrules model"
@@ -459,15 +458,14 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
 
 
 def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 of rules knew no directions, and not of how many propositions they were made: as few as it takes."""
-    n_rules = len(fields["conjunctions"]["offsets"]["values"]) - 1
-    added = {"propositions": np.zeros(max(n_rules, 0), np.int32), "directions": Directions.build()}
-    encoded = {name: _encode(added[name], hint, name) for name, hint in _fields(Conjunctions) if name in added}
-    rules = _decode({**fields["conjunctions"], **encoded}, Conjunctions, "conjunctions")
+    """Version 1 of rules did not know of how many propositions they were made: as few as it takes."""
+    given = fields["conjunctions"]
+    none = np.zeros(max(len(given["offsets"]["values"]) - 1, 0), np.int32)
+    counts = _encode_array(none, none.dtype, "propositions")
+    rules = _decode({**given, "propositions": counts}, Conjunctions, "conjunctions")
     rules.validate()
-    fewest = [sum(condition.n_propositions(rules.schema) for condition in rule) for rule in rules]
-    rules = dataclasses.replace(rules, propositions=np.array(fewest, np.int32))
-    return {**fields, "conjunctions": _encode(rules, Conjunctions, "conjunctions")}
+    counts["values"] = [sum(condition.n_propositions(rules.schema) for condition in rule) for rule in rules]
+    return {**fields, "conjunctions": {**given, "propositions": counts}}
 
 
 def _with_loss(fields: dict[str, Any]) -> dict[str, Any]:

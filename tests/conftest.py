@@ -1,5 +1,6 @@
 """Strictness for every test, and the small things that several test files need."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -78,9 +79,10 @@ def holds(condition: jr.Condition, value: float, numeric: bool) -> bool:
     if numeric:
         if value != value:
             return condition.missing
-        above = value >= condition.lower if condition.lower_closed else value > condition.lower
-        below = value <= condition.upper if condition.upper_closed else value < condition.upper
-        return bool(above and below)
+        lower, upper = condition.lower, condition.upper  # infinite ends are none, sums may overflow
+        above = lower == -math.inf or (value >= lower if condition.lower_closed else value > lower)
+        below = upper == math.inf or (value <= upper if condition.upper_closed else value < upper)
+        return bool(above and below and lower < math.inf and upper > -math.inf)
     if value == MISSING:
         return condition.missing
     if value == UNSEEN:

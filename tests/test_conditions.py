@@ -207,6 +207,18 @@ def test_thresholds_are_met_exactly_in_the_order_of_the_terms() -> None:
         assert check(C(direction, math.inf, -math.inf, missing=True), table) == [False] * 3 + [True, False]  # inf - inf
 
 
+def test_sums_that_overflow_lie_beyond_all_numbers() -> None:
+    table = table_of([2.0, -2.0])
+    huge = Direction((0,), (1e308,))  # inf and -inf
+    for closed in (False, True):
+        conditions = [C(huge, 0.0, math.inf, closed, closed), C(huge, -math.inf, 0.0, closed, closed), C(huge)]
+        conditions += [C(huge, math.inf, math.inf, closed, closed), C(huge, -math.inf, -math.inf, closed, closed)]
+        rules = jr.Conjunctions.build(SCHEMA, [[condition] for condition in conditions])
+        expected = [[True, False, True, False, False], [False, True, True, False, False]]
+        assert rules.satisfied(table).tolist() == expected
+        assert jax.jit(rules.satisfied_traced)(as_float32(table)).tolist() == expected
+
+
 def test_a_missing_category_is_one_of_its_own_and_a_missing_number_hides_the_sum() -> None:
     direction = Direction((0, 1, 1), (1.0, 2.0, 4.0), (MISSING, MISSING, 0))
     table = table_of([1.0, 1.0, 1.0, 1.0, math.nan], [0, 1, MISSING, UNSEEN, 0])

@@ -426,10 +426,7 @@ def test_files_of_every_version_load_and_predict_the_same(path: Path) -> None:
         assert np.asarray(jr.decision_function(model, X)).tolist() == expected["decision_function"]
     if "predict_proba" in expected:
         np.testing.assert_allclose(jr.predict_proba(model, X), expected["predict_proba"], rtol=1e-14)
-    text = to_json(model)
-    assert equal(from_json(text), model)
-    if int(version) == persistence.versions()[name]:
-        assert text == path.read_text()
+    assert equal(from_json(to_json(model)), model)
 
 
 def test_every_version_has_a_file() -> None:

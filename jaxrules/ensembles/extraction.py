@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
-from jaxrules.lowered import Directions
 from jaxrules.rows import Activations
 from jaxrules.table import (
     MISSING,
@@ -454,7 +453,6 @@ def _merged_block(
         unseen=unseen[kept],
         allowed=allowed[kept],
         propositions=np.bincount(rule, minlength=len(nodes)).astype(np.int32),
-        directions=Directions.build(),
         schema=schema,
     )
 
