@@ -32,7 +32,7 @@ PENDING = {
     "test_ctrl_c_in_a_callback[*-paths-local-logistic]": "Ctrl-C between the quadratic models is not taken",
     "test_ctrl_c_in_a_callback[*-paths-any-*]": "a search that closes at once reports nothing",
     "test_ctrl_c_in_a_callback[*-paths-unit-*]": "a search that closes at once reports nothing",
-    "test_ctrl_c_at_any_time[paths-*-logistic]": "Ctrl-C between the quadratic models is not taken",
+    "test_ctrl_c_at_any_time[*-paths-*-logistic]": "Ctrl-C between the quadratic models is not taken",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-logistic]": "||q_perp|| knows no weights",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-*-squared]": "||q_perp|| knows no weights",
     "test_the_signature_is_the_common_one[paths]": "arguments by position",
@@ -116,6 +116,14 @@ def compilations() -> Iterator[list[str]]:
         names += [str(event.data["dispatcher"]) for _, event in recorder.buffer if event.is_start]
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_what_is_compiled_is_counted() -> None:
+    with compilations() as compiled:
+        jax.jit(lambda x: 2 * x)(np.ones(3))
+        numba.njit(lambda x: 2 * x)(3)
+    assert [name for name in compiled if "lambda" in name] == ["<lambda>", compiled[-1]]
+    assert "lambda" in compiled[-1]
 
 
 # What a fit says is true
@@ -269,7 +277,7 @@ def test_no_time(case: Case) -> None:
     assert len(fit.history) <= 1
     assert clock.reads < 50
     if isinstance(fit.model, jr.RuleEnsemble):
-        assert jr.support(fit.model) <= 1
+        assert len(fit.model.conjunctions) == 0
 
 
 @each_case
@@ -310,17 +318,19 @@ def test_ctrl_c_in_a_callback(case: Case, how: str) -> None:
 
 
 @each_case
-def test_ctrl_c_at_any_time(case: Case) -> None:
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_at_any_time(case: Case, presses: int) -> None:
     class Impatient(Clock):
         def __call__(self) -> float:
-            if self.reads == stop_at:
+            now = super().__call__()
+            for _ in range(presses if self.reads == stop_at else 0):
                 signal.raise_signal(signal.SIGINT)
-            return super().__call__()
+            return now
 
     stop_at = -1
     clock = Impatient()
     case.fit(time_limit=jr.Deadline(1e9, clock))
-    stop_at = clock.reads // 2
+    stop_at = 1 + clock.reads // 2
     check_interrupted(case, time_limit=jr.Deadline(1e9, Impatient()))
 
 
@@ -362,71 +372,108 @@ def test_the_signature_is_the_common_one(learner: Learner) -> None:
         assert f"    {heading}\n" in (learner.fit.__doc__ or "")
 
 
-Bad = tuple[Any, type[Exception]]
-NUMBER: tuple[Bad, ...] = (("0.1", TypeError), (True, TypeError), ([1.0], TypeError), (math.nan, ValueError))
-PENALTY = (*NUMBER, (-0.5, ValueError), (math.inf, ValueError))
-POSITIVE = (*PENALTY, (0.0, ValueError))
-INTEGER: tuple[Bad, ...] = (("2", TypeError), (True, TypeError), (2.5, TypeError), (-1, ValueError))
-COUNT = (*INTEGER, (0, ValueError))
-FLAG: tuple[Bad, ...] = ((1, TypeError), ("yes", TypeError), (None, TypeError))
-CHOICE: tuple[Bad, ...] = (("none such", ValueError), (3, ValueError))
-COEFFICIENTS: tuple[Bad, ...] = (([0.0], ValueError), ([math.nan] * 6, ValueError), ({"weight": 1.0}, ValueError))
+Bad = tuple[Any, type[Exception], str]
 
+
+def numbers(wanted: str, *outside: float) -> tuple[Bad, ...]:
+    return (
+        *((value, TypeError, "must be a number") for value in ("0.1", True, [1.0])),
+        *((value, ValueError, wanted) for value in (math.nan, math.inf, *outside)),
+    )
+
+
+def integers(least: int) -> tuple[Bad, ...]:
+    return (
+        *((value, TypeError, "must be an integer") for value in ("2", True, 2.5)),
+        *((value, ValueError, f"must be at least {least}") for value in range(-1, least)),
+    )
+
+
+def one_of(first: str, *others: Any) -> tuple[Bad, ...]:
+    return tuple((value, ValueError, rf"must be {first}.*got {value!r}") for value in ("none such", 3, *others))
+
+
+PENALTY = numbers("must be finite and at least 0", -0.5)
+NEVER_NONE: Bad = (None, TypeError, "must be a")
+FLAG: tuple[Bad, ...] = tuple((value, TypeError, "must be True or False") for value in (1, "yes", None))
+COEFFICIENTS: tuple[Bad, ...] = (
+    ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "has NaN"),
+    ({"weight": 1.0}, ValueError, "names 'weight'"),
+)  # fmt: skip
 BAD: dict[str, tuple[Bad, ...]] = {
-    "approximation": (*POSITIVE, (1.5, ValueError)),
-    "batch": (*COUNT, (4, ValueError)),
-    "beam_width": COUNT,
+    "approximation": numbers(r"must lie in \(0, 1\]", 0.0, 1.5),
+    "batch": (*integers(1), (4, ValueError, "must be")),
+    "beam_width": integers(1),
     "condition_penalty": PENALTY,
     "corrective": FLAG,
-    "cost": (*CHOICE, (None, ValueError)),
+    "cost": one_of('"squared"', None),
     "debias": FLAG,
-    "encoding": (*CHOICE, (None, ValueError)),
+    "encoding": one_of('"signed"', None),
     "end": COEFFICIENTS,
-    "forbidden": (("size", TypeError), (["weight"], ValueError), ([7], ValueError), (range(6), ValueError)),
-    "global_penalty": (*PENALTY, (None, TypeError)),
-    "integer_steps": CHOICE,
+    "forbidden": (
+        ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
+        ([7], ValueError, "has position 7"), (range(6), ValueError, "names every column"),
+    ),
+    "global_penalty": (*PENALTY, NEVER_NONE),
+    "integer_steps": one_of("None"),
     "intercept": FLAG,
     "l1_penalty": PENALTY,
-    "l2_penalty": (*PENALTY, (None, TypeError)),
+    "l2_penalty": (*PENALTY, NEVER_NONE),
     "linear_terms": FLAG,
-    "local_penalty": (*PENALTY, (None, TypeError)),
-    "loss": (("hinge", ValueError),),
-    "lower": (([0.0], ValueError), ([math.nan] * 6, ValueError), (0.5, ValueError)),
-    "max_cut_points": COUNT,
-    "max_evaluations": COUNT,
-    "max_iterations": (*COUNT, (None, TypeError)),
-    "max_length": COUNT,
-    "max_rules": (*INTEGER, (None, TypeError)),
-    "max_support": COUNT,
-    "method": (*CHOICE, (None, ValueError)),
-    "missing": (*CHOICE, (None, ValueError)),
-    "n_folds": (*COUNT, (1, ValueError), (None, TypeError)),
-    "objective": (*CHOICE, (None, ValueError)),
+    "local_penalty": (*PENALTY, NEVER_NONE),
+    "loss": (("hinge", ValueError, "must be .*got 'hinge'"),),
+    "lower": (
+        ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "and upper must not be NaN"),
+        (0.5, ValueError, "or upper"),
+    ),
+    "upper": (
+        ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "must not be NaN"),
+        (-0.5, ValueError, "; every model"),
+    ),
+    "max_cut_points": integers(1),
+    "max_evaluations": integers(1),
+    "max_iterations": (*integers(1), NEVER_NONE),
+    "max_length": integers(1),
+    "boosting.max_rules": (*integers(1), NEVER_NONE),
+    "glrm.max_rules": (*integers(0), NEVER_NONE),
+    "max_support": integers(1),
+    "method": one_of('"exact"', None),
+    "missing": one_of('"refuse"', None),
+    "n_folds": (*integers(2), NEVER_NONE),
+    "objective": one_of('"second_order"', None),
     "one_standard_error": FLAG,
     "penalise_intercept": FLAG,
-    "pricing": (*CHOICE, (None, ValueError)),
-    "progress": (("bar", TypeError), (1, TypeError), (None, TypeError)),
-    "propositions": (([], TypeError), ("size > 1", TypeError)),
-    "restarts": INTEGER,
-    "rule_penalty": (*POSITIVE, (None, TypeError)),
-    "rules": (("forest", TypeError), ([], TypeError), (pool().take([]), ValueError)),
-    "rules_per_round": COUNT,
-    "search": (*CHOICE, (None, ValueError)),
-    "seed": INTEGER,
+    "pricing": one_of('"beam"', None),
+    "progress": tuple((value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)),
+    "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),
+    "lire.restarts": integers(0),
+    "paths.restarts": integers(1),
+    "rule_penalty": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
+    "rules": (
+        ("forest", TypeError, "must be Conjunctions"), ([], TypeError, "must be Conjunctions"),
+        (pool().take([]), ValueError, "is empty"),
+    ),
+    "rules_per_round": integers(1),
+    "search": one_of('"', None),
+    "seed": integers(0),
     "standardise": FLAG,
-    "glrm.start": (*CHOICE, (None, ValueError)),
+    "glrm.start": one_of('"conditions"', None),
     "paths.start": COEFFICIENTS,
     "step_weights": (
-        ("fast", TypeError), ([1, 1], ValueError), ([1, -1, 1], ValueError), ([1, math.nan, 1], ValueError),
-        ([1, math.inf, 1], ValueError), ([1, 1, 0], ValueError),
+        ("fast", TypeError, "must be a number gamma or"), ([1, 1], ValueError, "must have 3 values, one per step"),
+        ([1, -1, 1], ValueError, "has negative values"), ([1, math.nan, 1], ValueError, "has NaN"),
+        ([1, math.inf, 1], ValueError, "has NaN or infinite"), ([1, 1, 0], ValueError, "is 0"),
     ),
-    "steps": (*COUNT, (None, TypeError)),
-    "time_limit": (("5", TypeError), (True, TypeError), (-1.0, ValueError), (math.nan, ValueError)),
-    "tolerance": (*POSITIVE, (None, TypeError)),
-    "upper": (([0.0], ValueError), ([math.nan] * 6, ValueError), (-0.5, ValueError)),
-    "winsorise": (*PENALTY, (0.5, ValueError)),
+    "steps": (*integers(1), NEVER_NONE),
+    "time_limit": (
+        ("5", TypeError, "must be a number of seconds"), (True, TypeError, "must be a number of seconds"),
+        (-1.0, ValueError, "must be at least 0 seconds"), (math.nan, ValueError, "must be at least 0 seconds"),
+    ),
+    "rulefit.tolerance": (*numbers(r"must lie in \(0, 1\)", -0.5, 0.0), NEVER_NONE),
+    "glrm.tolerance": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
+    "winsorise": numbers(r"must lie in \[0, 0.5\)", -0.5, 0.5),
 }  # fmt: skip
-"""What every learner that has the argument refuses. `learner.argument` where the name means something of its own."""
+"""What every learner that has the argument refuses, and how. `learner.argument` where a name has several meanings."""
 
 
 @pytest.mark.parametrize(
@@ -437,60 +484,65 @@ def test_bad_arguments_are_refused_by_name(learner: str, name: str) -> None:
     case = next(case for case in CASES if case.learner.name == learner)
     if name == "sample_weight":
         return  # below
-    for value, error in BAD.get(name) or BAD[f"{learner}.{name}"]:
-        with pytest.raises(error, match=rf"\b{name}\b"):
+    for value, error, words in BAD.get(name) or BAD[f"{learner}.{name}"]:
+        with pytest.raises(error, match=rf"\b{name} ?{words}"):
             case.fit(**{name: value})
 
 
 NAN = np.where(np.arange(N_ROWS) == 5, np.nan, size)
-BAD_DATA: dict[str, tuple[str, dict[str, Any], type[Exception]]] = {
-    "X of one dimension": ("X", {"X": size}, ValueError),
-    "X without rows": ("X", {"X": X[:0], "y": np.zeros(0)}, ValueError),
-    "X without columns": ("X", {"X": X[[]]}, ValueError),
-    "X of text": ("X", {"X": X.to_numpy().astype(str)}, TypeError),
-    "X of objects": ("X", {"X": X.assign(size=[object()] * N_ROWS)}, TypeError),
-    "X infinite": ("X", {"X": X.assign(size=np.where(np.arange(N_ROWS) == 5, np.inf, size))}, ValueError),
-    "X missing": ("X", {"missing": "refuse"}, ValueError),
-    "X empty column": ("X", {"X": X.assign(size=np.nan)}, ValueError),
-    "no X": ("X", {"X": None}, ValueError),
-    "y too short": ("y", {"y": size[1:]}, ValueError),
-    "y of two dimensions": ("y", {"y": np.ones((N_ROWS, 2))}, ValueError),
-    "y missing": ("y", {"y": NAN}, ValueError),
-    "y infinite": ("y", {"y": np.where(np.isnan(NAN), np.inf, 0)}, ValueError),
-    "y of objects": ("y", {"y": [object()] * N_ROWS}, TypeError),
-    "y mixed": ("y", {"y": ["yes", 1] * (N_ROWS // 2)}, TypeError),
-    "no y": ("y", {"y": None}, ValueError),
-    "negative weights": ("sample_weight", {"sample_weight": -np.ones(N_ROWS)}, ValueError),
-    "zero weights": ("sample_weight", {"sample_weight": np.zeros(N_ROWS)}, ValueError),
-    "missing weights": ("sample_weight", {"sample_weight": NAN}, ValueError),
-    "too few weights": ("sample_weight", {"sample_weight": [1.0]}, ValueError),
-    "weights of two dimensions": ("sample_weight", {"sample_weight": np.ones((N_ROWS, 1))}, ValueError),
-    "weights of text": ("sample_weight", {"sample_weight": ["1"] * N_ROWS}, TypeError),
+INFINITE = np.where(np.arange(N_ROWS) == 5, np.inf, size)
+BAD_DATA: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "X of one dimension": ({"X": size}, ValueError, "X must be 2-D"),
+    "X without rows": ({"X": X[:0], "y": np.zeros(0)}, ValueError, "X has no rows"),
+    "X without columns": ({"X": X[[]]}, ValueError, "X has no columns"),
+    "X of text": ({"X": X.to_numpy().astype(str)}, TypeError, "X is an array of type <U"),
+    "X of objects": ({"X": X.assign(size=[object()] * N_ROWS)}, TypeError, "'size' of X holds Python objects"),
+    "X infinite": ({"X": X.assign(size=INFINITE)}, ValueError, "'size' of X has infinite values"),
+    "X missing": ({"missing": "refuse"}, ValueError, "X has missing values in 'age'; .*own_category"),
+    "X with an empty column": ({"X": X.assign(size=np.nan)}, ValueError, "'size' of X has no value at all"),
+    "no X": ({"X": None}, ValueError, "X must be 2-D"),
+    "y too short": ({"y": size[1:]}, ValueError, "y has 47 values, but X has 48 rows"),
+    "y of two dimensions": ({"y": np.ones((N_ROWS, 2))}, ValueError, "y must be one-dimensional"),
+    "y missing": ({"y": NAN}, ValueError, "y has NaN"),
+    "y infinite": ({"y": INFINITE}, ValueError, "y has NaN or infinite values"),
+    "y of objects": ({"y": [object()] * N_ROWS}, TypeError, "y has values of type object"),
+    "y mixed": ({"y": ["yes", 1] * (N_ROWS // 2)}, TypeError, "y has values of type int, str"),
+    "no y": ({"y": None}, ValueError, "y must be one-dimensional"),
+    "negative weights": ({"sample_weight": -np.ones(N_ROWS)}, ValueError, "sample_weight has negative values"),
+    "zero weights": ({"sample_weight": np.zeros(N_ROWS)}, ValueError, "sample_weight is zero for every row"),
+    "missing weights": ({"sample_weight": NAN}, ValueError, "sample_weight has NaN"),
+    "too few weights": ({"sample_weight": [1.0]}, ValueError, "sample_weight has 1 values, but X has 48 rows"),
+    "weights of two dimensions": ({"sample_weight": np.ones((N_ROWS, 1))}, ValueError, "sample_weight must be one-d"),
+    "weights of text": ({"sample_weight": ["1"] * N_ROWS}, TypeError, "sample_weight has type"),
 }
-BAD_TARGETS: dict[str, dict[str, tuple[Any, type[Exception]]]] = {
-    "labels": {"one class": (["yes"] * N_ROWS, ValueError), "measurements": (size + np.arange(N_ROWS), ValueError)},
-    "numbers": {"text": (["yes", "no"] * (N_ROWS // 2), TypeError)},
-    "counts": {"text": (["yes", "no"] * (N_ROWS // 2), TypeError), "negative": (size - 1, ValueError)},
+TEXT = (["yes", "no"] * (N_ROWS // 2), TypeError, "y holds text labels, but this loss needs numbers")
+BAD_TARGETS: dict[str, tuple[Bad, ...]] = {
+    "labels": (
+        (["yes"] * N_ROWS, ValueError, r"y has one class only \(yes\)"),
+        (size + np.arange(N_ROWS), ValueError, "y has 36 distinct numbers, which look like a regression target"),
+    ),
+    "numbers": (TEXT,),
+    "counts": (TEXT, (size - 1, ValueError, "y must be non-negative")),
 }
 
 
 @each_learner
 @pytest.mark.parametrize("what", BAD_DATA)
 def test_bad_data_are_refused_by_name(learner: Learner, what: str) -> None:
-    name, change, error = BAD_DATA[what]
+    change, error, words = BAD_DATA[what]
     case = next(case for case in CASES if case.learner is learner)
     arguments = {"X": X, "y": NOISY[case.target]} | case.settings | change
-    with pytest.raises(error, match=rf"\b{name}\b"):
+    with pytest.raises(error, match=words):
         learner.fit(**arguments)
 
 
 @pytest.mark.parametrize("case", {(case.learner, case.loss): case for case in CASES}.values(), ids=str)
 def test_bad_targets_are_refused(case: Case) -> None:
-    for y, error in BAD_TARGETS[case.target].values():
-        with pytest.raises(error, match=r"\by\b"):
+    for y, error, words in BAD_TARGETS[case.target]:
+        with pytest.raises(error, match=words):
             case.learner.fit(X, y, **case.settings)
     if case.target == "labels":
-        with pytest.raises(ValueError, match=r"\bsample_weight\b"):
+        with pytest.raises(ValueError, match="sample_weight"):
             case.fit(sample_weight=(NOISY["labels"] == "yes").astype(float))
         if case.learner.linear:
             with pytest.raises(ValueError, match=r"y has 3 classes"):

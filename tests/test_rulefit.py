@@ -154,9 +154,6 @@ def test_time_limit_returns_the_best_so_far(cancer, cancer_rules):
     assert 1 <= len(fits) < 50
     assert fits[-1].status is Status.TIME_LIMIT
     assert "time_limit" in fits[-1].status.advice
-    at_once = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.01, time_limit=Deadline(0, clock=lambda: 0.0))
-    assert at_once.status is Status.TIME_LIMIT
-    assert np.isfinite(jr.decision_function(at_once.model, X)).all()
     chosen = jr.rulefit.fit(X, y, rules=cancer_rules, time_limit=Deadline(60, clock=lambda: next(ticks)))
     assert chosen.status is Status.TIME_LIMIT
 
@@ -167,18 +164,6 @@ def test_progress_is_reported(cancer, cancer_rules):
     jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=4, progress=seen.append)
     assert [p.done for p in seen] == [1, 2, 3, 4]
     assert {p.total for p in seen} == {4}
-
-
-@pytest.mark.parametrize("l1_penalty", [0.01, None])
-def test_ctrl_c_returns_a_model(cancer, cancer_rules, l1_penalty):
-    X, y = cancer
-
-    def ctrl_c(progress):
-        raise KeyboardInterrupt
-
-    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=l1_penalty, progress=ctrl_c)
-    assert fit.status is Status.INTERRUPTED
-    assert np.isfinite(jr.predict_proba(fit.model, X)).all()
 
 
 def test_ctrl_c_before_the_first_solution_returns_the_constant(cancer, cancer_rules):
@@ -239,28 +224,8 @@ def test_missing_values_are_refused_or_a_category_of_their_own():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"l1_penalty": -1.0}, ValueError, "l1_penalty must be finite and at least 0"),
-        ({"l1_penalty": np.nan}, ValueError, "l1_penalty"),
-        ({"l1_penalty": "small"}, TypeError, "l1_penalty"),
-        ({"l1_penalty": True}, TypeError, "l1_penalty must be a number"),
-        ({"loss": "hinge"}, ValueError, "loss must be"),
-        ({"winsorise": 0.5}, ValueError, "winsorise"),
-        ({"winsorise": "0"}, TypeError, "winsorise"),
-        ({"linear_terms": 1}, TypeError, "linear_terms must be True or False"),
-        ({"one_standard_error": "no"}, TypeError, "one_standard_error must be True or False"),
-        ({"tolerance": 0.0}, ValueError, "tolerance"),
-        ({"seed": -1}, ValueError, "seed must be at least 0"),
-        ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
-        ({"y": np.zeros(569, int)}, ValueError, "one class only"),
-        ({"y": np.ones(5)}, ValueError, "y has 5 values, but X has 569 rows"),
-        ({"sample_weight": -np.ones(569)}, ValueError, "sample_weight has negative"),
-        ({"sample_weight": np.zeros(569)}, ValueError, "sample_weight is zero"),
-        ({"l1_penalty": None, "n_folds": 1}, ValueError, "n_folds"),
         ({"l1_penalty": None, "n_folds": 570}, ValueError, "n_folds must be at most 569"),
         ({"l1_penalty": None, "y": np.arange(569) == 5}, ValueError, "y has a class with one row only"),
-        ({"X": np.ones(4)}, ValueError, "2-D"),
-        ({"time_limit": -1}, ValueError, "time_limit"),
-        ({"progress": "yes"}, TypeError, "progress"),
     ],
 )
 def test_bad_input_names_the_argument(cancer, cancer_rules, change, error, message):
@@ -270,23 +235,9 @@ def test_bad_input_names_the_argument(cancer, cancer_rules, change, error, messa
         jr.rulefit.fit(**arguments)
 
 
-def test_empty_or_foreign_rules_are_refused(cancer, cancer_rules):
+def test_rules_of_other_columns_and_empty_paths_are_refused(cancer, cancer_rules):
     X, y = cancer
-    with pytest.raises(ValueError, match="rules is empty"):
-        jr.rulefit.fit(X, y, l1_penalty=0.01, rules=cancer_rules.take([]))
     with pytest.raises(ValueError, match="other columns"):
         jr.rulefit.fit(np.ones((569, 2)), y, l1_penalty=0.01, rules=cancer_rules)
     with pytest.raises(ValueError, match="penalties must be a non-empty sequence"):
         jr.rulefit.path(X, y, rules=cancer_rules, penalties=[])
-
-
-def test_a_second_fit_of_the_same_shape_compiles_nothing(cancer, cancer_rules):
-    from jaxrules.solvers.linear import sparse_glm
-
-    X, y = cancer
-    kernels = [k for k in vars(sparse_glm).values() if hasattr(k, "jitted")]
-    jr.rulefit.fit(X, y, l1_penalty=0.011, rules=cancer_rules)
-    before = [kernel.jitted._cache_size() for kernel in kernels]
-    jr.rulefit.fit(X, np.roll(y, 3), l1_penalty=0.012, rules=cancer_rules)
-    assert [kernel.jitted._cache_size() for kernel in kernels] == before
-    assert sum(before) > 0
