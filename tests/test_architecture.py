@@ -1,0 +1,117 @@
+"""The table of rooms in docs/architecture.md is the truth about what imports what."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import graphlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "jaxrules").rglob("*.py"))
+}
+FRONT_DOOR = "jaxrules"
+
+
+class Room(NamedTuple):
+    modules: set[str]
+    may_import: set[str]
+
+
+@functools.cache
+def rooms() -> dict[str, Room]:
+    """By name; a room may import from rooms that stand above it in the table, and from itself."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    found: dict[str, Room] = {}
+    for name, listed, imports in re.findall(r"^\| \*\*(.+?)\*\* \|(.+?)\|(.+?)\|", page, re.MULTILINE):
+        modules: set[str] = set()
+        for entry in re.findall(r"`(.+?)`", listed):
+            path = ".".join([FRONT_DOOR, *entry.rstrip("/").split("/")])
+            inside = {module for module in MODULES if module == path or module.startswith(f"{path}.")}
+            assert inside if entry.endswith("/") else inside == {path}, f"{entry} is on the page and not in jaxrules"
+            modules |= inside
+        above = set(found)
+        named = above if imports.strip() == "everything" else {room.strip() for room in imports.split(",")}
+        assert named - {"nothing"} <= above, f"{name} names rooms that do not stand above it: {named - above}"
+        found[name] = Room(modules, named | {name})
+    return found
+
+
+def room_of(module: str) -> str:
+    return next(name for name, room in rooms().items() if module in room.modules)
+
+
+class Import(NamedTuple):
+    """An import from jaxrules: the module, the name taken from it (None for the module itself), what it is called."""
+
+    module: str
+    name: str | None
+    called: str
+    line: int
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text())
+
+
+def imports(module: str) -> Iterator[Import]:
+    """All of them, those inside functions too."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == FRONT_DOOR:
+                    yield Import(alias.name, None, alias.asname or alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, f"{module}, line {node.lineno}: write the whole name, jaxrules..."  # noqa: PT018
+            if node.module.split(".")[0] == FRONT_DOOR:
+                for alias in node.names:
+                    inner, called = f"{node.module}.{alias.name}", alias.asname or alias.name
+                    whole = inner in MODULES
+                    yield Import(*((inner, None) if whole else (node.module, alias.name)), called, node.lineno)
+
+
+def test_every_module_is_in_one_room() -> None:
+    listed = [module for room in rooms().values() for module in room.modules]
+    assert sorted([FRONT_DOOR, *listed]) == sorted(MODULES)
+
+
+def test_imports_run_downwards() -> None:
+    wrong = [
+        f"{module} ({room}), line {one.line}, imports {one.module} ({room_of(one.module)})"
+        for module in MODULES
+        if module != FRONT_DOOR
+        for room in [room_of(module)]
+        for one in imports(module)
+        if room_of(one.module) not in rooms()[room].may_import
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_private_names_stay_at_home() -> None:
+    wrong = []
+    for module in MODULES:
+        modules = {one.called for one in imports(module) if one.name is None}
+        wrong += [f"{module}, line {one.line}: {one.name}" for one in imports(module) if is_private(one.name)]
+        wrong += [
+            f"{module}, line {node.lineno}: {node.value.id}.{node.attr}"
+            for node in ast.walk(tree(module))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            if node.value.id in modules and is_private(node.attr)
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
+def is_private(name: str | None) -> bool:
+    return name is not None and name.startswith("_") and not name.startswith("__")
+
+
+def test_modules_form_no_circle() -> None:
+    folders = {module for module, path in MODULES.items() if path.name == "__init__.py"}  # they gather, no more
+    graph = {module: {one.module for one in imports(module)} - folders for module in set(MODULES) - folders}
+    tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
