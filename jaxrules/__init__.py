@@ -8,6 +8,7 @@ from jaxrules import datasets, losses, paths
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
+from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
     Explanation,
@@ -30,6 +31,7 @@ __all__ = [
     "Condition",
     "Conjunctions",
     "Deadline",
+    "Direction",
     "Explanation",
     "Feature",
     "Fit",

@@ -607,20 +607,6 @@ class PropositionPool(Conjunctions):
             [int(self.propositions[rule].sum()) for rule in chosen],
         )
 
-    def evaluate(self, table: Table) -> NDArray[np.bool_]:
-        """Whether each proposition holds, shape (rows, propositions)."""
-        result = np.empty((len(self), table.n_rows), bool)  # by columns and not by bit vectors: cut points may be many
-        for axis, on in self._axes():
-            cells = axis.cells(table, self.directions)
-            if axis.cuts is None:
-                result[on] = self._cells(axis, on)[:, cells]
-                continue
-            for i, first, last in zip(on.tolist(), *self._range(axis, on), strict=True):
-                result[i] = (cells >= first) & (cells <= last)
-                if self.missing[i]:
-                    result[i] |= cells == axis.n_cells - 1
-        return result.T
-
     def distinct(self, table: Table) -> Self:
         """Without the propositions that hold on all rows or on none, and of equal ones the first.
 
@@ -675,7 +661,7 @@ class PropositionPool(Conjunctions):
         matrix = np.empty((table.n_rows, len(codes) + len(rest)), np.uint16)
         for place, cells in enumerate(codes):
             matrix[:, place] = cells
-        matrix[:, len(codes) :] = self.take(rest).evaluate(table)
+        matrix[:, len(codes) :] = self.take(rest).satisfied(table)
         return CellCodes(matrix, column, above, cell)
 
 

@@ -90,7 +90,7 @@ def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty
     coded[:2] = [-1.0, 1.0]
     loss = losses.loss_by_name(name)
     table = jr.as_table(data)
-    masks = propositions_of(table).evaluate(table)
+    masks = propositions_of(table).satisfied(table)
     fit = boosting.fit(data, coded, loss=name, objective=objective, l2_penalty=l2_penalty, max_rules=3)
     scores = np.zeros(20)
     satisfied = fit.model.conjunctions.satisfied(table)
@@ -110,7 +110,7 @@ def test_orthogonal_objective(search: Any, intercept: bool) -> None:
         small, y, objective="orthogonal", corrective=True, search=search, intercept=intercept, max_rules=3
     )
     table = jr.as_table(small)
-    masks = propositions_of(table).evaluate(table)
+    masks = propositions_of(table).satisfied(table)
     satisfied = fit.model.conjunctions.satisfied(table)
     first = [np.ones(40)] if intercept else []
     for rule, stage in enumerate(fit.details["stages"]):

@@ -390,6 +390,34 @@ def test_conditions_stand_in_the_order_of_the_path():
     assert [rules.describe(r) for r in range(3)] == ["x1 <= 0.5", "x1 > 0.5 & x0 <= 0.5", "x1 > 0.5 & x0 > 0.5"]
 
 
+def test_rules_are_made_of_the_splits_above_their_nodes():
+    X = np.random.default_rng(2).normal(size=(300, 2)).round(1)
+    forest = RandomForestRegressor(4, max_depth=5, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    found = tree_rules(forest, X)
+    for tree, estimator in enumerate(forest.estimators_):
+        left, right = estimator.tree_.children_left, estimator.tree_.children_right
+        depth = {0: 0}
+        for node in range(len(left)):  # children come behind their parents
+            depth |= {int(child): depth[node] + 1 for child in (left[node], right[node]) if child >= 0}
+        of_tree = found.tree == tree
+        assert found.conjunctions.propositions[of_tree].tolist() == [depth[n] for n in found.node[of_tree].tolist()]
+    assert (found.conjunctions.propositions > found.conjunctions.lengths).any()
+
+
+def test_of_equal_rules_the_fewest_splits_count():
+    X = np.arange(8.0)[:, None]
+    # One tree asks x <= 5.5 and then x <= 2.5, the other x <= 2.5 at once.
+    nested = DecisionTreeRegressor(max_depth=2).fit(X, np.array([3.0, 3, 3, 2, 2, 2, 9, 9]))
+    direct = DecisionTreeRegressor(max_depth=1).fit(X, np.array([1.0, 1, 1, 0, 0, 0, 0, 0]))
+    forest = RandomForestRegressor(2, max_depth=2, random_state=0).fit(X, X[:, 0])
+    for trees in ([nested, direct], [direct, nested]):
+        forest.estimators_ = trees
+        rules = jr.extract_rules(forest, drop_duplicates=True)
+        texts = [rules.describe(r) for r in range(len(rules))]
+        assert rules.propositions[texts.index("x0 <= 2.5")] == 1
+        assert rules.propositions[[("2.5 < x0 <= 5.5" in text) for text in texts]].tolist() == [2]
+
+
 def test_duplicates_complements_and_constant_rules():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(203, 4)).round(1)

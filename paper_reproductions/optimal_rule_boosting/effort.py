@@ -63,7 +63,7 @@ def measure_constant_counts(cell: Cell, settings: Settings) -> Row:
     authors' settings, their program makes >= 1 and the constant <= 1 of each.
     """
     whole = data.load(cell["data"], settings.seed)
-    masks = data.propositions(whole.X, data.SETS[cell["data"]].bins).evaluate(whole.X)
+    masks = data.propositions(whole.X, data.SETS[cell["data"]].bins).satisfied(whole.X)
     space = SearchSpace.of(np.hstack([masks, np.ones_like(masks)]))
     y, scores_now = 2.0 * whole.y - 1.0, np.zeros(len(whole))
     counts = dict.fromkeys((*COUNTS, "evaluations"), 0)
