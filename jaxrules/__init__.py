@@ -6,7 +6,7 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 
 from jaxrules import datasets, losses, paths
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.ensembles import boosting, glrm, lire, rulefit
+from jaxrules.ensembles import boosting, glrm, lire, lltboost, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
@@ -54,6 +54,7 @@ __all__ = [
     "extract_rules",
     "glrm",
     "lire",
+    "lltboost",
     "load",
     "local_support",
     "local_supports",

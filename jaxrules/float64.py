@@ -37,3 +37,9 @@ def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str,
 
     call.jitted = jitted  # type: ignore[attr-defined]  # functions take attributes; mypy does not know which
     return call
+
+
+def on_device(arrays: Any) -> Any:
+    """The arrays in the memory of the device, float64 kept: for kernels alone, which else copy them at every call."""
+    with jax.enable_x64(True):
+        return jax.device_put(arrays)

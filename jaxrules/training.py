@@ -193,10 +193,15 @@ def one_against_rest(
                 part = dataclasses.replace(data, target=data.target[:, k], schema=schema)
                 fits.append(fit(part, run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total)))
                 run.step(fits[k].objective, len(fits[k].model.conjunctions))
+    return together(fits, data.schema, run)
+
+
+def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit[RuleEnsemble]:
+    """The fits of K classes against the rest as one, see `one_against_rest`; `schema` has the classes."""
     bounds = [fit.bound for fit in fits if fit.bound is not None]
     figures = {"objectives": "objective", "bounds": "bound", "statuses": "status", "histories": "history"}
     return run.finish(
-        joined([fit.model for fit in fits], data.schema),
+        joined([fit.model for fit in fits], schema),
         float(np.mean([fit.objective for fit in fits])),
         fits[0].sense,
         Status.worst(fit.status for fit in fits),

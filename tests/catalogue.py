@@ -82,6 +82,13 @@ LEARNERS = {
             claims.boosting,
         ),
         Learner(
+            "lltboost", jr.lltboost.fit, {"max_rules": 3},
+            {"": Search(ANY), "options": Search(("squared",), {
+                "refit_propositions": False, "refit_on_all_rows": False, "refine_thresholds": True,
+                "axis_parallel": True, "beam_width": 2})},
+            claims.lltboost,
+        ),
+        Learner(
             "glrm", jr.glrm.fit, {"rule_penalty": 0.02},
             {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True),
              "linear": Search(BOTH, {"linear_terms": True})},

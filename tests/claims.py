@@ -48,7 +48,13 @@ def rows_of(model: jr.RuleEnsemble) -> Rows:
     columns = (size, age, np.searchsorted(["a", "b", "c"], colour))
 
     def holds(condition: jr.Condition) -> Rows:
-        values = columns[condition.feature]
+        if isinstance(condition.feature, int):
+            values = columns[condition.feature]
+        else:  # a direction: numbers have the code -1
+            terms = zip(
+                *(getattr(condition.feature, name) for name in ("features", "weights", "categories")), strict=True
+            )
+            values = sum(weight * (columns[f] if f < 2 else columns[f] == code) for f, weight, code in terms)
         if condition.feature == 2:
             return np.isin(values, list(condition.categories or ()))
         above = values >= condition.lower if condition.lower_closed else values > condition.lower
@@ -88,6 +94,15 @@ def rulefit(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     small = settings["rules"] is not None and not settings.get("linear_terms")
     optimum = l1_optimum(loss, "pool", penalty, 0.0) if small else None
     yield Claim(fit.objective, mean_loss(model, loss) + penalty * norm, fit.bound, optimum)
+
+
+def lltboost(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """Mean loss + l2_penalty / 2 sum w^2, over the rows that the weights were fitted on."""
+    model, loss = fit.model, LOSSES[settings["loss"]]
+    used = np.ones(N_ROWS, bool) if settings.get("refit_on_all_rows", True) else ~fit.details["validation_rows"]
+    scores = model.intercept[0] + rows_of(model) @ model.weights[:, 0]
+    mean = loss.value(coded(loss.target), scores)[used].mean()
+    yield Claim(fit.objective, mean + 1e-3 / 2 * float((model.weights**2).sum()))
 
 
 def glrm(settings: Settings, fit: jr.Fit[Any]) -> Claims:

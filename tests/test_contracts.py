@@ -402,6 +402,7 @@ COEFFICIENTS: tuple[Bad, ...] = (
 )  # fmt: skip
 BAD: dict[str, tuple[Bad, ...]] = {
     "approximation": numbers(r"must lie in \(0, 1\]", 0.0, 1.5),
+    "axis_parallel": FLAG,
     "batch": (*integers(1), (4, ValueError, "must be")),
     "beam_width": integers(1),
     "condition_penalty": PENALTY,
@@ -434,6 +435,9 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "max_evaluations": integers(1),
     "max_iterations": (*integers(1), NEVER_NONE),
     "max_length": integers(1),
+    "max_nonzeros": (*integers(1), NEVER_NONE),
+    "max_propositions": (*integers(1), NEVER_NONE),
+    "lltboost.max_rules": (*integers(1), NEVER_NONE),
     "boosting.max_rules": (*integers(1), NEVER_NONE),
     "glrm.max_rules": (*integers(0), NEVER_NONE),
     "max_support": integers(1),
@@ -441,13 +445,18 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "missing": one_of('"refuse"', None),
     "n_folds": (*integers(2), NEVER_NONE),
     "objective": one_of('"second_order"', None),
+    "objective_tolerance": PENALTY,
     "one_standard_error": FLAG,
     "penalise_intercept": FLAG,
     "pricing": one_of('"beam"', None),
     "progress": tuple((value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)),
     "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),
+    "refine_thresholds": FLAG,
+    "refit_on_all_rows": FLAG,
+    "refit_propositions": FLAG,
     "lire.restarts": integers(0),
     "paths.restarts": integers(1),
+    "risk_tolerance": numbers("must be finite and at least -1", -1.5),
     "rule_penalty": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
     "rules": (
         ("forest", TypeError, "must be Conjunctions"), ([], TypeError, "must be Conjunctions"),
@@ -471,6 +480,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     ),
     "rulefit.tolerance": (*numbers(r"must lie in \(0, 1\)", -0.5, 0.0), NEVER_NONE),
     "glrm.tolerance": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
+    "validation_fraction": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
     "winsorise": numbers(r"must lie in \[0, 0.5\)", -0.5, 0.5),
 }  # fmt: skip
 """What every learner that has the argument refuses, and how. `learner.argument` where a name has several meanings."""

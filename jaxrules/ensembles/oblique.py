@@ -1,0 +1,153 @@
+"""Propositions on linear combinations of columns: what solvers see, and conditions that a person can read.
+
+A solver works on `Standardised` columns: numbers and one indicator per category, of mean 0 and standard deviation 1. It
+finds w and b with the proposition w'x + b >= 0. `readable` says the same on the user's own scale, with the fewest
+digits that leave the answer for every training row as it is: ``2.81 variance + 1.5 skewness >= -0.28``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.conditions import Condition
+from jaxrules.lowered import Direction, Directions
+from jaxrules.table import MISSING, EncodedColumn, Table
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+_ENOUGH_DIGITS = 17
+"""So many significant digits tell all float64 numbers apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """The columns of a table for linear models; columns that are constant are left out.
+
+    Attributes:
+        values: float64 (columns, rows): centred and scaled; 0, the mean, where a number is missing.
+        missing: (columns, rows), where a number is missing; (0, rows) if none is.
+        encoded: which feature, or which category of it, each column is.
+        centre, scale: (columns,) weighted mean and standard deviation of the column.
+    """
+
+    values: Floats
+    missing: Rows
+    encoded: tuple[EncodedColumn, ...]
+    centre: Floats
+    scale: Floats
+
+    @classmethod
+    def of(cls, table: Table, weights: Floats) -> Standardised:
+        """The standardised columns of a table under row weights."""
+        matrix, encoded = table.one_hot()
+        values, missing = np.ascontiguousarray(matrix.T), np.isnan(matrix.T)
+        centre, scale = np.zeros(len(values)), np.zeros(len(values))
+        for column, absent, j in zip(values, missing, range(len(values)), strict=True):
+            known = ~absent & (weights > 0)
+            if not known.any() or column[known].min() == column[known].max():
+                continue
+            share = np.where(known, weights, 0.0) / weights[known].sum()
+            largest = np.abs(column[known]).max()  # so that no square overflows or vanishes
+            column /= largest
+            column[absent] = 0.0
+            centre[j] = share @ column
+            column -= centre[j]
+            column[absent] = 0.0
+            scale[j] = math.sqrt(share @ column**2)
+            column /= scale[j]
+            centre[j], scale[j] = centre[j] * largest, scale[j] * largest
+        kept = np.flatnonzero(scale > 0)
+        absent = missing[kept] if missing.any() else np.zeros((0, table.n_rows), bool)
+        return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])
+
+    def names(self, table: Table) -> list[str]:
+        """What the columns are called."""
+        return [Direction((f,), (1.0,), (_code(c),)).describe(table.schema) for f, c in self.encoded]
+
+
+def readable(
+    columns: Standardised, table: Table, w: Floats, b: float, missing: bool, among: Rows
+) -> tuple[Condition, Rows]:
+    """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few digits as the rows allow.
+
+    A proposition on one number, or on one category, becomes the condition that says so. Otherwise the weights get the
+    fewest significant digits with which some threshold keeps every row on its side, then the threshold the fewest
+    decimals.
+
+    Args:
+        columns: of the table.
+        table: the rows.
+        w: (columns,) standardised coefficients, at least one not 0.
+        b: the intercept.
+        missing: whether a row with a missing number in the proposition satisfies it.
+        among: the rows that must not change sides, (rows,).
+
+    Returns:
+        The condition, and which rows satisfy it, (rows,).
+    """
+    on = np.flatnonzero(w)
+    encoded = [columns.encoded[j] for j in on]
+    holds = w[on] @ columns.values[on] + b >= 0
+    weights = w[on] / columns.scale[on]
+    threshold = float(weights @ columns.centre[on]) - b
+    side = 1.0 if weights[0] > 0 else -1.0
+    if len(on) > 1:
+        features, codes = tuple(c.feature for c in encoded), tuple(_code(c.category) for c in encoded)
+        for digits in range(_ENOUGH_DIGITS):
+            # The first weight is positive: it is printed without a sign.
+            direction = Direction(features, tuple(float(f"{side * weight:.{digits}e}") for weight in weights), codes)
+            values = Directions.build([direction]).project(0, table)
+            gap = _gap(side * values, holds, among)
+            if gap is not None:
+                break
+        else:  # rows on different sides of the threshold whose values differ by rounding alone
+            gap = (-math.inf, math.inf)
+        return _interval(direction, values, side, _shortest(threshold, *gap), missing)
+    feature, code = encoded[0]
+    values = table.columns[feature]
+    if code is None:
+        threshold = threshold / abs(float(weights[0]))
+        gap = _gap(side * values, holds, among) or (-math.inf, math.inf)
+        return _interval(feature, values, side, _shortest(threshold, *gap), missing)
+    if side > 0:
+        return Condition.one_of(feature, [code]), values == code
+    return Condition.none_of(feature, [code], len(table.schema.features[feature].categories or ())), values != code
+
+
+def _interval(
+    feature: int | Direction, values: Floats, side: float, threshold: float, missing: bool
+) -> tuple[Condition, Rows]:
+    """side * values >= threshold, and the rows that satisfy it."""
+    condition = (Condition.at_least if side > 0 else Condition.at_most)(feature, side * threshold, missing)
+    return condition, np.where(np.isnan(values), missing, side * values >= threshold)
+
+
+def _code(category: int | None) -> int:
+    return MISSING if category is None else category
+
+
+def _gap(values: Floats, holds: Rows, among: Rows) -> tuple[float, float] | None:
+    """The thresholds t, ``low < t <= high``, for which ``values >= t`` is `holds`; None if there is none."""
+    known = among & ~np.isnan(values)
+    low = values[known & ~holds].max(initial=-math.inf)
+    high = values[known & holds].min(initial=math.inf)
+    return (float(low), float(high)) if low < high else None
+
+
+def _shortest(threshold: float, low: float, high: float) -> float:
+    """The threshold, moved into (low, high] if need be, rounded to the fewest decimals with which it stays there."""
+    if not low < threshold <= high:
+        threshold = high if math.isinf(low) else low + (high - low) / 2
+        threshold = threshold if low < threshold < math.inf else min(high, math.nextafter(low, math.inf))
+    largest = max(abs(end) for end in (threshold, low, high) if math.isfinite(end))
+    first = -math.floor(math.log10(largest)) if largest > 0 else 0
+    for decimals in range(first, first + _ENOUGH_DIGITS + 8):
+        rounded = round(threshold, decimals) + 0.0
+        if low < rounded <= high:
+            return rounded
+    return threshold

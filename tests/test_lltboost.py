@@ -1,0 +1,399 @@
+"""LLTBoost: its compiled program and Algorithm 1 against plain code, what it finds, and bad input.
+
+Most problems have 80 rows and 4 columns, so that few programs are compiled.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+import jaxrules as jr
+from jaxrules.ensembles import lltboost
+from jaxrules.ensembles.lltboost import Arrays, _held_out, best_cuts, bucket, propose
+from jaxrules.float64 import x64_kernel
+from jaxrules.losses import logistic, loss_by_name, squared
+from jaxrules.training import training_data
+
+Floats = NDArray[np.float64]
+
+_best_cuts = x64_kernel(best_cuts)
+LITERAL = {"refit_propositions": False, "refit_on_all_rows": False, "l2_penalty": 1e-4, "risk_tolerance": -0.05}
+
+
+def data(seed: int = 0, n: int = 80, d: int = 4) -> tuple[Floats, Floats]:
+    """Standardised columns, and a real target that one oblique rule and one plain rule explain in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = 2.0 * (X[:, 0] + 0.8 * X[:, 1] > 0.2) - 1.0 * (X[:, 2] > 0.5) + 0.3 * rng.normal(size=n)
+    return X, y
+
+
+def labels(y: Floats) -> NDArray[Any]:
+    return np.where(y > np.median(y), "yes", "no")
+
+
+def same_rules(one: jr.Fit[Any], other: jr.Fit[Any]) -> bool:
+    return list(one.model.conjunctions) == list(other.model.conjunctions)
+
+
+# The compiled program
+
+
+def ask(X: Floats, y: Floats, loss: Any, held: NDArray[np.bool_], trains: NDArray[np.bool_], **options: bool) -> Any:
+    """`propose` for a sign of +1, an ensemble of the best constant and one rule, and one conjunction."""
+    n = len(X)
+    arrays = Arrays(
+        np.ascontiguousarray(X.T), np.zeros((0, n), bool), y, trains / trains.sum(), ~trains / (~trains).sum()
+    )
+    design = np.zeros((4, n))
+    design[0], design[1] = 1.0, X[:, 3] > 0
+    weights = np.array([0.3, -0.5, 0.0, 0.0])
+    chosen = {"refit": False, "refine": False, "axis": False} | options
+    answer = propose(
+        arrays, design, 2, weights, np.ones(2), np.stack([held, np.zeros(n, bool)]), 0.01, loss=loss, sizes=4, **chosen
+    )
+    assert not answer.found[1].any()
+    gradient = arrays.fit_weights * loss.gradient(y, weights @ design)
+    return lltboost.Proposals(*(field[0] for field in answer)), arrays, design, gradient
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "poisson"])
+def test_proposals_are_what_plain_code_says(name: str) -> None:
+    X, y = data()
+    loss = loss_by_name(name)
+    y = {"squared": y, "logistic": np.where(y > 0, 1.0, -1.0), "poisson": np.round(np.exp(y / 2))}[name]
+    trains, held = np.arange(80) % 4 > 0, X[:, 2] < 0.8
+    answer, arrays, design, gradient = ask(X, y, loss, held, trains)
+    on = held & trains
+    separable = np.where(gradient >= 0, 1.0, -1.0)
+    row_weights = np.abs(gradient[on]) / np.abs(gradient[on]).sum()
+    start = LogisticRegression(C=np.inf).fit(0 * X[on], separable[on], sample_weight=row_weights).intercept_[0]
+    slope = X[on].T @ (row_weights * separable[on] / (1 + np.exp(separable[on] * start)))
+    for s in np.flatnonzero(answer.found):
+        w, b = answer.coefficients[s], answer.intercepts[s]
+        saga = LogisticRegression(
+            l1_ratio=1, C=1 / (answer.penalties[s] * np.abs(slope).max()), solver="saga", tol=1e-10, max_iter=10**6
+        ).fit(X[on], separable[on], sample_weight=row_weights)
+        np.testing.assert_allclose(np.append(w, b), np.append(saga.coef_[0], saga.intercept_), atol=1e-3)
+        rows = held & (X @ w + b >= 0)
+        np.testing.assert_array_equal(answer.rows[s], rows)
+        assert answer.objective[s] == pytest.approx(abs(gradient @ rows), rel=1e-9)
+        full = np.vstack([design[:2], rows])
+
+        def objective(b: Floats, full: Floats = full) -> Any:
+            return arrays.fit_weights @ loss.value(y, b @ full) + 0.005 * b[1:] @ b[1:]
+
+        best = minimize(objective, np.zeros(3), method="BFGS", options={"gtol": 1e-7}).x
+        assert answer.risk[s] == pytest.approx(arrays.check_weights @ loss.value(y, best @ full), rel=1e-4)
+    assert answer.found[:2].all()
+
+
+def test_refitted_propositions_have_no_l1_penalty() -> None:
+    X, y = data(1)
+    answer, _, _, gradient = ask(X, y, squared, np.ones(80, bool), np.arange(80) % 4 > 0, refit=True)
+    size = np.abs(gradient)
+    for s in np.flatnonzero(answer.found):
+        on = answer.coefficients[s] != 0
+        ridge = LogisticRegression(C=1e3, tol=1e-12, max_iter=1000).fit(
+            X[:, on], gradient >= 0, sample_weight=size / size.sum()
+        )
+        np.testing.assert_allclose(answer.coefficients[s][on], ridge.coef_[0], rtol=1e-3)
+        assert answer.intercepts[s] == pytest.approx(ridge.intercept_[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cuts_are_the_best_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, gains, used = np.round(rng.normal(size=(3, 20)), 1), rng.normal(size=20), rng.random(20) < 0.8
+    values[2] = 1.0
+    gains = np.where(used, gains, 0)
+    sums, cuts = _best_cuts(values, gains, np.stack([used] * 3))
+    for row, total, cut in zip(values[:2], sums[:2], cuts[:2], strict=True):
+        distinct = np.unique(row[used])
+        brute = [gains[used & (row >= middle)].sum() for middle in (distinct[1:] + distinct[:-1]) / 2]
+        assert total == pytest.approx(max(brute))
+        assert gains[used & (row >= cut)].sum() == pytest.approx(total)
+    assert sums[2] == -np.inf
+    assert cuts[2] == -np.inf
+
+
+def test_options_beyond_the_paper_raise_the_objective() -> None:
+    X, y = data(2)
+    everything, trains = np.ones(80, bool), np.arange(80) % 4 > 0
+    plain, _, _, gradient = ask(X, y, squared, everything, trains)
+    refined, *_ = ask(X, y, squared, everything, trains, refine=True)
+    assert (refined.objective >= plain.objective - 1e-12).all()
+    axis, *_ = ask(X, y, squared, everything, trains, axis=True)
+    gains = np.where(trains, gradient, 0)
+    sides = [X[:, j] * side >= cut * side for j in range(4) for side in (1, -1) for cut in X[:, j]]
+    assert axis.objective[0] == pytest.approx(max(gains @ side for side in sides))
+    assert np.count_nonzero(axis.coefficients[0]) == 1
+    assert np.isnan(axis.penalties[0])
+
+
+def test_algorithm_1() -> None:
+    """The choices among the proposals, in plain loops."""
+    X, y = data(3)
+    table = training_data(X, y, squared)
+    for tolerance, gain in ((-0.05, 0.1), (-0.1, 0.3), (0.0, 0.0)):
+        fit = lltboost.fit(
+            X, y, max_rules=3, max_nonzeros=4, objective_tolerance=gain, **LITERAL | {"risk_tolerance": tolerance}
+        )
+        trains = ~fit.details["validation_rows"]
+        np.testing.assert_array_equal(~trains, _held_out(table, 0.25, 0))
+        arrays = Arrays(X.T.copy(), np.zeros((0, 80), bool), y, trains / trains.sum(), ~trains / (~trains).sum())
+        design, weights = np.zeros((4, 80)), np.zeros(4)
+        design[0], weights[0] = 1.0, y[trains].mean()
+        for m in (1, 2, 3):
+            g = arrays.fit_weights * squared.gradient(y, weights @ design)
+            results = []
+            for sign in (1.0, -1.0):
+                q, objective = np.ones(80, bool), abs(g.sum())
+                for _ in range(5):
+                    answer = propose(
+                        arrays, design, m, weights, np.array([sign, 1.0]), np.stack([q, np.zeros(80, bool)]), 1e-4,
+                        loss=squared, sizes=4, refit=False, refine=False, axis=False,
+                    )  # fmt: skip
+                    risk, chosen = np.inf, None
+                    for s in range(4):
+                        if answer.found[0, s] and (chosen is None or (answer.risk[0, s] - risk) / risk <= tolerance):
+                            risk, chosen = answer.risk[0, s], s
+                    if chosen is None or answer.objective[0, chosen] <= (1 + gain) * objective:
+                        break
+                    q, objective = answer.rows[0, chosen], answer.objective[0, chosen]
+                results.append((objective, q))
+            (one, q), (other, complement) = results  # first propositions of the two signs may be complements: ties
+            q = complement if other > (1 + 1e-9) * one else q
+            np.testing.assert_array_equal(fit.model.conjunctions.satisfied(jr.as_table(X))[:, m - 1], q)
+            design[m] = q
+            columns = design[: m + 1, trains]
+            ridge = np.diag([0.0] + [1e-4 * trains.sum() / 2] * m)
+            weights[: m + 1] = np.linalg.solve(columns @ columns.T + ridge, columns @ y[trains])
+        assert fit.model.intercept[0] == pytest.approx(weights[0], rel=1e-6)
+        np.testing.assert_allclose(fit.model.weights[:, 0], weights[1:4], rtol=1e-6)
+
+
+# What it finds
+
+
+def test_one_oblique_rule_separates_what_plain_rules_cannot() -> None:
+    X, _ = data(4)
+    frame = pd.DataFrame(X, columns=["variance", "skewness", "curtosis", "entropy"])
+    y = np.where(2.81 * X[:, 0] + 1.5 * X[:, 1] >= -0.28, "genuine", "forged")
+    fit = jr.lltboost.fit(frame, y, loss="logistic", max_rules=1)
+    assert jr.accuracy(fit.model, frame, y) > 0.95
+    ((condition,),) = fit.model.conjunctions
+    assert condition.feature.features == (0, 1)
+    assert condition.feature.weights[1] / condition.feature.weights[0] == pytest.approx(1.5 / 2.81, rel=0.3)
+    assert jr.complexity(fit.model, measure="nonzeros") == 4
+    (stage,) = fit.details["stages"]
+    assert set(stage.parts[0].coefficients) == {"variance", "skewness"}
+    assert "variance + " in str(fit.model)
+    text = str(jr.explain(fit.model, frame[:1])[0])
+    assert "variance" in text or "intercept" in text
+
+
+def test_a_path_is_the_fits_with_every_number_of_rules() -> None:
+    X, y = data()
+    path = jr.lltboost.path(X, y, max_rules=3)
+    assert [len(fit.model.conjunctions) for fit in path] == [1, 2, 3]
+    for m, fit in enumerate(path, start=1):
+        alone = jr.lltboost.fit(X, y, max_rules=m)
+        assert same_rules(fit, alone)
+        np.testing.assert_allclose(fit.model.weights, alone.model.weights, rtol=1e-9)
+        assert fit.objective == pytest.approx(alone.objective)
+        assert fit.history[-1].objective == fit.objective
+        assert (fit.status, len(fit.history), len(fit.details["stages"])) == ("converged", m, m)
+    assert path[2].objective < path[1].objective < path[0].objective
+
+
+def test_several_classes_are_fitted_one_against_the_rest() -> None:
+    X, y = data(5)
+    classes = np.where(y > 1, "c", np.where(X[:, 2] > 0, "b", "a"))
+    path = jr.lltboost.path(X, classes, loss="logistic", max_rules=3)
+    fit = jr.lltboost.fit(X, classes, loss="logistic", max_rules=3)
+    assert [one.model.n_outputs for one in path] == [3] * len(path)
+    assert same_rules(path[-1], fit)
+    assert jr.accuracy(fit.model, X, classes) > 0.85
+    assert len(fit.details["stages"]) == 3
+
+
+def test_no_training_prediction_depends_on_the_rounding() -> None:
+    X, y = data(6)
+    X = X * [1e-8, 1, 1e8, 3] + [0, 5, 1e9, -2]
+    fit = jr.lltboost.fit(X, y, max_rules=3)
+    table = jr.as_table(X)
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    for rule, stage in zip(fit.model.conjunctions.satisfied(table).T, fit.details["stages"], strict=True):
+        rows = np.ones(80, bool)
+        for part in stage.parts:
+            w = np.array([part.coefficients.get(f"x{j}", 0.0) for j in range(4)])
+            rows &= (X - mean) / scale @ w >= part.threshold
+        np.testing.assert_array_equal(rule, rows)
+
+
+def test_categories_are_indicators_and_missing_numbers_take_a_side() -> None:
+    rng = np.random.default_rng(7)
+    n = 80
+    job, age = rng.choice(["clerk", "cook", "smith"], n), rng.normal(size=n)
+    age[rng.random(n) < 0.2] = np.nan
+    frame = pd.DataFrame({"job": job, "age": age})
+    for missing, text in ((2.0, "age <= 0.5"), (-2.0, "(age <= 0.5 or missing)")):
+        y = 1.0 * (job == "cook") + 3.0 * (np.nan_to_num(age, nan=missing) > 0.5)
+        fit = jr.lltboost.fit(frame, y, missing="own_category", max_rules=3, refine_thresholds=True)
+        assert [fit.model.conjunctions.describe(r) for r in range(2)] == [text, "job != cook"]
+        assert jr.risk(fit.model, frame, y) < 1e-3
+    with pytest.raises(ValueError, match="missing"):
+        jr.lltboost.fit(frame, y)
+
+
+def test_nothing_is_compiled_for_more_stages_or_rows_of_one_bucket() -> None:
+    X, y = data()
+    jr.lltboost.fit(X, y, max_rules=2)
+    compiled = propose.jitted._cache_size()
+    jr.lltboost.fit(X, y, max_rules=3)
+    jr.lltboost.fit(X[:75], y[:75], max_rules=3, seed=1, sample_weight=np.arange(75.0) + 1)
+    assert propose.jitted._cache_size() == compiled
+    assert [bucket(n) for n in (4, 10, 11, 30, 345, 500, 10**6)] == [4, 10, 12, 32, 384, 512, 1048576]
+
+
+# Held-out rows
+
+
+def test_equal_rows_stay_together_and_classes_keep_their_shares() -> None:
+    rng = np.random.default_rng(8)
+    X, y = data(8, n=200)
+    drawn = rng.integers(0, 200, 500)
+    part = training_data(X[drawn], np.where(y > 1.5, "rare", "often")[drawn], logistic)
+    held = _held_out(part, 0.25, 0)
+    for row in np.unique(drawn):
+        assert len(set(held[drawn == row])) == 1
+    for label in (-1, 1):
+        distinct = len(np.unique(drawn[part.target == label]))
+        assert len(np.unique(drawn[held & (part.target == label)])) == int(0.25 * distinct)
+    assert not _held_out(part, 0.0, 0).any()
+    assert (_held_out(part, 0.25, 1) != held).any()
+
+
+def test_weights_are_fitted_on_all_rows_or_on_the_training_part() -> None:
+    X, y = data(9)
+    for all_rows in (True, False):
+        fit = jr.lltboost.fit(X, y, max_rules=2, refit_on_all_rows=all_rows)
+        used = np.ones(80, bool) if all_rows else ~fit.details["validation_rows"]
+        ridge = 1e-3 / 2 * float((fit.model.weights**2).sum())
+        assert fit.objective == pytest.approx(jr.risk(fit.model, X[used], y[used]) + ridge)
+        residual = (y - jr.decision_function(fit.model, X))[used]
+        assert residual.mean() == pytest.approx(0, abs=1e-9)
+
+
+# Bad input
+
+
+def test_constant_columns_are_left_out() -> None:
+    X, y = data(10)
+    with_constant = np.column_stack([X[:, :2], np.full(80, 7.0), X[:, 2:]])
+    fit = jr.lltboost.fit(with_constant, y, max_rules=3)
+    assert jr.risk(fit.model, with_constant, y) == pytest.approx(
+        jr.risk(jr.lltboost.fit(X, y, max_rules=3).model, X, y)
+    )
+    nothing = jr.lltboost.fit(np.ones((80, 4)), y, max_rules=3)
+    assert len(nothing.model.conjunctions) == 0
+    assert nothing.details["reason"] == "no proposition raises the objective"
+    assert nothing.model.intercept[0] == pytest.approx(y.mean())
+    assert len(jr.lltboost.path(np.ones((80, 4)), y, max_rules=3)) == 1
+
+
+@pytest.mark.parametrize("l2_penalty", [1e-3, 0.0])
+def test_separable_classes_have_finite_weights(l2_penalty: float) -> None:
+    X, _ = data(11)
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    fit = jr.lltboost.fit(X, y, loss="logistic", max_rules=3, l2_penalty=l2_penalty)
+    assert jr.accuracy(fit.model, X, y) == 1
+    assert np.abs(fit.model.weights).max() < (20 if l2_penalty else 1000)
+    assert "same training rows" in fit.details["reason"] or "perfectly" in fit.details["reason"]
+
+
+def test_fewer_rows_than_columns() -> None:
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(12, 40))
+    fit = jr.lltboost.fit(X, X[:, 3] - X[:, 5], max_rules=2)
+    assert 1 <= len(fit.model.conjunctions) <= 2
+    assert np.isfinite(jr.predict(fit.model, X)).all()
+
+
+def test_a_validation_part_with_one_class() -> None:
+    X, _ = data(13)
+    y = np.where(np.arange(80) < 3, "rare", "often")  # a quarter of three rows is none
+    fit = jr.lltboost.fit(X, y, loss="logistic", max_rules=3)
+    assert not fit.details["validation_rows"][:3].any()
+    assert np.isfinite(jr.decision_function(fit.model, X)).all()
+    two = jr.lltboost.fit(X[:2], ["a", "b"], loss="logistic", max_rules=1)  # no row can be held out
+    assert not two.details["validation_rows"].any()
+
+
+def test_a_perfect_fit_stops_and_says_so() -> None:
+    X, _ = data(14)
+    y = np.where(X[:, 1] > 0, 5.0, -1.0)
+    fit = jr.lltboost.fit(X, y, max_rules=3, l2_penalty=0.0, validation_fraction=0.0)
+    assert len(fit.model.conjunctions) == 1
+    assert "perfectly" in fit.details["reason"]
+    assert fit.objective == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_scales_change_nothing(scale: float) -> None:
+    X, y = data(15)
+    one, other = jr.lltboost.fit(X, y, max_rules=3), jr.lltboost.fit(scale * X, scale * y, max_rules=3)
+    np.testing.assert_array_equal(
+        one.model.conjunctions.satisfied(jr.as_table(X)), other.model.conjunctions.satisfied(jr.as_table(scale * X))
+    )
+    np.testing.assert_allclose(scale * jr.predict(one.model, X), jr.predict(other.model, scale * X), rtol=1e-6)
+
+
+def test_time_runs_out_within_a_rule() -> None:
+    X, y = data()
+    reads = 0
+
+    def clock() -> float:
+        nonlocal reads
+        reads += 1
+        return float(reads)
+
+    whole = jr.lltboost.fit(X, y, max_rules=3)
+    sizes = set()
+    for limit in range(0, 40, 3):
+        reads = 0
+        fit = jr.lltboost.fit(X, y, max_rules=3, time_limit=jr.Deadline(float(limit), clock))
+        sizes.add(len(fit.model.conjunctions))
+        if fit.status == "time_limit":
+            assert fit.details["reason"] == fit.status.advice
+        assert list(fit.model.conjunctions) == list(whole.model.conjunctions)[: len(fit.model.conjunctions)]
+    assert {0, 1} <= sizes
+
+
+def test_counts_and_own_losses() -> None:
+    X, y = data(16)
+    counts = np.random.default_rng(0).poisson(np.exp(y / 2))
+    fit = jr.lltboost.fit(X, counts, loss="poisson", max_rules=3)
+    assert fit.model.link == "log"
+    assert jr.risk(fit.model, X, counts) < jr.risk(
+        dataclasses.replace(fit.model, weights=0 * fit.model.weights), X, counts
+    )
+    assert all(stage.risk > 0 for stage in fit.details["stages"])  # deviance: above the smallest possible loss
+    zeros = np.where(np.arange(80) == 7, 2, 0)  # the only positive count trains
+    assert not jr.lltboost.fit(X, zeros, loss="poisson", max_rules=1).details["validation_rows"][7]
+
+
+def test_wide_beams_keep_several_conjunctions() -> None:
+    X, y = data(17)
+    narrow = jr.lltboost.fit(X, y, max_rules=2, objective_tolerance=0.0)
+    wide = jr.lltboost.fit(X, y, max_rules=2, objective_tolerance=0.0, beam_width=3)
+    assert wide.details["stages"][0].risk <= narrow.details["stages"][0].risk * 1.2
+    assert np.isfinite(wide.objective)

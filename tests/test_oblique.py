@@ -1,0 +1,122 @@
+"""Standardised columns, and conditions that a person can read."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.ensembles.oblique import Standardised, _shortest, readable
+
+ONES = np.ones(60)
+
+
+def frame(seed: int = 0, n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {"small": 1e-8 * rng.normal(size=n), "colour": rng.choice(["a", "b", "c"], n), "flat": np.full(n, 3.0),
+         "large": 1e8 * (5 + rng.normal(size=n)), "age": np.where(np.arange(n) % 7 == 0, np.nan, rng.normal(size=n))}
+    )  # fmt: skip
+
+
+def test_columns_have_mean_zero_and_deviation_one_on_any_scale() -> None:
+    table = jr.as_table(frame(), missing="own_category")
+    weights = np.random.default_rng(1).random(60)
+    columns = Standardised.of(table, weights)
+    assert columns.names(table) == ["small", "[colour == a]", "[colour == b]", "[colour == c]", "large", "age"]
+    for values, missing in zip(columns.values, columns.missing, strict=True):
+        known = weights * ~missing
+        assert np.average(values, weights=known) == pytest.approx(0, abs=1e-12)
+        assert np.average(values**2, weights=known) == pytest.approx(1)
+        assert not values[missing].any()
+    assert columns.missing[-1].sum() == 9
+    np.testing.assert_allclose(columns.values[0] * columns.scale[0] + columns.centre[0], table.columns[0])
+
+
+def test_without_missing_numbers_there_is_no_mask_and_extreme_numbers_survive() -> None:
+    X = np.column_stack([[1e300, -1e300, 0.0], [1e-300, 2e-300, 5e-300]])
+    columns = Standardised.of(jr.as_table(X), np.ones(3))
+    assert columns.missing.shape == (0, 3)
+    assert np.isfinite(columns.values).all()
+    assert np.abs(columns.values).max() < 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), nonzeros=st.integers(1, 4), admits=st.booleans())
+def test_no_row_changes_sides_and_the_model_says_the_same(seed: int, nonzeros: int, admits: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X = frame(seed)
+    table = jr.as_table(X, missing="own_category")
+    columns = Standardised.of(table, ONES)
+    w = np.where(rng.permutation(6) < nonzeros, rng.normal(size=6), 0.0)
+    b = 0.3 * rng.normal()
+    if np.count_nonzero(w) == 1 and columns.encoded[int(np.argmax(np.abs(w)))].category is not None:
+        b = -float(w @ np.where(w != 0, columns.values.mean(axis=1), 0))  # between the two values of an indicator
+    holds = w @ columns.values + b >= 0
+    unknown = columns.missing[w != 0].any(axis=0)
+    condition, rows = readable(columns, table, w, b, admits, np.ones(60, bool))
+    np.testing.assert_array_equal(rows, np.where(unknown, admits, holds))
+    conjunctions = jr.Conjunctions.build(table.schema, [[condition]])
+    np.testing.assert_array_equal(conjunctions.satisfied(table)[:, 0], rows)
+
+
+def test_digits_are_as_few_as_the_rows_allow() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 2))
+    table = jr.as_table(X, feature_names=["variance", "skewness"])
+    columns = Standardised.of(table, ONES)
+    w = np.array([2.8104321, 1.4987654]) * columns.scale
+    b = 0.2812345 + float(w @ (columns.centre / columns.scale))
+    condition, rows = readable(columns, table, w, b, False, np.ones(60, bool))
+    assert condition.describe(table.schema) == "2.8 variance + 1.5 skewness >= -0.3"
+    np.testing.assert_array_equal(rows, X @ [2.8104321, 1.4987654] >= -0.2812345)
+    few, _ = readable(columns, table, w, b, False, np.arange(60) < 1)  # one row alone allows anything
+    assert few.feature.weights == (3.0, 1.0)
+    close = np.vstack([X, [[0.0, -0.2812345 / 1.4987654 - 1e-5], [0.0, -0.2812345 / 1.4987654 + 1e-5]]])
+    table = jr.as_table(close)
+    columns = Standardised.of(table, np.ones(62))
+    w = np.array([2.8104321, 1.4987654]) * columns.scale
+    b = 0.2812345 + float(w @ (columns.centre / columns.scale))
+    more, rows = readable(columns, table, w, b, False, np.ones(62, bool))
+    assert rows[-2:].tolist() == [False, True]
+    assert more.feature.weights == (2.8, 1.5)
+    assert 5 <= len(str(abs(more.lower)).split(".")[1]) <= 7
+
+
+def test_one_column_is_a_plain_condition() -> None:
+    table = jr.as_table(frame(), missing="own_category")
+    columns = Standardised.of(table, ONES)
+    everything = np.ones(60, bool)
+    unit = np.eye(6)
+    for w, b, text in (
+        (unit[0], 0.0, "small >= "), (-unit[0], 0.0, "small <= "), (unit[2], -0.1, "colour == b"),
+        (-unit[2], 0.1, "colour != b"), (-unit[4], 0.0, "large <= "), (unit[5], 0.0, "(age >= "),
+    ):  # fmt: skip
+        condition, _ = readable(columns, table, w, b, text.startswith("("), everything)
+        assert condition.describe(table.schema).startswith(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    low=st.floats(-1e12, 1e12),
+    width=st.floats(1e-9, 1e12),
+    share=st.floats(-0.5, 1.5),
+)
+def test_the_shortest_number_lies_in_the_gap(low: float, width: float, share: float) -> None:
+    high = low + width
+    if not low < high:
+        return
+    found = _shortest(low + share * width, low, high)
+    assert low < found <= high
+    if 0.25 <= share <= 0.75:  # rounded to a quarter of the gap it is still inside
+        assert found == round(found, max(0, 2 - math.floor(math.log10(width))))
+
+
+def test_gaps_without_an_end() -> None:
+    assert _shortest(2.345, -math.inf, math.inf) == 2
+    assert _shortest(0.0, -1.0, math.inf) == 0
+    assert _shortest(5.0, -math.inf, 1.26) == 1
+    assert _shortest(-5.0, 3.0, math.inf) > 3
