@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.losses import Loss, check_target, loss_by_name
+from jaxrules.losses import Loss, check_target
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, Run, Status
 from jaxrules.table import (
@@ -32,6 +32,8 @@ from jaxrules.table import (
     regression_target,
 )
 
+FIGURES = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
+"""What ``details`` tell of every class, by name."""
 _RULE_SCALE = 0.4
 _NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
 
@@ -54,7 +56,9 @@ def _plain(value: Any) -> Any:
         return tuple(_plain(part) for part in value)
     if isinstance(value, Deadline):
         return value.seconds
-    return loss_by_name(value).name if isinstance(value, Loss) or callable(value) else "given"
+    if isinstance(value, Loss):
+        return value.name
+    return getattr(value, "__name__", "given") if callable(value) else "given"
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +203,6 @@ def one_against_rest(
 def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit[RuleEnsemble]:
     """The fits of K classes against the rest as one, see `one_against_rest`; `schema` has the classes."""
     bounds = [fit.bound for fit in fits if fit.bound is not None]
-    figures = {"objectives": "objective", "bounds": "bound", "statuses": "status", "histories": "history"}
     return run.finish(
         joined([fit.model for fit in fits], schema),
         float(np.mean([fit.objective for fit in fits])),
@@ -207,7 +210,8 @@ def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit
         Status.worst(fit.status for fit in fits),
         float(np.mean(bounds)) if len(bounds) == len(fits) else None,
         **{name: tuple(fit.details[name] for fit in fits) for name in fits[0].details},
-        **{name: tuple(getattr(fit, figure) for fit in fits) for name, figure in figures.items()},
+        **{name: tuple(getattr(fit, figure) for fit in fits) for name, figure in FIGURES.items()},
+        histories=tuple(fit.history for fit in fits),
     )
 
 

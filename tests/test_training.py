@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import losses
+from jaxrules.lowered import Direction
 from jaxrules.results import Run, Status
 from jaxrules.training import TrainingData, joined, one_against_rest, settings, training_data
 
@@ -132,7 +133,8 @@ def ensemble(rules: list[list[jr.Condition]], weights: list[float], intercept: f
 )  # fmt: skip
 def test_joined_ensembles_have_the_scores_of_their_parts_and_every_rule_once(parts: list[Any]) -> None:
     c = jr.Condition
-    pool = [[c.above(0, 2.0)], [c.at_most(1, 0.0), c.above(0, 1.0)], [], [c.above(0, 2.0), c.at_most(1, 3.0)]]
+    oblique = Direction((0, 1), (1.0, -2.0))  # the parts number their directions apart
+    pool = [[c.above(0, 2.0)], [c.at_least(oblique, 0.5), c.above(0, 1.0)], [], [c.below(Direction((1,), (3.0,)), 9.0)]]
     models = [ensemble([pool[r] for r, _ in rules], [w for _, w in rules], start) for rules, start in parts]
     schema = jr.as_table(X).schema.with_classes(tuple(range(len(models))))
     whole = joined(models, schema)

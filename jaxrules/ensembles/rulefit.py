@@ -29,7 +29,7 @@ from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, linear_terms_of, settings, training_data
+from jaxrules.training import FIGURES, TrainingData, linear_terms_of, settings, training_data
 
 _SMALLEST_PENALTY = 1e-3
 """Where a path ends, relative to the largest penalty, at which no rule has a weight."""
@@ -93,10 +93,10 @@ def fit(
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    problem = _prepare(X, y, rules, loss, linear_terms, winsorise, sample_weight, missing, tolerance, seed, options)
+    problem = _prepare(X, y, rules, sample_weight, options)
     if l1_penalty is not None:
         return _walk(problem, [l1_penalty], run)[0]
-    fold_of = _folds(problem.data, n_folds, problem.seed)
+    fold_of = _folds(problem.data, n_folds, options["seed"])
     penalties = _penalties(problem, 50)
     search = run.child(_SHARE_OF_TIME, "rulefit cross-validation", n_folds * len(penalties))
     scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached before the time limit
@@ -147,7 +147,7 @@ def path(
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    problem = _prepare(X, y, rules, loss, linear_terms, winsorise, sample_weight, missing, tolerance, seed, options)
+    problem = _prepare(X, y, rules, sample_weight, options)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 
@@ -160,29 +160,18 @@ class _Solved(NamedTuple):
     l1_penalty: float
     outputs: tuple[sparse_glm.Solution, ...]
 
+    def each(self, figure: str) -> tuple[Any, ...]:
+        """A figure of every output."""
+        return tuple(getattr(solution, figure) for solution in self.outputs)
+
     @property
     def coefficients(self) -> NDArray[np.float64]:
         """Shape (rules and terms, outputs)."""
-        return np.stack([solution.coefficients for solution in self.outputs], axis=1) + 0.0  # no -0.0
+        return np.stack(self.each("coefficients"), axis=1) + 0.0  # no -0.0
 
     @property
     def objective(self) -> float:
-        return float(np.mean([solution.objective for solution in self.outputs]))
-
-    @property
-    def bound(self) -> float:
-        return float(np.mean([solution.bound for solution in self.outputs]))
-
-    @property
-    def status(self) -> Status:
-        return Status.worst(solution.status for solution in self.outputs)
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """Those of the classes, where there are more than two."""
-        names = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
-        several = names if len(self.outputs) > 1 else {}
-        return {name: tuple(getattr(one, figure) for one in self.outputs) for name, figure in several.items()}
+        return float(np.mean(self.each("objective")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,24 +180,17 @@ class _Problem:
     rules: Conjunctions
     linear: LinearTerms | None  # with coefficients of 1
     factors: NDArray[np.float64]  # of the penalties of rules and terms
-    winsorise: float | None
     design: sparse_glm.Design
-    tolerance: float
-    seed: int
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # the settings of the fit
 
     @classmethod
-    def of(
-        cls, data: TrainingData, rules: Conjunctions, winsorise: float | None, tolerance: float, seed: int,
-        options: Mapping[str, Any],
-    ) -> _Problem:  # fmt: skip
-        satisfied, factors = rules.satisfied(data.table), np.ones(len(rules))
-        linear, design = None, sparse_glm.Design.of(satisfied)
-        if winsorise is not None:
-            linear, more = linear_terms_of(data, winsorise)
-            factors = np.concatenate([factors, more])
-            design = sparse_glm.Design.of((satisfied, linear.values(data.table)))
-        return cls(data, rules, linear, factors, winsorise, design, tolerance, seed, options)
+    def of(cls, data: TrainingData, rules: Conjunctions, options: Mapping[str, Any]) -> _Problem:
+        linear, factors = None, np.ones(len(rules))
+        columns: tuple[NDArray[Any], ...] = (rules.satisfied(data.table),)
+        if options["linear_terms"]:
+            linear, more = linear_terms_of(data, options["winsorise"])
+            columns, factors = (*columns, linear.values(data.table)), np.concatenate([factors, more])
+        return cls(data, rules, linear, factors, sparse_glm.Design.of(columns), options)
 
     @property
     def masters(self) -> list[dict[str, Any]]:
@@ -224,7 +206,7 @@ class _Problem:
             solutions.append(
                 sparse_glm.solve(
                     **master, l1_penalty=l1_penalty, start=None if start is None else start.outputs[k],
-                    tolerance=self.tolerance, run=run.child(1 / (len(masters) - k)),
+                    tolerance=self.options["tolerance"], run=run.child(1 / (len(masters) - k)),
                 )
             )  # fmt: skip
         return _Solved(l1_penalty, tuple(solutions))
@@ -240,53 +222,33 @@ class _Problem:
         options = dict(self.options)
         if options.setdefault("l1_penalty", solved.l1_penalty) is None:
             options["chosen_l1_penalty"] = solved.l1_penalty
-        intercept = np.array([solution.intercept for solution in solved.outputs])
-        return RuleEnsemble(
-            self.rules.take(used),
-            weights[used],
-            intercept,
-            linear,
-            self.data.loss.link,
-            tuple(options.items()),
-            self.data.loss.name,
-        )
+        loss, intercept = self.data.loss, np.array(solved.each("intercept"))
+        made = tuple(options.items())
+        return RuleEnsemble(self.rules.take(used), weights[used], intercept, linear, loss.link, made, loss.name)
 
 
 def _prepare(
-    X: Any,
-    y: ArrayLike,
-    rules: Conjunctions | None,
-    loss: Literal["logistic", "squared"],
-    linear_terms: bool,
-    winsorise: float,
-    sample_weight: ArrayLike | None,
-    missing: MissingRule,
-    tolerance: float,
-    seed: int,
-    options: Mapping[str, Any],
+    X: Any, y: ArrayLike, rules: Conjunctions | None, sample_weight: ArrayLike | None, options: Mapping[str, Any]
 ) -> _Problem:
     """Check every argument, then build the design."""
-    known = loss_by_name(checks.choice("loss", loss, ("logistic", "squared")))
-    linear_terms = checks.flag("linear_terms", linear_terms)
-    winsorise = checks.number("winsorise", winsorise, at_least=0, below=0.5)
-    tolerance = checks.number("tolerance", tolerance, above=0, below=1)
-    seed = checks.seed(seed)
-    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    loss = loss_by_name(checks.choice("loss", options["loss"], ("logistic", "squared")))
+    checks.flag("linear_terms", options["linear_terms"])
+    checks.number("winsorise", options["winsorise"], at_least=0, below=0.5)
+    checks.number("tolerance", options["tolerance"], above=0, below=1)
+    checks.seed(options["seed"])
+    data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
     if rules is None:
-        rules = _extract(data, seed)
+        rules = _extract(data, options)
     checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
-    if not len(rules) and not linear_terms:
+    if not len(rules) and not options["linear_terms"]:
         raise ValueError("rules is empty; extract rules from deeper or more trees, or pass linear_terms=True")
-    rules = rules.with_schema(data.schema)
-    return _Problem.of(data, rules, winsorise if linear_terms else None, tolerance, seed, options)
+    return _Problem.of(data, rules.with_schema(data.schema), options)
 
 
-def _extract(data: TrainingData, seed: int) -> Conjunctions:
+def _extract(data: TrainingData, options: Mapping[str, Any]) -> Conjunctions:
     """The default rules, for this data."""
-    classification = data.classes is not None
-    return default_rules(
-        data.table, data.labels, classification=classification, seed=seed, sample_weight=data.weights
-    ).with_schema(data.schema)
+    kind = {"classification": data.classes is not None, "seed": options["seed"]}
+    return default_rules(data.table, data.labels, sample_weight=data.weights, **kind).with_schema(data.schema)
 
 
 # Fits along a path
@@ -313,9 +275,11 @@ def _walk(
         path.append(problem.solve(float(penalties[0]), None, run))
     fits = [
         Fit(
-            problem.model(solved), solved.objective, "min", solved.status, solved.bound, run.history[: i + 1],
+            problem.model(solved), solved.objective, "min", Status.worst(solved.each("status")),
+            float(np.mean(solved.each("bound"))), run.history[: i + 1],
             run.history[i].seconds if i < len(run.history) else run.seconds(),
-            {"l1_penalty": solved.l1_penalty, "n_candidates": len(problem.rules), **details, **solved.figures},
+            {"l1_penalty": solved.l1_penalty, "n_candidates": len(problem.rules), **details}
+            | ({name: solved.each(figure) for name, figure in FIGURES.items()} if len(solved.outputs) > 1 else {}),
         )
         for i, solved in enumerate(path)
     ]  # fmt: skip
@@ -338,8 +302,7 @@ def _cross_validate(
     """Fill `scores`, shape (folds, penalties), with held-out mean losses until the run is stopped."""
     for k in range(len(scores)):
         inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
-        rules = _extract(inside, problem.seed) if extract else problem.rules
-        fold = _Problem.of(inside, rules, problem.winsorise, problem.tolerance, problem.seed, problem.options)
+        fold = _Problem.of(inside, _extract(inside, problem.options) if extract else problem.rules, problem.options)
         solved = None
         for i, penalty in enumerate(penalties):
             solved = fold.solve(float(penalty), solved, run)
