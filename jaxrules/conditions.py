@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import display
+from jaxrules import checks, display
 from jaxrules.bits import Words, n_words, pack
 from jaxrules.checks import require
 from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like, rises
@@ -674,10 +674,9 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
     Propositions that hold on all rows or on none, and repetitions of the same rows, are left out.
 
     Raises:
-        ValueError: if max_cut_points is not positive.
+        TypeError, ValueError: if max_cut_points is no positive integer.
     """
-    if max_cut_points is not None and (isinstance(max_cut_points, bool) or max_cut_points < 1):
-        raise ValueError(f"max_cut_points must be a positive integer or None, got {max_cut_points!r}")
+    max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     pools = []
     for index, feature in enumerate(table.schema.features):
         missing = table.missing_mask(index)

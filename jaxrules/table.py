@@ -16,10 +16,12 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks
 
 MissingRule = Literal["refuse", "own_category"]
 Label = str | int | float | bool
@@ -186,8 +188,7 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
         TypeError: if `X`, or one of its columns, is of a kind that has no place in a table.
         ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused missing values.
     """
-    if missing not in ("refuse", "own_category"):
-        raise ValueError(f'missing must be "refuse" or "own_category", got {missing!r}')
+    missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
             raise ValueError("feature_names is for arrays; a Table has its names")

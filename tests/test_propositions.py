@@ -116,8 +116,9 @@ def test_words() -> None:
 
 def test_bad_input_is_refused() -> None:
     table = a_table([1.0, 2.0], [0, 1])
-    for bad in (0, -1, True):
-        with pytest.raises(ValueError, match="max_cut_points must be a positive"):
+    for bad in (0, -1, True, 2.5):
+        error = ValueError if bad in (0, -1) else TypeError
+        with pytest.raises(error, match="max_cut_points must be a"):
             propositions_of(table, max_cut_points=bad)
     for proposition, message in [
         (Threshold(1, "<=", 0.0), "compares numbers"),
