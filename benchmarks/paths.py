@@ -25,14 +25,8 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.paths import exact, local, mip
-from jaxrules.paths.costs import (
-    Quadratic,
-    best_path,
-    geometric_weights,
-    greedy_path,
-    mean_squared_error,
-    path_objective,
-)
+from jaxrules.paths.costs import Quadratic, mean_squared_error
+from jaxrules.paths.problem import PathProblem, geometric_weights, greedy_path
 from jaxrules.results import Run
 
 HERE = Path(__file__).parent
@@ -64,7 +58,8 @@ def standardised(X: np.ndarray, y: np.ndarray) -> Quadratic:
 
 
 def objective(cost: Quadratic, weights: np.ndarray, sequence: np.ndarray) -> float:
-    return path_objective(cost, weights, best_path(cost, weights, np.asarray(sequence)))
+    problem = PathProblem(cost, weights)
+    return problem.objective(problem.along(np.asarray(sequence)))
 
 
 def timed(function: Callable[[], Any], repeats: int = 15) -> tuple[float, float, float, Any]:
@@ -102,7 +97,7 @@ def against_peers(python: str | None, limit: float, rows: list[dict[str, Any]]) 
     cost = standardised(X, y)
     for steps in (5, 7, 10, 20):
         weights = np.ones(steps)
-        first, warm, least, found = timed(lambda k=steps: jr.paths.fit(X, y, k, standardise=True))
+        first, warm, least, found = timed(lambda k=steps: jr.paths.fit(X, y, steps=k, standardise=True))
         value = objective(cost, weights, found.model.features)
         speed = f"{1e3 * warm:.1f} ms warm (least {1e3 * least:.1f}, first call {1e3 * first:.0f})"
         print(f"Prestige K={steps}: {found.status}, gap {found.gap:.1e}, {speed}")
@@ -122,8 +117,8 @@ def against_peers(python: str | None, limit: float, rows: list[dict[str, Any]]) 
             rows.append(row | {"method": report["version"], "objective": theirs, "seconds": report["seconds"],
                                "proved": report["finished"]})  # fmt: skip
         start = time.perf_counter()
-        unbounded = np.full(len(cost.linear), np.inf)
-        outer = mip.search(cost, weights, None, -unbounded, unbounded, None, Run("benchmark", limit))
+        run = Run("benchmark", limit)
+        outer = mip.search(PathProblem(cost, weights), stopped=run.stopped, remaining=run.deadline.remaining)
         seconds = time.perf_counter() - start
         finished = outer.objective - outer.bound <= 1e-7 * outer.objective
         sign = "" if finished else "> "
@@ -136,7 +131,7 @@ def scale(rows: list[dict[str, Any]]) -> None:
         for seed in range(5):
             cost, weights = equicorrelated(15, 150, seed), geometric_weights(gamma, 15)
             _, seconds, _, found = timed(
-                lambda c=cost, w=weights: exact.search(c, w, Run("benchmark", 120.0)), repeats=1
+                lambda c=cost, w=weights: exact.search(PathProblem(c, w), stopped=Run("", 120.0).stopped), repeats=1
             )
             gap = 1 - found.bound / found.objective
             print(f"d=15 K=15 gamma={gamma:.0f} seed={seed}: proved {found.closed}, gap {gap:.1e}, {seconds:.2f} s, "
@@ -147,7 +142,7 @@ def scale(rows: list[dict[str, Any]]) -> None:
 
 def local_search(rows: list[dict[str, Any]]) -> None:
     cost, weights = standardised(*prestige()), np.ones(10)
-    optimum = exact.search(cost, weights, Run("benchmark")).objective
+    optimum = exact.search(PathProblem(cost, weights)).objective
     starts = local.random_sequences(6, 10, 20, seed=0)
     for batch in (1, 2, 3):
         first, warm, least, found = timed(lambda q=batch: local.improve(cost, weights, starts, batch=q, seed=0))
@@ -158,7 +153,7 @@ def local_search(rows: list[dict[str, Any]]) -> None:
         rows.append({"case": f"prestige K=10 local q={batch}", "method": "local", "seconds": warm, "first_call": first,
                      "objective": optimum * (1 + min(gaps))})  # fmt: skip
     cost, weights = equicorrelated(100, 400, 0), np.ones(30)
-    greedy = greedy_path(cost, 30)[0][None]
+    greedy = greedy_path(PathProblem(cost, weights)).features[None]
     first, warm, least, found = timed(lambda: local.improve(cost, weights, greedy, batch=2, seed=0), repeats=5)
     value = objective(cost, weights, found[0])
     stored = json.loads(BEST.read_text()) if BEST.exists() else {"objective": float("nan"), "cpu_seconds": 0}
@@ -174,7 +169,9 @@ def restart(cpu_seconds: float) -> None:
     """Local improvement (q = 2) from the greedy sequence and random ones until the time is over; stores the best."""
     cost, weights = equicorrelated(100, 400, 0), np.ones(30)
     best, seed, start = np.inf, 0, time.process_time()
-    starts = np.concatenate([greedy_path(cost, 30)[0][None], local.random_sequences(100, 30, 7, 0)])
+    starts = np.concatenate(
+        [greedy_path(PathProblem(cost, weights)).features[None], local.random_sequences(100, 30, 7, 0)]
+    )
     while time.process_time() - start < cpu_seconds:
         best = min(best, objective(cost, weights, local.improve(cost, weights, starts, batch=2, seed=seed)[0]))
         seed += 1

@@ -30,7 +30,7 @@ def main() -> None:
     print(f"\nIts best update in five steps ({update.status.value}, {update.seconds:.3f} s):")
     print(update.model)
 
-    greedy = paths.greedy(train.X, train.y, 5, start=old.model, standardise=True)
+    greedy = paths.greedy(train.X, train.y, steps=5, start=old.model, standardise=True)
     direct = paths.direct(train.X, train.y, start=old.model, standardise=True)
     print(f"\nSum of the costs along five steps: optimal {update.objective:.4f}, greedy {greedy.loss:.4f}")
     for step in range(len(update.model) + 1):

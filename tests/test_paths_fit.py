@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 
 import jaxrules as jr
 from jaxrules import paths
-from jaxrules.paths.costs import best_path
-from jaxrules.paths.logistic import LogisticCost
+from jaxrules.paths import logistic
+from jaxrules.paths.costs import LossCost, mean_squared_error
+from jaxrules.paths.problem import best_path
 from jaxrules.results import Deadline
 
 
@@ -50,7 +51,7 @@ def check_costs(fit: jr.Fit, X: Any, y: np.ndarray, weights: np.ndarray | None =
 def test_models_say_what_they_cost(data: Any, standardise: bool, intercept: bool) -> None:
     X, y = data
     weights = np.random.default_rng(1).random(len(y))
-    fit = paths.fit(X, y, 4, standardise=standardise, intercept=intercept, sample_weight=weights)
+    fit = paths.fit(X, y, steps=4, standardise=standardise, intercept=intercept, sample_weight=weights)
     assert fit.status == "optimal"
     assert fit.gap is not None
     assert fit.gap < 2e-9
@@ -63,14 +64,14 @@ def test_models_say_what_they_cost(data: Any, standardise: bool, intercept: bool
 def test_weights_are_repeated_rows(data: Any) -> None:
     X, y = data
     counts = np.random.default_rng(2).integers(0, 4, len(y))
-    weighted = paths.fit(X, y, 3, sample_weight=counts)
-    repeated = paths.fit(X.loc[np.repeat(X.index, counts)], np.repeat(y, counts), 3)
+    weighted = paths.fit(X, y, steps=3, sample_weight=counts)
+    repeated = paths.fit(X.loc[np.repeat(X.index, counts)], np.repeat(y, counts), steps=3)
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
 
 
 def test_units_do_not_change_real_paths(data: Any) -> None:
     X, y = data
-    plain, standardised = paths.fit(X, y, 4), paths.fit(X, y, 4, standardise=True)
+    plain, standardised = paths.fit(X, y, steps=4), paths.fit(X, y, steps=4, standardise=True)
     assert plain.objective == pytest.approx(standardised.objective * y.var(), rel=1e-8)
     np.testing.assert_allclose(jr.predict(plain.model, X), jr.predict(standardised.model, X), rtol=1e-6)
 
@@ -80,7 +81,7 @@ def test_ridge_is_that_of_scikit_learn(data: Any) -> None:
 
     X, y = data
     numbers = X[["income", "education"]] / X[["income", "education"]].std()
-    fit = paths.fit(numbers, y, 8, step_weights=[1e-6] * 7 + [1.0], l2_penalty=0.3)
+    fit = paths.fit(numbers, y, steps=8, step_weights=[1e-6] * 7 + [1.0], l2_penalty=0.3)
     ridge = Ridge(alpha=0.3 * len(y)).fit(numbers, y)
     np.testing.assert_allclose(fit.model.models[-1], ridge.coef_, rtol=1e-3)
     expected = np.mean((y - ridge.predict(numbers)) ** 2) + 0.3 * (ridge.coef_**2).sum()
@@ -89,30 +90,30 @@ def test_ridge_is_that_of_scikit_learn(data: Any) -> None:
 
 def test_start_end_and_forbidden(data: Any) -> None:
     X, y = data
-    old = paths.fit(X, y, 1, standardise=True)
-    fit = paths.fit(X, y, 3, start=old.model, standardise=True, forbidden=["type"])
+    old = paths.fit(X, y, steps=1, standardise=True)
+    fit = paths.fit(X, y, steps=3, start=old.model, standardise=True, forbidden=["type"])
     np.testing.assert_array_equal(fit.model.models[0], old.model.models[-1])
     assert not np.diff(fit.model.models, axis=0)[:, 1:4].any()
     check_costs(fit, X, y)
     assert fit.model.costs[0] == pytest.approx(old.model.costs[-1])
     end = {"income": 0.4, "education": -0.2}
     for method in ("exact", "mip"):
-        explained = paths.fit(X, y, 3, end=end, standardise=True, forbidden=[1, 2, 3], method=method)
+        explained = paths.fit(X, y, steps=3, end=end, standardise=True, forbidden=[1, 2, 3], method=method)
         np.testing.assert_allclose(explained.model.models[-1], [0.4, 0, 0, 0, -0.2])
         assert explained.status == "optimal"
-    by_array = paths.fit(X, y, 3, end=[0.4, 0, 0, 0, -0.2], standardise=True, forbidden=[1, 2, 3])
+    by_array = paths.fit(X, y, steps=3, end=[0.4, 0, 0, 0, -0.2], standardise=True, forbidden=[1, 2, 3])
     assert by_array.objective == pytest.approx(explained.objective, rel=1e-7)
 
 
 def test_integer_steps_and_bounds(data: Any) -> None:
     X, y = data
-    unit = paths.fit(X, y, 4, integer_steps="unit", forbidden=["income"], lower=-1, upper={"type=prof": 2})
+    unit = paths.fit(X, y, steps=4, integer_steps="unit", forbidden=["income"], lower=-1, upper={"type=prof": 2})
     steps = np.diff(unit.model.models, axis=0)
     assert set(np.unique(steps)) <= {-1.0, 0.0, 1.0}
     assert unit.model.models.min() >= -1
     assert unit.model.models[:, 2].max() <= 2
     assert unit.status == "optimal"
-    bounded = paths.fit(X, y, 2, standardise=True, method="mip", lower=0)
+    bounded = paths.fit(X, y, steps=2, standardise=True, method="mip", lower=0)
     assert bounded.model.models.min() >= -1e-12
     assert bounded.status == "optimal"
     check_costs(bounded, X, y)
@@ -120,17 +121,17 @@ def test_integer_steps_and_bounds(data: Any) -> None:
 
 def test_local_is_reproducible(data: Any) -> None:
     X, y = data
-    first, second = (paths.fit(X, y, 5, method="local", seed=3, restarts=5) for _ in range(2))
+    first, second = (paths.fit(X, y, steps=5, method="local", seed=3, restarts=5) for _ in range(2))
     assert first.bound is None
     assert first.status == "converged"
     np.testing.assert_array_equal(first.model.models, second.model.models)
-    assert first.objective == pytest.approx(paths.fit(X, y, 5).objective, rel=1e-6)
+    assert first.objective == pytest.approx(paths.fit(X, y, steps=5).objective, rel=1e-6)
 
 
 def test_step_weights(data: Any) -> None:
     X, y = data
-    np.testing.assert_allclose(paths.fit(X, y, 3, 2.0).model.step_weights, [2, 4, 8])
-    share = paths.fit(X, y, 3, [0.2, 0.0, 0.8])
+    np.testing.assert_allclose(paths.fit(X, y, steps=3, step_weights=2.0).model.step_weights, [2, 4, 8])
+    share = paths.fit(X, y, steps=3, step_weights=[0.2, 0.0, 0.8])
     assert share.objective == pytest.approx(share.model.costs[1:] @ [0.2, 0, 0.8])
 
 
@@ -139,12 +140,12 @@ def test_constant_and_repeated_columns() -> None:
     x = rng.normal(size=(30, 1))
     X = np.hstack([x, x, np.full((30, 1), 7.0), rng.normal(size=(30, 1))])
     y = X @ [1.0, 1.0, 0.0, -1.0] + rng.normal(size=30)
-    reduced = paths.fit(X[:, [0, 3]], y, 3)
-    assert paths.fit(X, y, 3).objective == pytest.approx(reduced.objective, rel=1e-9)
-    assert paths.fit(X, y, 3, method="local").objective == pytest.approx(reduced.objective, rel=1e-6)
-    assert paths.fit(X, np.ones(30), 2).objective == pytest.approx(0, abs=1e-20)
+    reduced = paths.fit(X[:, [0, 3]], y, steps=3)
+    assert paths.fit(X, y, steps=3).objective == pytest.approx(reduced.objective, rel=1e-9)
+    assert paths.fit(X, y, steps=3, method="local").objective == pytest.approx(reduced.objective, rel=1e-6)
+    assert paths.fit(X, np.ones(30), steps=2).objective == pytest.approx(0, abs=1e-20)
     with pytest.raises(ValueError, match=r"x2.*constant"):
-        paths.fit(X, y, 3, standardise=True)
+        paths.fit(X, y, steps=3, standardise=True)
 
 
 def test_missing_values_have_their_own_column() -> None:
@@ -153,13 +154,13 @@ def test_missing_values_have_their_own_column() -> None:
     X[:10, 0] = np.nan
     y = np.where(np.isnan(X[:, 0]), 5.0, 2 * X[:, 0]) + 0.1 * rng.normal(size=50)
     with pytest.raises(ValueError, match="x0"):
-        paths.fit(X, y, 2)
-    fit = paths.fit(X, y, 2, missing="own_category")
+        paths.fit(X, y, steps=2)
+    fit = paths.fit(X, y, steps=2, missing="own_category")
     assert fit.model.names == ("x0", "x0 is missing", "x1")
     check_costs(fit, X, y)
     assert fit.model.costs[-1] < 0.02
     assert fit.model.models[-1] == pytest.approx([2, 5, 0], abs=0.2)
-    complete = paths.fit(X[10:], y[10:], 2, missing="own_category")
+    complete = paths.fit(X[10:], y[10:], steps=2, missing="own_category")
     with pytest.raises(ValueError, match="'x0', which had none in fit"):
         jr.predict(complete.model, X)
 
@@ -169,7 +170,7 @@ def test_missing_values_have_their_own_column() -> None:
 
 def test_tables(data: Any) -> None:
     X, y = data
-    path = paths.fit(X, y, 3, start={"education": -0.5}, standardise=True).model
+    path = paths.fit(X, y, steps=3, start={"education": -0.5}, standardise=True).model
     heading, rows = path.table()
     assert heading[-1] == "cost"
     assert [row[0] for row in rows] == ["b0", "b1", "b2", "b3"]
@@ -189,7 +190,7 @@ def test_tables(data: Any) -> None:
 def test_names_are_escaped() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a_b & <i>": rng.normal(size=20), "50%": rng.normal(size=20)})
-    path = paths.fit(X, 1e-9 * (X.iloc[:, 0] + X.iloc[:, 1]).to_numpy() + 1e-10 * rng.normal(size=20), 2).model
+    path = paths.fit(X, 1e-9 * (X.iloc[:, 0] + X.iloc[:, 1]).to_numpy() + 1e-10 * rng.normal(size=20), steps=2).model
     assert r"a\_b \& <i>" in path.to_latex()
     assert r"50\%" in path.to_latex()
     assert r"\cdot 10^{-9}" in path.to_latex()
@@ -198,7 +199,7 @@ def test_names_are_escaped() -> None:
 
 def test_predict_explain_save(data: Any, tmp_path: Any) -> None:
     X, y = data
-    path = paths.fit(X, y, 3, standardise=True).model
+    path = paths.fit(X, y, steps=3, standardise=True).model
     explanation = jr.explain(path, X[:2])[1]
     assert sum(part.weight[0] for part in explanation.parts) == pytest.approx(jr.predict(path, X[:2])[1])
     assert jr.complexity(path) == 3
@@ -218,7 +219,7 @@ def test_predict_explain_save(data: Any, tmp_path: Any) -> None:
 def test_predict_under_jit() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
-    path = paths.fit(X, X @ [1.0, 0.0, -2.0], 2, standardise=True).model
+    path = paths.fit(X, X @ [1.0, 0.0, -2.0], steps=2, standardise=True).model
     traced = jax.jit(lambda rows: jr.predict(path, rows, step=1))(X.astype(np.float32))
     np.testing.assert_allclose(traced, jr.predict(path, X, step=1), rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match="columns"):
@@ -229,7 +230,7 @@ def test_validate_refuses_broken_paths(data: Any) -> None:
     import dataclasses
 
     X, y = data
-    path = paths.fit(X, y, 3).model
+    path = paths.fit(X, y, steps=3).model
     jumps = path.models.copy()
     jumps[2:] += 1.0
     for change, match in (
@@ -245,13 +246,15 @@ def test_validate_refuses_broken_paths(data: Any) -> None:
 
 def test_losses_are_coherent(data: Any) -> None:
     X, y = data
-    candidates = [paths.fit(X, y, steps, gamma).model for steps in (1, 2, 3) for gamma in (0.5, 1.0, 2.0)]
-    candidates.append(paths.greedy(X, y, 3))
+    candidates = [
+        paths.fit(X, y, steps=steps, step_weights=gamma).model for steps in (1, 2, 3) for gamma in (0.5, 1.0, 2.0)
+    ]
+    candidates.append(paths.greedy(X, y, steps=3))
     assert paths.is_coherent(lambda p: paths.geometric_loss(p, 0.7), candidates)
     assert paths.is_coherent(lambda p: paths.weighted_loss(p, [0.1, 0.0, 3.0]), candidates)
     assert paths.is_coherent(paths.complexity_loss, candidates)
     assert not paths.is_coherent(lambda p: -p.costs[1], candidates)
-    optimal, greedy = paths.fit(X, y, 3).model, candidates[-1]
+    optimal, greedy = paths.fit(X, y, steps=3).model, candidates[-1]
     assert optimal.loss <= greedy.loss
     assert paths.dominates(optimal, optimal)
     assert optimal.loss == pytest.approx(paths.geometric_loss(optimal, 1.0))
@@ -272,12 +275,12 @@ def test_losses_are_coherent(data: Any) -> None:
         ({"steps": 0}, ValueError, "steps must be at least 1"),
         ({"steps": 2.0}, TypeError, "steps must be an integer"),
         ({"steps": True}, TypeError, "steps"),
-        ({"step_weights": [1, -1, 1]}, ValueError, "negative"),
-        ({"step_weights": [1, np.nan, 1]}, ValueError, "NaN"),
-        ({"step_weights": [1, np.inf, 1]}, ValueError, "infinite"),
+        ({"step_weights": [1, -1, 1]}, ValueError, "step_weights must be finite and at least 0, got -1"),
+        ({"step_weights": [1, np.nan, 1]}, ValueError, "step_weights must be finite .* nan"),
+        ({"step_weights": [1, np.inf, 1]}, ValueError, "step_weights must be finite .* inf"),
         ({"step_weights": [1, 1, 0]}, ValueError, "last of step_weights is 0"),
         ({"step_weights": [1, 1]}, ValueError, "one per step"),
-        ({"step_weights": 0.0}, ValueError, "gamma must be positive"),
+        ({"step_weights": 0.0}, ValueError, "gamma, must be finite and positive"),
         ({"step_weights": 1e200}, ValueError, "overflow"),
         ({"step_weights": "fast"}, TypeError, "step_weights"),
         ({"start": [0.0, 1.0]}, ValueError, "start must have 3 values"),
@@ -332,19 +335,19 @@ def test_bad_data() -> None:
     y = X[:, 0].copy()
     y[0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        paths.fit(X, y, 2)
+        paths.fit(X, y, steps=2)
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="missing"):
-        paths.fit(X, np.ones(20), 2)
+        paths.fit(X, np.ones(20), steps=2)
     with pytest.raises(ValueError, match="rows"):
-        paths.fit(X[1:], np.ones(20), 2)
+        paths.fit(X[1:], np.ones(20), steps=2)
     with pytest.raises(ValueError, match="y is constant"):
-        paths.fit(X[1:], np.ones(19), 2, standardise=True)
+        paths.fit(X[1:], np.ones(19), steps=2, standardise=True)
     wide = np.random.default_rng(0).normal(size=(30, 12))
     with pytest.raises(ValueError, match="at most 11"):
-        paths.fit(wide, wide[:, 0], 2, end=np.eye(12)[0])
+        paths.fit(wide, wide[:, 0], steps=2, end=np.eye(12)[0])
     with pytest.raises(ValueError, match="one class"):
-        paths.fit(X[1:], np.arange(19) % 2, 2, cost="logistic", sample_weight=np.arange(19) % 2)
+        paths.fit(X[1:], np.arange(19) % 2, steps=2, cost="logistic", sample_weight=np.arange(19) % 2)
 
 
 # Deadlines
@@ -355,8 +358,8 @@ def test_a_deadline_that_is_over_returns_a_path(method: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 5))
     y = X @ rng.normal(size=5) + rng.normal(size=40)
-    best = paths.fit(X, y, 4).objective
-    fit = paths.fit(X, y, 4, method=method, time_limit=Deadline(0.0, clock=lambda: 0.0))
+    best = paths.fit(X, y, steps=4).objective
+    fit = paths.fit(X, y, steps=4, method=method, time_limit=Deadline(0.0, clock=lambda: 0.0))
     check_costs(fit, X, y)
     assert fit.status == "time_limit"
     assert fit.objective >= best * (1 - 1e-12)
@@ -369,7 +372,7 @@ def test_a_deadline_that_is_over_returns_a_path(method: Any) -> None:
 def test_progress_and_history(data: Any) -> None:
     X, y = data
     seen: list[jr.Progress] = []
-    fit = paths.fit(X, y, 3, method="local", restarts=3, progress=seen.append)
+    fit = paths.fit(X, y, steps=3, method="local", restarts=3, progress=seen.append)
     assert [p.objective for p in seen] == [step.objective for step in fit.history]
 
 
@@ -383,9 +386,9 @@ def test_logistic_cost_and_its_quadratic_model() -> None:
     shares = rng.random(50)
     shares /= shares.sum()
     for intercept in (False, True):
-        cost = LogisticCost(X, y, shares, 0.05, intercept)
+        cost = LossCost(jr.losses.logistic, X, y, shares, 0.05, intercept)
 
-        def value(b: np.ndarray, cost: LogisticCost = cost) -> float:
+        def value(b: np.ndarray, cost: LossCost = cost) -> float:
             def losses(u: float) -> float:
                 return float(shares @ np.logaddexp(0, -y * (X @ b + u)) + 0.05 * b @ b)
 
@@ -409,7 +412,7 @@ def test_logistic_paths(method: Any) -> None:
     X = rng.normal(size=(80, 3)) @ (np.eye(3) + 0.4)
     labels = np.where(X @ [1.5, -1.0, 0.0] + rng.logistic(size=80) > 0, "yes", "no")
     weights = np.array([1.0, 0.5, 1.0])
-    fit = paths.fit(X, labels, 3, weights, cost="logistic", method=method)
+    fit = paths.fit(X, labels, steps=3, step_weights=weights, cost="logistic", method=method)
     assert fit.status == "converged"
     assert fit.bound is None
     if method == "exact":
@@ -421,9 +424,10 @@ def test_logistic_paths(method: Any) -> None:
     assert set(jr.predict(path, X)) <= {"yes", "no"}
     np.testing.assert_allclose(jr.explain(path, X[:1])[0].score, jr.decision_function(path, X[:1]))
 
-    cost = LogisticCost(X, np.where(labels == "yes", 1.0, -1.0), np.full(80, 1 / 80), 0.0, True)
+    y = np.where(labels == "yes", 1.0, -1.0)
+    cost = LossCost(jr.losses.logistic, X, y, np.full(80, 1 / 80), 0.0, True)
     best = min(
-        weights @ cost(cost.best_path(weights, np.array(sequence), np.zeros(3)))
+        weights @ cost(logistic.newton_path(cost, weights, np.array(sequence)).models)
         for sequence in itertools.product(range(3), repeat=3)
     )
     assert fit.objective <= best * (1 + 1e-6)
@@ -433,9 +437,9 @@ def test_logistic_path_along_a_sequence_is_a_minimum() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40, 2))
     y = np.where(X @ [1.0, -1.0] + rng.logistic(size=40) > 0, 1.0, -1.0)
-    cost = LogisticCost(X, y, np.full(40, 1 / 40), 0.01, True)
+    cost = LossCost(jr.losses.logistic, X, y, np.full(40, 1 / 40), 0.01, True)
     weights, sequence = np.array([1.0, 2.0, 0.5]), np.array([0, 1, 0])
-    models = cost.best_path(weights, sequence, np.zeros(2))
+    models = logistic.newton_path(cost, weights, sequence).models
 
     def objective(changes: np.ndarray) -> float:
         steps = np.zeros((3, 2))
@@ -448,9 +452,9 @@ def test_logistic_path_along_a_sequence_is_a_minimum() -> None:
 
 def test_separable_classes_do_not_fail() -> None:
     X = np.linspace(-1, 1, 20)[:, None]
-    fit = paths.fit(X, X[:, 0] > 0, 2, cost="logistic", l2_penalty=1e-3)
+    fit = paths.fit(X, X[:, 0] > 0, steps=2, cost="logistic", l2_penalty=1e-3)
     assert np.isfinite(fit.objective)
-    fit = paths.fit(X, X[:, 0] > 0, 2, cost="logistic")
+    fit = paths.fit(X, X[:, 0] > 0, steps=2, cost="logistic")
     assert fit.objective < 0.5
     assert np.isfinite(fit.model.models).all()
 
@@ -460,6 +464,6 @@ def test_best_path_is_exported_math() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     y = X @ [1.0, 2.0, 0.0] + rng.normal(size=30)
-    fit = paths.fit(X, y, 3, intercept=False)
-    cost = paths.costs.mean_squared_error(X, y, np.ones(30))
+    fit = paths.fit(X, y, steps=3, intercept=False)
+    cost = mean_squared_error(X, y, np.ones(30))
     np.testing.assert_allclose(fit.model.models[1:], best_path(cost, np.ones(3), fit.model.features), rtol=1e-9)

@@ -26,12 +26,12 @@ def toy() -> tuple[pd.DataFrame, np.ndarray]:
 
 def test_table_1(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = toy
-    two = paths.fit(X, y, 2, end=BEST)
+    two = paths.fit(X, y, steps=2, end=BEST)
     np.testing.assert_allclose(two.model.costs, [2.04, 1.13, 0.25], atol=5e-3)
-    three = paths.fit(X, y, 3, end=BEST)
+    three = paths.fit(X, y, steps=3, end=BEST)
     np.testing.assert_allclose(three.model.costs, [2.04, 0.60, 0.43, 0.25], atol=5e-3)
     np.testing.assert_allclose(three.model.models[1], [1.70, 0], atol=5e-3)
-    np.testing.assert_allclose(paths.greedy(X, y, 2).costs[1:], [0.42, 0.39], atol=5e-3)
+    np.testing.assert_allclose(paths.greedy(X, y, steps=2).costs[1:], [0.42, 0.39], atol=5e-3)
     np.testing.assert_allclose(paths.direct(X, y).costs[1:], [1.13, 0.25], atol=5e-3)
 
 
@@ -44,7 +44,7 @@ def test_definition_1(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert len(fit.model) == 3
     assert fit.objective == pytest.approx(min(fit.details["losses"].values()))
     for steps, loss in fit.details["losses"].items():
-        assert paths.fit(X, y, steps, end=BEST).objective == pytest.approx(loss)
+        assert paths.fit(X, y, steps=steps, end=BEST).objective == pytest.approx(loss)
     by_mip = paths.interpretability(X, y, BEST, max_steps=3, method="mip")
     assert by_mip.objective == pytest.approx(fit.objective, rel=1e-7)
     assert not by_mip.details["all_lengths"]
@@ -74,7 +74,7 @@ def test_theorem_1_limits(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     differences = [loss([0.0, 0.8], gamma) - loss([1.274, 0.0], gamma) for gamma in (3.0, 10.0, 30.0)]
     assert 0 < differences[0] < differences[1] < differences[2]
     # (b) for small gamma the model with the greedy first step wins
-    greedy = paths.greedy(X, y, 2).models[-1]
+    greedy = paths.greedy(X, y, steps=2).models[-1]
     for gamma in (0.1, 0.01):
         assert loss(BEST.tolist(), gamma) >= loss(greedy.tolist(), gamma) - 1e-9
 
@@ -109,7 +109,7 @@ def test_no_path_beats_the_front(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     for steps in (1, 2, 3):
         for sequence in itertools.product(range(2), repeat=steps):
             for _ in range(20):
-                models = paths.costs.best_path(cost, rng.random(steps) ** 3 + 1e-3, np.array(sequence))
+                models = paths.problem.best_path(cost, rng.random(steps) ** 3 + 1e-3, np.array(sequence))
                 values = cost(models)
                 better = front.cost[front.interpretability <= values.sum() + 1e-9].min()
                 assert better <= values[-1] + 2e-2 * (2.04 - 0.25)
@@ -155,8 +155,8 @@ def test_comparisons_never_beat_the_optimum() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5)) @ (np.eye(5) + 0.6)
     y = X @ rng.normal(size=5) + rng.normal(size=60)
-    best = paths.fit(X, y, 5)
-    greedy, direct = paths.greedy(X, y, 5), paths.direct(X, y)
+    best = paths.fit(X, y, steps=5)
+    greedy, direct = paths.greedy(X, y, steps=5), paths.direct(X, y)
     for path in (greedy, direct):
         path.validate()
         assert path.loss >= best.objective
@@ -191,12 +191,12 @@ def test_lasso_sequence(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5)) @ (np.eye(5) + 0.6)
     y = X @ [1.0, 0, -1.0, 0.2, 0] + rng.normal(size=60)
-    refitted = paths.lasso_sequence(X, y, 4, standardise=True)
+    refitted = paths.lasso_sequence(X, y, steps=4, standardise=True)
     refitted.validate()
     sizes = np.count_nonzero(refitted.models, axis=1)
     np.testing.assert_array_equal(sizes, np.arange(len(sizes)))
     assert (np.diff(refitted.costs) < 0).all()
-    raw = paths.lasso_sequence(X, y, 4, standardise=True, refit=False)
+    raw = paths.lasso_sequence(X, y, steps=4, standardise=True, refit=False)
     assert (raw.costs[1:-1] >= refitted.costs[1:-1] - 1e-12).all()
     Z = (X - X.mean(0)) / X.std(0)
     target = (y - y.mean()) / y.std()
@@ -215,9 +215,9 @@ def test_pictures(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     import matplotlib.pyplot as plt
 
     X, y = toy
-    ax = paths.plot_costs({"optimal": paths.fit(X, y, 3).model, "greedy": paths.greedy(X, y, 3)})
+    ax = paths.plot_costs({"optimal": paths.fit(X, y, steps=3).model, "greedy": paths.greedy(X, y, steps=3)})
     assert len(ax.lines) == 2
-    assert paths.plot_front(paths.pareto(X, y, 3), ax=plt.figure().subplots()).get_ylabel() == "cost"
+    assert paths.plot_front(paths.pareto(X, y, max_steps=3), ax=plt.figure().subplots()).get_ylabel() == "cost"
     with pytest.raises(ValueError, match="empty"):
         paths.plot_costs({})
     plt.close("all")

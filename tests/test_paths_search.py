@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrules.paths import costs, depth_first, exact, given_end, integer, local, mip
+from jaxrules import paths
+from jaxrules.paths import costs, depth_first, exact, given_end, integer, local, mip, supports
+from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
+from jaxrules.paths.supports import Supports
 from jaxrules.results import Deadline, Run
+from jaxrules.solvers import layered
 
 
 def stacked_best(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray, sequence: Any) -> float:
@@ -23,6 +27,10 @@ def stacked_best(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.nd
     target = (scale[:, None] * (y - X @ start)).ravel()
     changes = np.linalg.lstsq(rows, target, rcond=1e-12)[0]
     return float(((target - rows @ changes) ** 2).sum())
+
+
+def path_objective(cost: costs.Quadratic, weights: np.ndarray, models: np.ndarray) -> float:
+    return float(weights @ cost(models))
 
 
 def brute_force(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray) -> float:
@@ -79,21 +87,21 @@ def test_a_given_sequence_has_the_least_squares_path() -> None:
         rng = np.random.default_rng(seed)
         cost = quadratic(X, y, start)
         sequence = rng.integers(0, X.shape[1], len(weights))
-        models = costs.best_path(cost, weights, sequence)
+        models = best_path(cost, weights, sequence)
         assert (np.count_nonzero(np.diff(models, axis=0, prepend=0), axis=1) <= 1).all()
         expected = stacked_best(X, y, start, weights, sequence)
-        assert costs.path_objective(cost, weights, models) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert path_objective(cost, weights, models) == pytest.approx(expected, rel=1e-9, abs=1e-12)
         by_rows = [np.mean((y - X @ (start + model)) ** 2) for model in models]
         np.testing.assert_allclose(cost(models), by_rows, rtol=1e-9, atol=1e-12)
-        free = costs.constrained_path(cost, weights, sequence)
-        assert costs.path_objective(cost, weights, free) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        free = constrained_path(PathProblem(cost, weights), sequence)
+        assert path_objective(cost, weights, free) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_exact_is_brute_force(seed: int) -> None:
     X, y, start, weights = random_problem(seed)
     best = brute_force(X, y, start, weights)
-    found = exact.search(quadratic(X, y, start), weights, Run("test"))
+    found = exact.search(PathProblem(quadratic(X, y, start), weights))
     assert found.closed
     assert found.objective == pytest.approx(best, rel=1e-8, abs=1e-11)
     assert found.bound <= best + 1e-11
@@ -103,7 +111,7 @@ def test_exact_is_brute_force(seed: int) -> None:
 def test_depth_first_is_brute_force(seed: int, narrow: None) -> None:
     X, y, start, weights = random_problem(seed)
     best = brute_force(X, y, start, weights)
-    found = exact.search(quadratic(X, y, start), weights, Run("test"))
+    found = exact.search(PathProblem(quadratic(X, y, start), weights))
     assert found.closed
     assert found.objective == pytest.approx(best, rel=1e-8, abs=1e-11)
     assert found.bound <= best + 1e-11
@@ -111,21 +119,21 @@ def test_depth_first_is_brute_force(seed: int, narrow: None) -> None:
 
 def test_truncated_tables_change_nothing_but_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = np.ones(5)
-    full = exact.search(correlated(8), weights, Run("test"))
+    full = exact.search(PathProblem(correlated(8), weights))
     for limit in (1, 40, 100):
-        monkeypatch.setattr(exact, "MAX_SUPPORTS", limit)
+        monkeypatch.setattr(supports, "MAX_SUPPORTS", limit)
         for width in (1, 256):
             monkeypatch.setattr(exact, "WIDTH", width)
-            found = exact.search(correlated(8), weights, Run("test"))
+            found = exact.search(PathProblem(correlated(8), weights))
             assert found.closed
             assert found.objective == pytest.approx(full.objective, rel=1e-9)
 
 
 def test_more_features_than_bits() -> None:
     cost = correlated(70, rows=300)
-    found = exact.search(cost, np.ones(2), Run("test"))
+    found = exact.search(PathProblem(cost, np.ones(2)))
     best = min(
-        costs.path_objective(cost, np.ones(2), costs.best_path(cost, np.ones(2), np.array(pair)))
+        path_objective(cost, np.ones(2), best_path(cost, np.ones(2), np.array(pair)))
         for pair in itertools.permutations(range(70), 2)
     )
     assert found.closed
@@ -138,16 +146,16 @@ def test_tables_bound_what_they_say(gamma: float) -> None:
     rng = np.random.default_rng(1)
     cost = correlated(5)
     steps = 5
-    weights = costs.geometric_weights(gamma, steps)
+    weights = geometric_weights(gamma, steps)
     shares = np.append(np.full(steps, 0.5), 0.0)
-    supports = exact.Supports.of(cost, steps)
-    rest, before = supports.remainders(weights, shares), supports.beginnings(weights, shares)
+    table = Supports.of(cost, steps)
+    rest, before = table.remainders(weights, shares), table.beginnings(weights, shares)
     for _ in range(300):
         sequence = rng.integers(0, 5, steps)
-        models = costs.best_path(cost, weights * rng.random(steps), sequence)
+        models = best_path(cost, weights * rng.random(steps), sequence)
         paid = weights * cost(models)
         for p in range(1, steps + 1):
-            at = supports.positions(np.array([np.bitwise_or.reduce(1 << sequence[:p])]))[0]
+            at = table.positions(np.array([np.bitwise_or.reduce(1 << sequence[:p])]))[0]
             assert rest[p, at] <= shares[p] * paid[p - 1] + paid[p:].sum() + 1e-9
             assert before[p, at] <= paid[: p - 1].sum() + (1 - shares[p]) * paid[p - 1] + 1e-9
 
@@ -161,17 +169,17 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     batched = exact.extension_values(cost, weights, 1.0, prefix[None])[0]
     for feature in range(6):
         sequence = np.append(prefix, feature)
-        value = costs.path_objective(cost, weights, costs.best_path(cost, weights, sequence))
+        value = path_objective(cost, weights, best_path(cost, weights, sequence))
         assert batched[feature] == pytest.approx(value, rel=1e-9)
     stack = depth_first.workspace(6, 4)
-    supports = exact.Supports.of(cost, 4)
-    nothing = np.zeros((5, len(supports.masks) + 1))
-    level, value, _ = depth_first.search(
-        stack, 0, 0, 4, cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing,
-        supports.masks, supports.full, False, np.inf, 0.0, 10**6,
-    )  # fmt: skip
+    table = Supports.of(cost, 4)
+    nothing = np.zeros((5, len(table.masks) + 1))
+    given = depth_first.Given(
+        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.full, False
+    )
+    level, value, _ = depth_first.search(given, stack, 0, 0, 4, np.inf, 0.0, 10**6)
     assert level < 0
-    best = costs.path_objective(cost, weights, costs.best_path(cost, weights, stack.best))
+    best = path_objective(cost, weights, best_path(cost, weights, stack.best))
     assert value == pytest.approx(best, rel=1e-9)
 
 
@@ -179,21 +187,21 @@ def test_layers_and_depth_first_agree_on_values() -> None:
 def test_any_deadline_leaves_a_valid_certificate(limit: int, narrow: None) -> None:
     """The clock moves one second per look, so that the searches are cut at every stage."""
     cost, weights = correlated(6), np.ones(6)
-    best = exact.search(cost, weights, Run("test")).objective
+    best = exact.search(PathProblem(cost, weights)).objective
     end = np.where(np.arange(6) < 4, cost.minimiser(), 0.0)
-    best_to_end = given_end.search(cost, weights, end, Run("test")).objective
-    whole = integer.search(cost, weights, "unit", np.full(6, -9.0), np.full(6, 9.0), None, Run("test")).objective
+    best_to_end = given_end.search(PathProblem(cost, weights, end=end)).objective
+    whole = integer.search(PathProblem(cost, weights, "unit", -9.0, 9.0)).objective
 
-    def run() -> Run:
+    def stopped() -> Any:
         ticks = itertools.count()
-        return Run("test", Deadline(float(limit), clock=lambda: float(next(ticks))))
+        return Run("test", Deadline(float(limit), clock=lambda: float(next(ticks)))).stopped
 
-    cut = exact.search(cost, weights, run())
+    cut = exact.search(PathProblem(cost, weights), stopped=stopped())
     assert cut.bound <= best * (1 + 1e-9) <= cut.objective * (1 + 2e-9)
-    cut = given_end.search(cost, weights, end, run())
+    cut = given_end.search(PathProblem(cost, weights, end=end), stopped=stopped())
     assert cut.bound <= best_to_end * (1 + 1e-9) <= cut.objective * (1 + 2e-9)
-    np.testing.assert_array_equal(cut.models[-1], end)
-    cut = integer.search(cost, weights, "unit", np.full(6, -9.0), np.full(6, 9.0), None, run())
+    np.testing.assert_array_equal(cut.solution.models[-1], end)
+    cut = integer.search(PathProblem(cost, weights, "unit", -9.0, 9.0), stopped=stopped())
     assert cut.bound <= whole * (1 + 1e-9) <= cut.objective * (1 + 2e-9)
 
 
@@ -201,17 +209,19 @@ def test_interrupt_returns_the_incumbent(monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exact, "_layered_search", interrupt)
-    run = Run("test")
-    found = exact.search(correlated(6), np.ones(4), run)
-    assert run.limit == "interrupted"
-    assert found.bound <= found.objective < np.inf
+    monkeypatch.setattr(layered, "search", interrupt)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6)) @ (np.eye(6) + 0.5)
+    fit = paths.fit(X, X @ rng.normal(size=6) + rng.normal(size=40), steps=4)
+    assert fit.status == "interrupted"
+    assert fit.bound is not None
+    assert fit.bound <= fit.objective < np.inf
 
 
 @pytest.mark.parametrize("gamma", [1.0, 2.0])
 def test_the_hard_size_is_proved(gamma: float) -> None:
-    cost, weights = correlated(12), costs.geometric_weights(gamma, 12)
-    found = exact.search(cost, weights, Run("test"))
+    cost, weights = correlated(12), geometric_weights(gamma, 12)
+    found = exact.search(PathProblem(cost, weights))
     assert found.closed
     assert (found.objective - found.bound) / found.objective < 2e-9
 
@@ -223,9 +233,9 @@ def brute_force_to(cost: costs.Quadratic, weights: np.ndarray, end: np.ndarray) 
     best = np.inf
     for sequence in itertools.product(range(len(end)), repeat=len(weights)):
         if set(np.flatnonzero(end)) <= set(sequence):
-            models = costs.constrained_path(cost, weights, np.array(sequence), end=end)
+            models = constrained_path(PathProblem(cost, weights, end=end), np.array(sequence))
             np.testing.assert_allclose(models[-1], end)
-            best = min(best, costs.path_objective(cost, weights, models))
+            best = min(best, path_objective(cost, weights, models))
     return best
 
 
@@ -241,11 +251,11 @@ def test_given_end_is_brute_force(seed: int, widths: tuple[int, ...], monkeypatc
         end[:] = 0
     cost = quadratic(X, y, start)
     best = brute_force_to(cost, weights, end)
-    found = given_end.search(cost, weights, end, Run("test"))
+    found = given_end.search(PathProblem(cost, weights, end=end))
     assert found.closed
     assert found.objective == pytest.approx(best, rel=1e-8, abs=1e-11)
     assert found.bound <= best + 1e-11
-    np.testing.assert_allclose(found.models[-1], end)
+    np.testing.assert_allclose(found.solution.models[-1], end)
 
 
 # Integer steps
@@ -264,7 +274,7 @@ def brute_force_integer(
         models = changes.cumsum(axis=0)
         if (models < lower).any() or (models > upper).any() or (end is not None and (models[-1] != end).any()):
             continue
-        best = min(best, costs.path_objective(cost, weights, models))
+        best = min(best, path_objective(cost, weights, models))
     return best
 
 
@@ -281,12 +291,12 @@ def test_integer_steps_are_brute_force(kind: Any, seed: int, monkeypatch: pytest
     lower, upper = (-1.0, 2.0) if seed % 3 == 0 else (-np.inf, np.inf)
     end = np.array([1.0, -1.0]) if seed % 4 == 0 else None
     bounds = np.full(2, lower), np.full(2, upper)
-    found = integer.search(cost, weights, kind, *bounds, end, Run("test"))
+    found = integer.search(PathProblem(cost, weights, kind, *bounds, end))
     sizes = range(-6, 7) if kind == "any" else range(-1, 2)
     best = brute_force_integer(cost, weights, sizes, lower, upper, end)
     assert found.closed
     assert found.objective == pytest.approx(best, rel=1e-9)
-    assert (found.models == np.round(found.models)).all()
+    assert (found.solution.models == np.round(found.solution.models)).all()
 
 
 # Mixed-integer programming
@@ -297,8 +307,7 @@ def test_mip_is_brute_force(seed: int) -> None:
     X, y, start, weights = random_problem(seed)
     weights = weights[:3] + 0.1
     cost = quadratic(X, y, start)
-    unbounded = np.full(X.shape[1], np.inf)
-    found = mip.search(cost, weights, None, -unbounded, unbounded, None, Run("test"))
+    found = mip.search(PathProblem(cost, weights))
     best = brute_force(X, y, start, weights)
     assert found.objective == pytest.approx(best, rel=1e-8, abs=1e-11)
     assert found.bound <= best * (1 + 1e-9) + 1e-11
@@ -308,15 +317,14 @@ def test_mip_is_brute_force(seed: int) -> None:
 def test_mip_agrees_with_the_dedicated_searches() -> None:
     cost = correlated(4)
     weights = np.array([1.0, 0.5, 1.5])
-    free = np.full(4, np.inf)
     end = np.array([0.4, 0.0, -0.3, 0.0])
-    to_end = mip.search(cost, weights, None, -free, free, end, Run("test"))
-    assert to_end.objective == pytest.approx(given_end.search(cost, weights, end, Run("test")).objective, rel=1e-8)
+    to_end = mip.search(PathProblem(cost, weights, end=end))
+    assert to_end.objective == pytest.approx(given_end.search(PathProblem(cost, weights, end=end)).objective, rel=1e-8)
     box = np.full(4, -1.0), np.full(4, 1.0)
     scaled = costs.Quadratic(cost.curvature / 9, cost.linear / 3, cost.constant)  # so that integers matter
     for kind in ("any", "unit"):
-        whole = mip.search(scaled, weights, kind, *box, None, Run("test"))  # type: ignore[arg-type]  # a literal
-        dedicated = integer.search(scaled, weights, kind, *box, None, Run("test"))  # type: ignore[arg-type]  # same
+        whole = mip.search(PathProblem(scaled, weights, kind, *box))  # type: ignore[arg-type]  # a literal
+        dedicated = integer.search(PathProblem(scaled, weights, kind, *box))  # type: ignore[arg-type]  # same
         assert whole.objective == pytest.approx(dedicated.objective, rel=1e-8)
 
 
@@ -324,11 +332,11 @@ def test_mip_keeps_bounds() -> None:
     cost = correlated(3)
     weights = np.ones(3)
     lower, upper = np.array([0.0, -0.1, 0.0]), np.array([0.3, 0.1, np.inf])
-    found = mip.search(cost, weights, None, lower, upper, None, Run("test"))
-    assert (found.models >= lower - 1e-9).all()
-    assert (found.models <= upper + 1e-9).all()
+    found = mip.search(PathProblem(cost, weights, lower=lower, upper=upper))
+    assert (found.solution.models >= lower - 1e-9).all()
+    assert (found.solution.models <= upper + 1e-9).all()
     best = min(
-        costs.path_objective(cost, weights, costs.constrained_path(cost, weights, np.array(q), lower, upper))
+        path_objective(cost, weights, constrained_path(PathProblem(cost, weights, None, lower, upper), np.array(q)))
         for q in itertools.product(range(3), repeat=3)
     )
     assert found.objective == pytest.approx(best, rel=1e-7)
@@ -345,10 +353,10 @@ def test_local_candidates_are_closed_forms(batch: int) -> None:
     weights = np.array([0.7, 1.0, 0.4])[:batch]
     found = local.improve(cost, weights, np.zeros((1, batch), np.int64), batch=batch, seed=0)[0]
     best = min(
-        costs.path_objective(cost, weights, costs.best_path(cost, weights, np.array(q)))
+        path_objective(cost, weights, best_path(cost, weights, np.array(q)))
         for q in itertools.product(range(4), repeat=batch)
     )
-    value = costs.path_objective(cost, weights, costs.best_path(cost, weights, found))
+    value = path_objective(cost, weights, best_path(cost, weights, found))
     assert value == pytest.approx(best, rel=1e-9)
 
 
@@ -357,13 +365,13 @@ def test_local_optima_cannot_be_improved(batch: int) -> None:
     cost, weights = correlated(5), np.ones(5)
     starts = local.random_sequences(5, 5, 4, seed=1)
     for found in local.improve(cost, weights, starts, batch=batch, seed=1):
-        value = costs.path_objective(cost, weights, costs.best_path(cost, weights, found))
+        value = path_objective(cost, weights, best_path(cost, weights, found))
         for steps in itertools.combinations(range(5), batch):
             for features in itertools.product(range(5), repeat=batch):
                 other = found.copy()
                 other[list(steps)] = features
-                models = costs.best_path(cost, weights, other)
-                assert costs.path_objective(cost, weights, models) >= value * (1 - 1e-9)
+                models = best_path(cost, weights, other)
+                assert path_objective(cost, weights, models) >= value * (1 - 1e-9)
 
 
 def test_local_is_deterministic_and_compiles_once() -> None:
@@ -395,7 +403,7 @@ def test_properties_of_the_optimum(seed: int) -> None:
     rng = np.random.default_rng(seed)
 
     def objective(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray) -> float:
-        found = exact.search(quadratic(X, y, start), weights, Run("test"))
+        found = exact.search(PathProblem(quadratic(X, y, start), weights))
         assert found.bound <= found.objective
         return found.objective
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from jaxrules.paths.costs import Array, Quadratic, Sequence, greedy_path
-from jaxrules.paths.logistic import LogisticCost
+from jaxrules import checks
+from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.data import ModelSpace, check_step_weights
 from jaxrules.paths.model import CoordinatePath, ModelSequence
-from jaxrules.paths.problem import Problem, check_step_weights, check_steps
+from jaxrules.paths.problem import Changes, PathProblem, greedy_path, path_along
 from jaxrules.table import MissingRule
 
 MAX_ORDERED = 18
@@ -21,8 +22,8 @@ MAX_ORDERED = 18
 def greedy(
     X: Any,
     y: ArrayLike,
-    steps: int = 10,
     *,
+    steps: int = 10,
     step_weights: float | ArrayLike = 1.0,
     start: Any = None,
     l2_penalty: float = 0.0,
@@ -36,14 +37,13 @@ def greedy(
 
     The arguments are those of `fit`; the step weights only price the path.
     """
-    steps = check_steps(steps)
-    problem, cost, first, columns = _read(
-        X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing
-    )
-    sequence, changes = greedy_path(cost.around(first).restricted(columns), steps)
-    models = np.repeat(first[None], steps + 1, axis=0)
-    models[1:, columns] += changes
-    return problem.path(columns[sequence], models, check_step_weights(step_weights, steps))
+    steps = checks.integer("steps", steps, at_least=1)
+    weights = check_step_weights(step_weights, steps)
+    space = ModelSpace.of(
+        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    return space.path(greedy_path(space.problem(weights)), weights)
 
 
 def direct(
@@ -70,32 +70,26 @@ def direct(
             `fit`; there are as many steps as coefficients to set.
         end: the final model; default: the least-squares model.
     """
-    problem, cost, first, columns = _read(
-        X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing
-    )
-    if end is None:
-        change = np.zeros(problem.n_columns)
-        change[columns] = cost.around(first).restricted(columns).minimiser()
-    else:
-        change = problem.coefficients(end, "end") - first
-        if np.setdiff1d(np.flatnonzero(change), columns).size:
-            raise ValueError("end differs from start in forbidden columns")
+    space = ModelSpace.of(
+        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    cost = space.squared
+    change = cost.minimiser() if end is None else space.end_change(end)
     moved = np.flatnonzero(change)
     if not len(moved):
         raise ValueError("end equals start: there is no coefficient to set")
     weights = check_step_weights(step_weights, len(moved))
-    order = _best_order(cost.around(first).restricted(moved), change[moved], weights)
-    models = np.repeat(first[None], len(moved) + 1, axis=0)
-    for k, j in enumerate(moved[order], 1):
-        models[k:, j] += change[j]
-    return problem.path(moved[order], models, weights)
+    features = moved[_best_order(cost.restricted(moved), change[moved], weights)]
+    models = path_along(features, change[features], len(change))
+    return space.path(Changes(features, models), weights)
 
 
 def lasso_sequence(
     X: Any,
     y: ArrayLike,
-    steps: int = 10,
     *,
+    steps: int = 10,
     refit: bool = True,
     intercept: bool = True,
     standardise: bool = False,
@@ -113,59 +107,35 @@ def lasso_sequence(
     """
     from sklearn.linear_model import lars_path_gram
 
-    steps = check_steps(steps)
-    problem, cost, _, _ = _read(X, y, None, 0.0, intercept, standardise, (), sample_weight, missing)
+    steps = checks.integer("steps", steps, at_least=1)
+    space = ModelSpace.of(
+        X, y, intercept=intercept, standardise=standardise, sample_weight=sample_weight, missing=missing
+    )
+    cost = space.squared
     usable = np.flatnonzero(np.diag(cost.curvature) > 0)
     reduced = cost.restricted(usable)
     _, _, coefficients = lars_path_gram(reduced.linear.copy(), reduced.curvature.copy(), n_samples=1, method="lasso")
     sizes = (coefficients != 0).sum(axis=0)
-    models = [np.zeros(problem.n_columns)]
+    models = [np.zeros(space.n_columns)]
     for size in range(1, min(steps, int(sizes.max())) + 1):
         knots = np.flatnonzero(sizes == size)
         if not len(knots):  # two features entered at once
             continue
-        model = np.zeros(problem.n_columns)
+        model = np.zeros(space.n_columns)
         support = usable[np.flatnonzero(coefficients[:, knots[0]])]
         if refit:
             model[support] = cost.restricted(support).minimiser()
         else:
             model[usable] = coefficients[:, knots[-1]]
         models.append(model)
-    return problem.sequence(np.array(models))
-
-
-def _read(
-    X: Any,
-    y: ArrayLike,
-    start: Any,
-    l2_penalty: float,
-    intercept: bool,
-    standardise: bool,
-    forbidden: Iterable[Any],
-    sample_weight: ArrayLike | None,
-    missing: MissingRule,
-) -> tuple[Problem, Quadratic, Array, NDArray[np.int64]]:
-    problem = Problem.of(
-        X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
-        sample_weight=sample_weight, missing=missing,
-    )  # fmt: skip
-    assert not isinstance(problem.cost, LogisticCost)
-    return problem, problem.cost, problem.coefficients(start, "start"), problem.allowed(forbidden)
+    return space.sequence(np.array(models))
 
 
 def _best_order(cost: Quadratic, change: Array, step_weights: Array) -> Sequence:
     """The order of the changes with the least weighted sum of costs."""
     d = len(change)
     if d > MAX_ORDERED:
-        order: list[int] = []
-        model = np.zeros(d)
-        while len(order) < d:
-            candidates = np.where(np.eye(d, dtype=bool), change, model)
-            values = cost(candidates)
-            values[order] = np.inf
-            order.append(int(values.argmin()))
-            model = candidates[order[-1]]
-        return np.array(order, np.int64)
+        return greedy_path(PathProblem(cost, step_weights, end=change)).features
     subsets = np.arange(2**d)
     members = (subsets[:, None] >> np.arange(d)) & 1
     costs = cost(members * change)

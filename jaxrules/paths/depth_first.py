@@ -19,8 +19,22 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
 
+class Given(NamedTuple):
+    """The problem and the tables of its bounds; numba takes it as it is."""
+
+    Q: Any  # curvature of the cost, (features, features)
+    g: Any  # its linear part, (features,)
+    s: Any  # its constant
+    weights: Any  # alpha, (steps,)
+    shares: Any  # of the weights that the remainder owns, (steps + 1,)
+    rest: Any  # bounds on what follows, by step and support; `tighten` raises them
+    masks: Any  # the supports of the table
+    full: Any  # whether every support is in the table
+    no_repeats: Any  # whether a feature may not change twice in a row
+
+
 class Stack(NamedTuple):
-    """The states on the way to the current one, a level per step; numba takes it as it is."""
+    """The states on the way to the current one, a level per step."""
 
     A: Any  # curvature of the cost-to-come, (levels, features, features)
     h: Any  # its slope, (levels, features)
@@ -71,16 +85,17 @@ def _locate(masks: Any, full: bool, mask: int) -> int:
 
 
 @_jit
-def _children(
-    A: Any, h: Any, phi: float, support: Any, size: int, member: Any, Q: Any, g: Any, s: float, weight: float, out: Any
-) -> None:
-    """Least values of all children whose new step has this weight, into `out`."""
+def _children(given: Any, stack: Any, level: int, weight: float, out: Any) -> None:
+    """Least values of all children of a state whose new step has this weight, into `out`."""
+    Q, g = given.Q, given.g
+    A, h = stack.A[level], stack.h[level]
+    support, size, member = stack.support[level], stack.size[level], stack.member[level]
     d = len(g)
     factor = np.empty((size, size))
     inverse_pivot = np.empty(size)
     forward = np.empty(size)  # the factor's solution of the linear part
     columns = np.empty((size, d))  # ... and of every child's own column
-    base = phi + weight * s
+    base = stack.phi[level] + weight * given.s
     reduction = 0.0
     for r in range(size):
         i = support[r]
@@ -132,8 +147,9 @@ def _children(
 
 
 @_jit
-def _append(stack: Any, level: int, feature: int, weight: float, Q: Any, g: Any, s: float) -> None:
+def _append(given: Any, stack: Any, level: int, feature: int) -> None:
     """Write the child that changes `feature` to the next level."""
+    Q, g, weight = given.Q, given.g, given.weights[level]
     A, h, phi, support, member = stack.A, stack.h, stack.phi, stack.support, stack.member
     below, above = A[level], A[level + 1]
     n = stack.size[level]
@@ -148,7 +164,7 @@ def _append(stack: Any, level: int, feature: int, weight: float, Q: Any, g: Any,
             j = support[level, c]
             above[i, j] = below[i, j] - below[i, feature] * below[feature, j] * inverse
         h[level + 1, i] = h[level, i] - below[i, feature] * slope
-    phi[level + 1] = phi[level] - h[level, feature] * slope + weight * s
+    phi[level + 1] = phi[level] - h[level, feature] * slope + weight * given.s
     if not member[level, feature]:
         support[level + 1, n] = feature
         member[level + 1, feature] = True
@@ -168,22 +184,7 @@ def _append(stack: Any, level: int, feature: int, weight: float, Q: Any, g: Any,
 
 @_jit
 def search(
-    stack: Any,
-    level: int,
-    first: int,
-    last: int,
-    Q: Any,
-    g: Any,
-    s: float,
-    weights: Any,
-    shares: Any,
-    table: Any,
-    masks: Any,
-    full: bool,
-    no_repeats: bool,
-    incumbent: float,
-    tolerance: float,
-    budget: int,
+    given: Any, stack: Any, level: int, first: int, last: int, incumbent: float, tolerance: float, budget: int
 ) -> Any:
     """Depth-first from `level` (the state at `first`, prepared or interrupted) to the states at `last`.
 
@@ -192,8 +193,10 @@ def search(
         nothing is better by `tolerance`), and the number of states expanded.
     """
     bounds, features, count, following = stack.bounds, stack.features, stack.count, stack.following
-    sequence, own = stack.sequence, stack.own
-    d = len(g)
+    sequence, own, mask = stack.sequence, stack.own, stack.mask
+    weights, shares, table, masks, full = given.weights, given.shares, given.rest, given.masks, given.full
+    no_repeats = given.no_repeats
+    d = len(given.g)
     values = np.empty(d)
     expanded = 0
     while level >= first:
@@ -201,16 +204,12 @@ def search(
             if expanded >= budget:
                 return level, incumbent, expanded
             expanded += 1
-            _children(
-                stack.A[level], stack.h[level], stack.phi[level],
-                stack.support[level], stack.size[level], stack.member[level],
-                Q, g, s, weights[level] * (1 - shares[level + 1]), values,
-            )  # fmt: skip
+            _children(given, stack, level, weights[level] * (1 - shares[level + 1]), values)
             n = 0
             for i in range(d):
                 if no_repeats and level > first and sequence[level - 1] == i:
                     continue
-                rest = table[level + 1, _locate(masks, full, stack.mask[level] | (1 << min(i, 62)))]
+                rest = table[level + 1, _locate(masks, full, mask[level] | (1 << min(i, 62)))]
                 bound = max(values[i] + rest, own[level])
                 if bound < incumbent - tolerance:
                     j = n
@@ -237,7 +236,7 @@ def search(
         following[level] += 1
         sequence[level] = features[level, child]
         own[level + 1] = bounds[level, child]
-        _append(stack, level, features[level, child], weights[level], Q, g, s)
+        _append(given, stack, level, features[level, child])
         level += 1
         following[level] = -1
     return level, incumbent, expanded
@@ -258,22 +257,7 @@ def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
 
 @_jit
 def tighten(
-    stack: Any,
-    step: int,
-    last: int,
-    positions: Any,
-    Q: Any,
-    g: Any,
-    s: float,
-    weights: Any,
-    shares: Any,
-    table: Any,
-    before: Any,
-    masks: Any,
-    full: bool,
-    no_repeats: bool,
-    incumbent: float,
-    budget: int,
+    given: Any, stack: Any, step: int, last: int, positions: Any, before: Any, incumbent: float, budget: int
 ) -> int:
     """Raise the table's bounds after `step` for the supports at `positions`, by searching up to `last`.
 
@@ -283,14 +267,14 @@ def tighten(
     """
     A, h, support, member = stack.A, stack.h, stack.support, stack.member
     expanded = 0
-    weight = shares[step] * weights[step - 1]
+    weight = given.shares[step] * given.weights[step - 1]
     for position in positions:
         cutoff = incumbent - before[position]
-        if table[step, position] >= cutoff:
+        if given.rest[step, position] >= cutoff:
             continue
-        chosen = masks[position]
+        chosen = given.masks[position]
         n = 0
-        for i in range(len(g)):
+        for i in range(len(given.g)):
             member[step, i] = i < 62 and (chosen >> i) & 1 == 1
             if member[step, i]:
                 support[step, n] = i
@@ -300,14 +284,12 @@ def tighten(
         for r in range(n):
             i = support[step, r]
             for c in range(n):
-                A[step, i, support[step, c]] = weight * Q[i, support[step, c]]
-            h[step, i] = weight * g[i]
-        stack.phi[step] = weight * s
-        stack.own[step] = table[step, position]
+                A[step, i, support[step, c]] = weight * given.Q[i, support[step, c]]
+            h[step, i] = weight * given.g[i]
+        stack.phi[step] = weight * given.s
+        stack.own[step] = given.rest[step, position]
         stack.following[step] = -1
-        level, value, nodes = search(
-            stack, step, step, last, Q, g, s, weights, shares, table, masks, full, no_repeats, cutoff, 0.0, budget
-        )
+        level, value, nodes = search(given, stack, step, step, last, cutoff, 0.0, budget)
         expanded += nodes
-        table[step, position] = max(table[step, position], open_bound(stack, step, level, value))
+        given.rest[step, position] = max(given.rest[step, position], open_bound(stack, step, level, value))
     return expanded

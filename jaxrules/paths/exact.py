@@ -1,6 +1,6 @@
 """Certified coordinate paths: branch-and-bound over the sequence of features that a path changes.
 
-For a given sequence the best path is a closed form (`costs.best_path`), so the search is over sequences only.
+For a given sequence the best path is a closed form (`problem.best_path`), so the search is over sequences only.
 
 **Bound.** A prefix of p steps is followed by models whose supports grow by at most one feature per step. A
 table holds, for every support U, a lower bound on what follows once b_p lies in U:
@@ -26,277 +26,100 @@ there, and only there, it is redundant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.paths.certificate import Certificate
-from jaxrules.paths.costs import (
-    RANK_TOLERANCE,
-    Array,
-    Quadratic,
-    Sequence,
-    best_path,
-    greedy_path,
-    tail_sums,
-)
-from jaxrules.results import Run
+from jaxrules.paths import local
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic, Sequence
+from jaxrules.paths.problem import Changes, PathProblem, tail_sums
+from jaxrules.paths.supports import Supports, bits
+from jaxrules.solvers import layered
+from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTH = 256
-LARGEST_BIT = 62
 SHARE = 0.5
-MAX_SUPPORTS = 2**18
 RUNGS = ((2, 20_000, 10_000), (4, 100_000, 2_000), (8, 500_000, 1_000))
 """Windows of the Russian dolls, nodes of the search that follows, and nodes per support."""
 SLICE = 20_000
 """Nodes between two looks at the clock."""
 
 
-def search(cost: Quadratic, step_weights: Array, run: Run, starts: Iterable[Sequence] = ()) -> Certificate:
-    """The least-cost path of len(step_weights) steps from zero, Eq. (7) and (9), with a certificate.
+def search(
+    problem: PathProblem,
+    certificate: Certificate[Changes] | None = None,
+    stopped: Callable[[], bool] = never,
+    starts: Iterable[Sequence] = (),
+) -> Certificate[Changes]:
+    """The least-cost path without side conditions, proved to a relative 1e-9 when the certificate is closed.
 
     Args:
-        cost: the cost of the change from the starting model.
-        step_weights: alpha_1, ..., alpha_K, nonnegative, the last positive.
-        run: clock, deadline and progress; the search ends early when ``run.stopped()``.
-        starts: sequences that are known to be good.
-
-    Returns:
-        the certificate; ``closed`` when the path is proved optimal to a relative 1e-9.
+        problem: without side conditions.
+        certificate: of the problem, to be continued.
+        stopped: the search ends early when this is true.
+        starts: sequences that are known to be good, beside the greedy one.
     """
-    steps = len(step_weights)
-    certificate = Certificate.of(cost, step_weights)
-    for sequence in (greedy_path(cost, steps)[0], *starts):
-        certificate.offer(sequence, best_path(cost, step_weights, sequence))
-    used = np.flatnonzero(np.diag(cost.curvature) > 0)
-    with run:
-        if len(used) and not run.stopped() and not certificate.closed:
-            problem = _Problem.of(cost, step_weights, used)
-            _layered_search(problem, certificate, run)
-            if not certificate.closed and not run.stopped():
-                _polish(problem, certificate)
-                _depth_first_search(problem, certificate, run)
+    certificate = certificate or problem.certificate()
+    for sequence in starts:
+        certificate.offer(problem.along(sequence))
+    if certificate.closed or stopped():
+        return certificate
+    prefixes = _Prefixes(problem)
+    certificate.prove(float(prefixes.rest[0, 0]))
+    layered.search(prefixes, certificate, (WIDTH,), stopped)
+    if not certificate.closed and not stopped():
+        # local improvement of the incumbent, two steps at a time
+        start = np.searchsorted(prefixes.features, certificate.solution.features)[None]
+        better = local.improve(prefixes.cost, prefixes.weights, start, batch=min(2, problem.steps))
+        certificate.offer(prefixes.solution(better[0]))
+        _depth_first_search(prefixes, certificate, stopped)
     return certificate
 
 
-class _Problem:
-    """The problem in unit-diagonal features, with the tables of its bounds."""
+class _Layer(NamedTuple):
+    sequences: Sequence  # shape (states, steps so far)
+    masks: NDArray[np.int64]  # their supports as bit masks
 
-    def __init__(self, cost: Quadratic, step_weights: Array, features: Sequence, unscaled: Quadratic) -> None:
-        self.cost = cost
-        self.weights = step_weights
-        self.features = features
-        self.unscaled = unscaled
-        self.steps = len(step_weights)
-        self.no_repeats = bool((np.diff(step_weights) >= 0).all())
-        self.supports = Supports.of(cost, self.steps)
-        self.shares = np.full(self.steps + 1, SHARE)  # of alpha_p c(b_p) that the remainder owns
-        self.shares[self.steps] = 0.0
-        self.table = self.supports.remainders(step_weights, self.shares)
 
-    @classmethod
-    def of(cls, cost: Quadratic, step_weights: Array, used: Sequence) -> _Problem:
-        scale = np.sqrt(np.diag(cost.curvature)[used])
-        restricted = cost.restricted(used)
-        scaled = Quadratic(
+class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
+    """Prefixes of sequences, in the features that have an effect, scaled to a unit diagonal; tables of bounds."""
+
+    def __init__(self, problem: PathProblem) -> None:
+        self.problem = problem
+        self.features = np.flatnonzero(np.diag(problem.cost.curvature) > 0)
+        restricted = problem.cost.restricted(self.features)
+        scale = np.sqrt(np.diag(restricted.curvature))
+        self.cost = Quadratic(
             restricted.curvature / np.outer(scale, scale), restricted.linear / scale, restricted.constant
         )
-        return cls(scaled, step_weights, used, cost)
+        self.weights = problem.step_weights
+        self.depth = problem.steps
+        self.no_repeats = bool((np.diff(self.weights) >= 0).all())
+        self.supports = Supports.of(self.cost, self.depth)
+        self.shares = np.full(self.depth + 1, SHARE)  # of alpha_p c(b_p) that the remainder owns
+        self.shares[self.depth] = 0.0
+        self.rest = self.supports.remainders(self.weights, self.shares)
 
-    def offer(self, certificate: Certificate, sequence: Sequence) -> None:
-        original = self.features[sequence]
-        certificate.offer(original, best_path(self.unscaled, self.weights, original))
+    def root(self) -> _Layer:
+        return _Layer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))
 
+    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+        sequences, masks = states.sequences[some], states.masks[some]
+        count, d = len(sequences), len(self.features)
+        values = extension_values(self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences)
+        bounds = values + self.rest[step + 1, self.supports.positions(masks[:, None] | bits(d))]
+        if self.no_repeats and step:
+            bounds[np.arange(count), sequences[:, -1]] = np.inf
+        return Children(np.repeat(np.arange(count), d), np.tile(np.arange(d), count), bounds.ravel(), bounds.ravel())
 
-# The tables
+    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
+        sequences = np.concatenate([states.sequences[children.parents], children.moves[:, None]], axis=1)
+        return _Layer(sequences, states.masks[children.parents] | bits(len(self.features))[children.moves])
 
-
-def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
-    """Eliminate all but the last coordinate of symmetric systems, skipping dependent coordinates.
-
-    Args:
-        systems: shape (n + 1, n + 1, batch), the last row and column hold the linear part and the constant;
-            overwritten.
-        scales: diagonal entries that a pivot is compared with, shape (n, batch).
-
-    Returns:
-        the least values, shape (batch,), and the pivots, shape (n, batch), zero where skipped.
-    """
-    pivots = np.zeros((len(systems) - 1, systems.shape[2]))
-    for j in range(len(pivots)):
-        pivot = systems[j, j]
-        kept = pivot > RANK_TOLERANCE * scales[j]
-        pivots[j] = np.where(kept, pivot, 0.0)
-        row = systems[j, j + 1 :]
-        systems[j + 1 :, j + 1 :] -= row[:, None] * (row / np.where(kept, pivot, np.inf))
-    return systems[-1, -1].copy(), pivots
-
-
-@dataclass(frozen=True, eq=False)
-class Supports:
-    """Least-squares costs of supports, and how they grow. One more entry stands for every support beyond the table.
-
-    Attributes:
-        masks: the supports as ascending bit masks, shape (supports,).
-        sizes: their sizes.
-        full: whether every subset is there, so that a mask is its own position.
-        least: m(U), shape (supports + 1,).
-        larger: position of U + i, shape (features, supports).
-        coupling: (m(U) - m(U+i)) kappa, zero where i is in U; shape (features, supports).
-        unexplained: 1 - kappa.
-    """
-
-    masks: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    full: bool
-    least: Array
-    larger: NDArray[np.int64]
-    coupling: Array
-    unexplained: Array
-
-    @classmethod
-    def of(cls, cost: Quadratic, steps: int) -> Supports:
-        """Tables for all supports of at most `steps` features, or of the largest size that fits the memory."""
-        d = len(cost.linear)
-        masks, sizes = _subsets(d, min(steps, d))
-        full = len(masks) == 2**d
-        count = len(masks)
-        diagonal = np.diag(cost.curvature)
-        least = np.empty(count + 1)
-        logarithms = np.zeros(count)
-        independent = np.ones(count, bool)
-        least[count] = float(cost(cost.minimiser()))
-        members = (masks[:, None] & bits(d)) > 0
-        for size in range(int(sizes.max()) + 1):
-            at = np.flatnonzero(sizes == size)
-            chosen = np.nonzero(members[at])[1].reshape(len(at), size)
-            systems = np.empty((size + 1, size + 1, len(at)))
-            systems[:size, :size] = cost.curvature[chosen.T[:, None], chosen.T[None, :]]
-            systems[:size, size] = systems[size, :size] = cost.linear[chosen.T]
-            systems[size, size] = cost.constant
-            least[at], pivots = schur_values(systems, diagonal[chosen.T])
-            independent[at] = (pivots > 0).all(axis=0)
-            logarithms[at] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
-        larger = np.empty((d, count), np.int64)
-        coupling = np.zeros((d, count))
-        unexplained = np.ones((d, count))
-        for i in range(d):
-            grown = masks | bits(d)[i]
-            larger[i] = grown if full else _positions(masks, grown)
-            known = (larger[i] < count) & ~members[:, i]
-            known[known] = independent[known] & independent[larger[i, known]]
-            to = larger[i, known]
-            if known.any():
-                unexplained[i, known] = np.clip(np.exp(logarithms[to] - logarithms[known]) / diagonal[i], 0, 1)
-            gain = np.maximum(least[:count][known] - least[to], 0)
-            coupling[i, known] = gain * (1 - unexplained[i, known])
-        return cls(masks, sizes, full, least, larger, coupling, unexplained)
-
-    def positions(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where supports stand in the tables; those beyond them at the last entry."""
-        return masks if self.full else _positions(self.masks, masks)
-
-    def pair(self, i: int, first: float, second: float) -> Array:
-        """The least of first c(b) + second c(b + t e_i), b in R^U, for every support U, shape (supports,)."""
-        total = first + second * self.unexplained[i]
-        penalty = self.coupling[i] * (first * second / np.where(total > 0, total, 1.0))
-        return first * self.least[:-1] + second * self.least[self.larger[i]] + penalty
-
-    def remainders(self, step_weights: Array, shares: Array) -> Array:
-        """rest_p(U), shape (steps + 1, supports + 1), by the chain of pairs from the end."""
-        steps = len(step_weights)
-        rest = np.zeros((steps + 1, len(self.masks) + 1))
-        for p in range(steps - 1, -1, -1):
-            first = shares[p] * step_weights[p - 1] if p else 0.0
-            second = (1 - shares[p + 1]) * step_weights[p]
-            rest[p, :-1] = np.inf
-            for i in range(len(self.larger)):
-                np.minimum(rest[p, :-1], self.pair(i, first, second) + rest[p + 1, self.larger[i]], out=rest[p, :-1])
-            rest[p, -1] = (first + second) * self.least[-1] + rest[p + 1, -1]
-        return rest
-
-    def beginnings(self, step_weights: Array, shares: Array) -> Array:
-        """A lower bound on the first p steps if b_p has support U, shape (steps + 1, supports + 1)."""
-        steps = len(step_weights)
-        before = np.full((steps + 1, len(self.masks) + 1), np.inf)
-        before[0, 0] = 0.0
-        for p in range(steps):
-            first = shares[p] * step_weights[p - 1] if p else 0.0
-            second = (1 - shares[p + 1]) * step_weights[p]
-            for i in range(len(self.larger)):
-                to = self.larger[i]
-                value = self.pair(i, first, second) + before[p, :-1]
-                stays = to == np.arange(len(to))  # i belongs to U
-                before[p + 1, to[stays]] = np.minimum(before[p + 1, to[stays]], value[stays])
-                before[p + 1, to[~stays]] = np.minimum(before[p + 1, to[~stays]], value[~stays])
-        return before
-
-
-def bits(n_features: int) -> NDArray[np.int64]:
-    """The bit of every feature; those from LARGEST_BIT on share one, and lie beyond every table."""
-    return np.left_shift(np.int64(1), np.minimum(np.arange(n_features), LARGEST_BIT))
-
-
-def _positions(masks: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    at = np.searchsorted(masks, wanted)
-    found = masks[np.minimum(at, len(masks) - 1)] == wanted
-    return np.where(found, at, len(masks))
-
-
-def _subsets(d: int, largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All subsets of range(d) of at most `largest` elements, fewer where they exceed MAX_SUPPORTS."""
-    layers = [np.zeros(1, np.int64)]
-    d = min(d, LARGEST_BIT)
-    for size in range(1, largest + 1):
-        previous = layers[-1]
-        highest = np.where(previous > 0, np.frexp(previous.astype(float))[1], 0)  # number of bits
-        grown = np.concatenate([previous[highest <= i] | (1 << i) for i in range(d)])
-        if sum(map(len, layers)) + len(grown) > MAX_SUPPORTS and size > 1:
-            break
-        layers.append(grown)
-    masks = np.concatenate(layers)
-    sizes = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
-    order = np.argsort(masks, kind="stable")
-    return masks[order], sizes[order]
-
-
-# The layered search
-
-
-def _layered_search(problem: _Problem, certificate: Certificate, run: Run) -> None:
-    """Grow the most promising sequences step by step; what is dropped goes into the bound."""
-    d = len(problem.features)
-    sequences = np.zeros((1, 0), np.int64)
-    masks = np.zeros(1, np.int64)
-    bounds = problem.table[0, :1]
-    dropped = np.inf
-    for p in range(problem.steps):
-        if run.stopped():
-            certificate.raise_bound(min(dropped, bounds.min()))
-            return
-        values = extension_values(problem.cost, problem.weights[: p + 1], 1 - problem.shares[p + 1], sequences)
-        grown = masks[:, None] | bits(d)
-        children = values + problem.table[p + 1, problem.supports.positions(grown)]
-        children = np.maximum(children, bounds[:, None])
-        if problem.no_repeats and p:
-            children[sequences[:, -1:] == np.arange(d)] = np.inf
-        certificate.nodes += children.size
-        order = np.argsort(children, axis=None, kind="stable")
-        order = order[children.ravel()[order] < certificate.objective - certificate.tolerance]
-        keep = 1 if p == problem.steps - 1 else WIDTH
-        if len(order) > keep:
-            dropped = min(dropped, children.ravel()[order[keep]])
-        if not len(order):
-            break
-        parents, features = np.unravel_index(order[:keep], children.shape)
-        sequences = np.concatenate([sequences[parents], features[:, None]], axis=1)
-        masks = grown[parents, features]
-        bounds = children[parents, features]
-    else:
-        problem.offer(certificate, sequences[0])
-    certificate.raise_bound(min(dropped, certificate.objective - certificate.tolerance))
+    def solution(self, moves: Sequence) -> Changes:
+        return self.problem.along(self.features[moves])
 
 
 def extension_values(cost: Quadratic, step_weights: Array, share: float, sequences: Sequence) -> Array:
@@ -340,50 +163,37 @@ def extension_values(cost: Quadratic, step_weights: Array, share: float, sequenc
 # The depth-first search
 
 
-def _polish(problem: _Problem, certificate: Certificate) -> None:
-    """Local improvement of the incumbent, two steps at a time."""
-    from jaxrules.paths import local
-
-    start = np.searchsorted(problem.features, certificate.sequence)
-    batch = min(2, problem.steps)
-    problem.offer(certificate, local.improve(problem.cost, problem.weights, start[None], batch=batch, seed=0)[0])
-
-
-def _depth_first_search(problem: _Problem, certificate: Certificate, run: Run) -> None:
+def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], stopped: Callable[[], bool]) -> None:
     """Prove the incumbent, or find a better one, with bounds that are tightened until they suffice."""
-    from jaxrules.paths import depth_first
+    from jaxrules.paths import depth_first  # numba loads when it is needed
 
-    supports, steps = problem.supports, problem.steps
-    cost = (problem.cost.curvature, problem.cost.linear, problem.cost.constant)
-    rules = (problem.weights, problem.shares, problem.table)
-    subsets = (supports.masks, supports.full, problem.no_repeats)
-    stack = depth_first.workspace(len(problem.features), steps)
-    before = supports.beginnings(problem.weights, problem.shares)
+    cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
+    given = depth_first.Given(
+        cost.curvature, cost.linear, cost.constant, prefixes.weights, prefixes.shares, prefixes.rest,
+        supports.masks, supports.full, prefixes.no_repeats,
+    )  # fmt: skip
+    stack = depth_first.workspace(len(prefixes.features), steps)
+    before = supports.beginnings(prefixes.weights, prefixes.shares)
     rungs = (*(rung for rung in RUNGS if rung[0] < steps), (steps, None, 10_000))
     for window, budget, per_support in rungs:
         for p in range(steps - 1, 0, -1):
-            relevant = np.flatnonzero(before[p, :-1] + problem.table[p, :-1] < certificate.objective)
+            relevant = np.flatnonzero(before[p, :-1] + prefixes.rest[p, :-1] < certificate.objective)
             for positions in np.array_split(relevant, len(relevant) * per_support // (50 * SLICE) + 1):
-                if run.stopped():
+                if stopped():
                     return
                 certificate.nodes += depth_first.tighten(
-                    stack, p, min(p + window, steps), positions, *cost, *rules, before[p], *subsets,
-                    certificate.objective, per_support,
-                )  # fmt: skip
-        stack = depth_first.workspace(len(problem.features), steps)
+                    given, stack, p, min(p + window, steps), positions, before[p], certificate.objective, per_support
+                )
+        stack = depth_first.workspace(len(prefixes.features), steps)
         level, spent = 0, 0
-        while level >= 0 and (budget is None or spent < budget) and not run.stopped():
+        while level >= 0 and (budget is None or spent < budget) and not stopped():
             known = certificate.objective
-            level, value, nodes = depth_first.search(
-                stack, level, 0, steps, *cost, *rules, *subsets, known, certificate.tolerance, SLICE
-            )
+            level, value, nodes = depth_first.search(given, stack, level, 0, steps, known, certificate.tolerance, SLICE)
             spent += nodes
             certificate.nodes += nodes
             if value < known:
-                problem.offer(certificate, stack.best.copy())
-                run.step(certificate.objective, steps)
-        # Pruned states lie within the tolerance of the incumbent, which `Certificate.closed` allows for.
+                certificate.offer(prefixes.solution(stack.best.copy()))
         unproved = depth_first.open_bound(stack, 0, level, certificate.objective)
-        certificate.raise_bound(unproved if level >= 0 else certificate.objective - certificate.tolerance)
-        if level < 0 or run.stopped():
+        certificate.prove(unproved if level >= 0 else certificate.settled)
+        if level < 0 or stopped():
             return

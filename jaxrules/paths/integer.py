@@ -8,164 +8,117 @@ so for integers. Bounds on the coefficients and a given end are conditions on po
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxrules.paths.certificate import Certificate
-from jaxrules.paths.costs import Array, Quadratic, Sequence, greedy_path
-from jaxrules.paths.exact import Supports, bits
-from jaxrules.results import Run
-
-IntegerSteps = Literal["any", "unit"]
+from jaxrules.paths.costs import Array, Sequence
+from jaxrules.paths.problem import Changes, PathProblem, steps_between
+from jaxrules.paths.supports import Supports, bits
+from jaxrules.solvers import layered
+from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTHS = (100, 2_000, 40_000, 400_000)
 """Points kept per layer; the next width is tried where points were dropped."""
 MAX_CHILDREN = 4_000_000
+"""Of the points that are expanded together."""
 
 
 def search(
-    cost: Quadratic,
-    step_weights: Array,
-    kind: IntegerSteps,
-    lower: Array,
-    upper: Array,
-    end: Array | None,
-    run: Run,
-) -> Certificate:
-    """The least-cost path of integer steps from zero, with a certificate.
-
-    Args:
-        cost: the cost of the change from the starting model.
-        step_weights: alpha, shape (steps,); all positive for "any".
-        kind: "any" integer, or "unit": -1, 0 or 1.
-        lower, upper: bounds on the change, shape (features,).
-        end: the change that the last model must have (integers), or None.
-        run: clock, deadline and progress.
-    """
-    certificate = Certificate.of(cost, step_weights)
-    certificate.offer(*greedy_path(cost, len(step_weights), kind, lower, upper, end))
-    with run:
-        supports = Supports.of(cost, len(step_weights))
-        rest = supports.remainders(step_weights, np.zeros(len(step_weights) + 1))
-        for width in WIDTHS:
-            if run.stopped() or certificate.closed:
-                break
-            _grow(certificate, supports, rest, kind, lower, upper, end, width, run)
+    problem: PathProblem, certificate: Certificate[Changes] | None = None, stopped: Callable[[], bool] = never
+) -> Certificate[Changes]:
+    """The least-cost path of integer steps; those of any size need positive step weights. See `exact.search`."""
+    certificate = certificate or problem.certificate()
+    if not stopped():
+        layered.search(_Lattice(problem), certificate, WIDTHS, stopped)
     return certificate
 
 
-def _grow(
-    certificate: Certificate,
-    supports: Supports,
-    rest: Array,
-    kind: IntegerSteps,
-    lower: Array,
-    upper: Array,
-    end: Array | None,
-    width: int,
-    run: Run,
-) -> None:
-    """One search that keeps at most `width` points per layer; what is dropped goes into the bound."""
-    cost, weights = certificate.cost, certificate.step_weights
-    steps, d = certificate.models.shape
-    points = np.zeros((1, d))
-    spent = np.zeros(1)
-    bounds = np.full(1, -np.inf)
-    trail: list[tuple[Sequence, Sequence, Array]] = []  # parent, feature and point of every kept child
-    dropped = np.inf
-    for p in range(steps):
-        if run.stopped():
-            certificate.raise_bound(min(dropped, bounds.min()))
-            return
-        parents, features, values, cut = _children(certificate, points, spent, rest[p + 1], p, kind, lower, upper, end)
-        dropped = min(dropped, cut)
+class _Layer(NamedTuple):
+    points: Array  # whole numbers, shape (states, features)
+    spent: Array  # their cost so far, shape (states,)
+
+
+class _Lattice(layered.LayeredProblem[_Layer, Changes]):
+    """Points of the lattice; a move is a feature and its new coefficient, shape (moves, 2)."""
+
+    chunk = 20_000
+
+    def __init__(self, problem: PathProblem) -> None:
+        self.problem, self.cost = problem, problem.cost
+        self.depth = problem.steps
+        self.supports = Supports.of(self.cost, self.depth)
+        self.rest = self.supports.remainders(problem.step_weights, np.zeros(self.depth + 1))
+
+    def root(self) -> _Layer:
+        return _Layer(np.zeros((1, self.problem.n_features)), np.zeros(1))
+
+    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+        points, spent = states.points[some], states.spent[some]
+        low, high = self._steps(points, spent, step, incumbent)
+        numbers = np.maximum(high - low + 1, 0).astype(np.int64)
+        left_out = None
+        excess = numbers.sum(axis=1).cumsum() > MAX_CHILDREN
+        if excess.any():
+            least = self.problem.step_weights[step] * float(self.cost(self.cost.minimiser()))
+            left_out = float((spent[excess] + least + self.rest[step + 1].min()).min())
+            numbers[excess] = 0
+        parents, features = np.nonzero(numbers)
+        repeats = numbers[parents, features]
+        offsets = np.arange(repeats.sum()) - np.repeat(repeats.cumsum() - repeats, repeats)
+        parents, features = np.repeat(parents, repeats), np.repeat(features, repeats)
+        values = points[parents, features] + low[parents, features] + offsets
+        # standing still is a step of size zero, and always allowed
+        parents = np.concatenate([parents, np.arange(len(points))])
+        features = np.concatenate([features, np.zeros(len(points), np.int64)])
+        values = np.concatenate([values, points[:, 0]])
         grown = points[parents]
         grown[np.arange(len(parents)), features] = values
-        if end is not None:
-            away = np.abs(grown - end)
-            needed = away.sum(axis=1) if kind == "unit" else (away > 0.5).sum(axis=1)
-            reachable = needed <= steps - 1 - p
-            parents, features, grown = parents[reachable], features[reachable], grown[reachable]
-        total = spent[parents] + weights[p] * cost(grown)
-        masks = np.bitwise_or.reduce(np.where(grown != 0, bits(d), 0), axis=1)
-        bound = np.maximum(total + rest[p + 1, supports.positions(masks)], bounds[parents])
-        kept = np.flatnonzero(bound < certificate.objective - certificate.tolerance)
-        kept = kept[np.argsort(total[kept], kind="stable")]
-        _, first = np.unique(grown[kept], axis=0, return_index=True)  # the cheapest way to every point
-        kept = kept[first]
-        kept = kept[np.argsort(bound[kept], kind="stable")]
-        certificate.nodes += len(parents)
-        if len(kept) > width:
-            dropped = min(dropped, bound[kept[width]])
-            kept = kept[:width]
-        if not len(kept):
-            break
-        trail.append((parents[kept], features[kept], grown[kept]))
-        points, spent, bounds = grown[kept], total[kept], bound[kept]
-    else:
-        _offer_best(certificate, trail, int(spent.argmin()))
-        run.step(certificate.objective, steps)
-    certificate.raise_bound(min(dropped, certificate.objective - certificate.tolerance))
+        if self.problem.end is not None:
+            needed = steps_between(grown, self.problem.end, self.problem.kind)
+            reachable = needed <= self.depth - 1 - step
+            parents, features = parents[reachable], features[reachable]
+            values, grown = values[reachable], grown[reachable]
+        total = spent[parents] + self.problem.step_weights[step] * self.cost(grown)
+        masks = np.bitwise_or.reduce(np.where(grown != 0, bits(grown.shape[1]), 0), axis=1)
+        moves = np.stack([features, values.astype(np.int64)], axis=1)
+        bounds = total + self.rest[step + 1, self.supports.positions(masks)]
+        return Children(parents, moves, bounds, total, left_out=left_out)
 
+    def _steps(self, points: Array, spent: Array, step: int, incumbent: float) -> tuple[Array, Array]:
+        """The least and the greatest step of every coefficient that can lead below the incumbent."""
+        lower, upper = (bound - points for bound in self.problem.bounds)
+        if self.problem.kind == "unit":
+            low, high = np.full(points.shape, -1.0), np.full(points.shape, 1.0)
+        else:
+            # alpha c(b + t e_i) = alpha (c(b) - 2 slope t + Q_ii t^2) must leave room below the incumbent
+            curvature = np.diag(self.cost.curvature)
+            usable = curvature > 0
+            safe = np.where(usable, curvature, 1.0)
+            room = (incumbent - spent - self.rest[step + 1].min()) / self.problem.step_weights[step]
+            best = (self.cost.linear - points @ self.cost.curvature) / safe
+            radius = np.sqrt(np.maximum((room - self.cost(points))[:, None] + safe * best**2, 0) / safe)
+            radius = np.where(usable, radius, 0.0)
+            # without effect: only for the end
+            best = np.where(usable, best, 0.0 if self.problem.end is None else self.problem.end - points)
+            low, high = np.ceil(best - radius), np.floor(best + radius)
+        return np.maximum(low, np.ceil(lower - 1e-9)), np.minimum(high, np.floor(upper + 1e-9))
 
-def _offer_best(certificate: Certificate, trail: list[tuple[Sequence, Sequence, Array]], last: int) -> None:
-    sequence, models = [], []
-    for parents, features, points in reversed(trail):
-        sequence.append(features[last])
-        models.append(points[last])
-        last = parents[last]
-    certificate.offer(np.array(sequence[::-1], np.int64), np.array(models[::-1]))
+    def keys(self, states: _Layer, children: Children) -> Sequence:
+        return self._points(states, children).astype(np.int64)
 
+    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
+        return _Layer(self._points(states, children), children.reached)
 
-def _children(
-    certificate: Certificate,
-    points: Array,
-    spent: Array,
-    rest: Array,
-    step: int,
-    kind: IntegerSteps,
-    lower: Array,
-    upper: Array,
-    end: Array | None,
-) -> tuple[Sequence, Sequence, Array, float]:
-    """All points one step away that can lead below the incumbent: parents, features, new coefficients.
+    def _points(self, states: _Layer, children: Children) -> Array:
+        points = states.points[children.parents]
+        features, values = children.moves.T
+        points[np.arange(len(points)), features] = values
+        return points
 
-    The last result is a bound on those that were left out because there were too many, else infinity.
-    """
-    cost, weights = certificate.cost, certificate.step_weights
-    count, d = points.shape
-    curvature = np.diag(cost.curvature)
-    slope = cost.linear - points @ cost.curvature  # minus half the gradient
-    here = cost(points)
-    if kind == "unit":
-        low, high = np.full((count, d), -1.0), np.full((count, d), 1.0)
-    else:
-        # alpha c(b + t e_i) = alpha (c(b) - 2 slope t + Q_ii t^2) must leave room below the incumbent
-        usable = curvature > 0
-        room = (certificate.objective - spent - rest.min()) / weights[step]
-        safe = np.where(curvature > 0, curvature, 1.0)
-        best = slope / safe
-        radius = np.sqrt(np.maximum(room[:, None] - here[:, None] + slope * best, 0) / safe)
-        radius = np.where(usable, radius, 0.0)
-        best = np.where(usable, best, 0.0 if end is None else end - points)  # without effect: only for the end
-        low, high = np.ceil(best - radius), np.floor(best + radius)
-    low = np.maximum(low, np.ceil(lower - 1e-9) - points)
-    high = np.minimum(high, np.floor(upper + 1e-9) - points)
-    numbers = np.maximum(high - low + 1, 0).astype(np.int64)
-    cut = np.inf
-    excess = numbers.sum(axis=1).cumsum() > MAX_CHILDREN
-    if excess.any():
-        cut = float((spent[excess] + weights[step] * float(cost(cost.minimiser())) + rest.min()).min())
-        numbers[excess] = 0
-    parents, features = np.nonzero(numbers)
-    repeats = numbers[parents, features]
-    offsets = np.arange(repeats.sum()) - np.repeat(repeats.cumsum() - repeats, repeats)
-    parents, features = np.repeat(parents, repeats), np.repeat(features, repeats)
-    values = points[parents, features] + low[parents, features] + offsets
-    # standing still is a step of size zero, and always allowed
-    stay = np.arange(count)
-    parents = np.concatenate([parents, stay])
-    features = np.concatenate([features, np.zeros(count, np.int64)])
-    values = np.concatenate([values, points[:, 0]])
-    return parents, features, values, cut
+    def solution(self, moves: Sequence) -> Changes:
+        models = np.zeros((len(moves), self.problem.n_features))
+        for k, (feature, value) in enumerate(moves):
+            models[k:, feature] = value
+        return Changes(moves[:, 0], models)

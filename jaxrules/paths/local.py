@@ -1,17 +1,17 @@
 """Local improvement of index sequences (Section 4.1 and appendix C), without solving any candidate's problem.
 
 Choose q steps, keep the others, and try all d^q ways to assign features to the chosen ones. The objective of
-a sequence is s - h'H^-1 h (see `costs`), so with the kept steps factored once every candidate is a
+a sequence is s - h'H^-1 h (see `problem`), so with the kept steps factored once every candidate is a
 q x q Schur complement in closed form: for q = 1, J_i = J - (h_i - H_i'H^-1 h)^2 / (H_ii - H_i'H^-1 H_i).
 The kernel runs one descent per start (vmap) until no choice of steps improves its sequence.
 
-The weighted curvatures P_k = sum_{m >= k} alpha_m Q_m and slopes are passed per step, so that costs whose
-quadratic model differs between steps (logistic) are served as well.
+Costs whose quadratic model differs between steps (logistic) are served as well.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,11 +20,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.float64 import x64_kernel
-from jaxrules.paths.costs import Array, Quadratic, Sequence, tail_sums
+from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.problem import Changes, PathProblem, weighted_sums
+from jaxrules.solvers.layered import Certificate, never
 
 JITTER = 1e-12
-MAX_CANDIDATES = 2**24
-"""Candidates evaluated at once, over all starts of a batch."""
+MAX_CANDIDATES = 2**13
+"""Candidates evaluated at once, over as many starts as that leaves; more are no faster."""
+
+
+def search(
+    problem: PathProblem,
+    certificate: Certificate[Changes] | None = None,
+    stopped: Callable[[], bool] = never,
+    *,
+    batch: int = 2,
+    restarts: int = 20,
+    seed: int = 0,
+) -> Certificate[Changes]:
+    """The best of local improvement from the greedy sequence and random ones, without a proof; see `exact.search`."""
+    certificate = certificate or problem.certificate()
+    random = random_sequences(problem.n_features, problem.steps, restarts, seed)
+    starts = np.concatenate([certificate.solution.features[None], random])
+    found = improve(problem.cost, problem.step_weights, starts, batch=batch, seed=seed, stopped=stopped)
+    certificate.offer(problem.along(found[0]))
+    return certificate
 
 
 def random_sequences(n_features: int, steps: int, restarts: int, seed: int) -> Sequence:
@@ -32,40 +52,26 @@ def random_sequences(n_features: int, steps: int, restarts: int, seed: int) -> S
     return np.random.default_rng(seed).integers(0, n_features, (restarts, steps))
 
 
-def improve(cost: Quadratic, step_weights: Array, starts: Sequence, *, batch: int = 2, seed: int = 0) -> Sequence:
+def improve(
+    cost: Quadratic,
+    step_weights: Array,
+    starts: Sequence,
+    *,
+    batch: int = 2,
+    seed: int = 0,
+    stopped: Callable[[], bool] = never,
+) -> Sequence:
     """Descend from every start; the improved sequences, best first, shape (starts, steps).
 
     Args:
-        cost: the cost of the change from the starting model.
+        cost: the cost of the change from the starting model, or a stack of one per step.
         step_weights: alpha, shape (steps,).
         starts: feature sequences, shape (starts, steps).
         batch: q, how many steps are reassigned at once (at most `steps`); the work grows as features^q.
         seed: of the orders in which steps are chosen.
+        stopped: where this is true, the starts that are left are not improved.
     """
-    tails = tail_sums(step_weights)
-    return improve_weighted(
-        tails[:, None, None] * cost.curvature,
-        tails[:, None] * cost.linear,
-        float(tails[0] * cost.constant),
-        starts,
-        batch=batch,
-        seed=seed,
-    )
-
-
-def improve_weighted(
-    curvatures: Array, slopes: Array, constant: float, starts: Sequence, *, batch: int, seed: int
-) -> Sequence:
-    """`improve` for step-wise quadratics.
-
-    Args:
-        curvatures: P_k, the sums over the steps from k on of alpha Q, shape (steps, features, features).
-        slopes: the same sums of alpha g, shape (steps, features).
-        constant: the sum of alpha s.
-        starts: shape (starts, steps).
-        batch: q.
-        seed: of the orders of the steps.
-    """
+    curvatures, slopes, constant = weighted_sums(cost, step_weights)
     steps, d = slopes.shape
     choices = np.array(list(itertools.combinations(range(steps), batch)), np.int32)
     rng = np.random.default_rng(seed)
@@ -77,9 +83,11 @@ def improve_weighted(
     G[:steps, :d] = slopes
     sequences = np.zeros((len(starts), padded_steps), np.int32)
     sequences[:, :steps] = starts
-    objectives = np.empty(len(starts))
+    objectives = np.full(len(starts), np.inf)
     lanes = max(1, min(len(starts), MAX_CANDIDATES // padded_d**batch))
     for first in range(0, len(starts), lanes):
+        if stopped():
+            break
         at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
         sequences[at], objectives[at] = _descend(
             P, G, constant, sequences[at], _pad(choices[orders[at]]), np.int32(len(choices)), batch=batch

@@ -14,119 +14,97 @@ R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*, where m_k is the least cost 
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from jaxrules.paths.certificate import Certificate
-from jaxrules.paths.costs import Array, Quadratic, Sequence, constrained_path, greedy_path, square_root
-from jaxrules.paths.exact import Supports
-from jaxrules.results import Run
+from jaxrules.paths.costs import Array
+from jaxrules.paths.problem import Changes, PathProblem, constrained_path
+from jaxrules.paths.supports import Supports
+from jaxrules.solvers.layered import Certificate, never
 
 GAP = 1e-8
-"""Relative gap at which the search ends: what the solver's feasibility tolerance resolves."""
+"""Relative tolerance of the certificate: what the solver's feasibility tolerance resolves."""
 TANGENTS = 9
 MAX_ROUNDS = 100
 
 
 def search(
-    cost: Quadratic,
-    step_weights: Array,
-    kind: Literal["any", "unit"] | None,
-    lower: Array,
-    upper: Array,
-    end: Array | None,
-    run: Run,
-) -> Certificate:
-    """The least-cost path from zero under side conditions, with a certificate.
+    problem: PathProblem,
+    certificate: Certificate[Changes] | None = None,
+    stopped: Callable[[], bool] = never,
+    remaining: Callable[[], float] = lambda: math.inf,
+) -> Certificate[Changes]:
+    """The least-cost path under side conditions, proved to a relative 1e-8 when the certificate is closed.
 
-    Args:
-        cost: the cost of the change from the starting model.
-        step_weights: alpha, all positive, shape (steps,).
-        kind: steps of "any" integer size, "unit" steps, or None for real ones.
-        lower, upper: bounds on the change, shape (features,), infinite for none; they contain 0.
-        end: the change that the last model must have, or None.
-        run: clock, deadline and progress.
+    The step weights are all positive. See `exact.search`; `remaining` says how many seconds are left.
     """
-    certificate = Certificate.of(cost, step_weights)
-    certificate.offer(*greedy_path(cost, len(step_weights), kind, lower, upper, end))
-    with run:
-        tangents: list[Array] = []
-        for _ in range(MAX_ROUNDS):
-            if run.stopped() or closed(certificate):
-                break
-            relaxed = _solve_relaxation(certificate, kind, lower, upper, end, tangents, run)
-            if relaxed is None:
-                break
-            _offer_relaxed(certificate, relaxed, kind, lower, upper, end)
-            run.step(certificate.objective, len(step_weights))
-            tangents += [relaxed, certificate.models.copy()]
+    certificate = certificate or problem.certificate()
+    certificate.relative = GAP
+    tangents: list[Array] = []
+    for _ in range(MAX_ROUNDS):
+        if stopped() or certificate.closed:
+            break
+        relaxed = _solve_relaxation(problem, certificate, tangents, remaining())
+        if relaxed is None:
+            break
+        _offer_relaxed(problem, certificate, relaxed)
+        tangents += [relaxed, certificate.solution.models]
     return certificate
 
 
-def closed(certificate: Certificate) -> bool:
-    """Whether the bound meets the objective, up to what the solver resolves."""
-    difference = certificate.objective - certificate.bound
-    return difference <= max(GAP * abs(certificate.objective), certificate.tolerance)
-
-
-def _offer_relaxed(
-    certificate: Certificate, relaxed: Array, kind: str | None, lower: Array, upper: Array, end: Array | None
-) -> None:
+def _offer_relaxed(problem: PathProblem, certificate: Certificate[Changes], relaxed: Array) -> None:
     """The exact path along the sequence of a relaxed solution; nothing of the solver's is trusted but the sequence."""
+    end = problem.end
     steps = np.diff(relaxed, axis=0, prepend=0.0)
-    sequence: Sequence = np.abs(steps).argmax(axis=1)
-    if kind is None:
+    sequence = np.abs(steps).argmax(axis=1)
+    if problem.kind is None:
         if end is not None and not np.isin(np.flatnonzero(end), sequence).all():
             return
-        models = constrained_path(certificate.cost, certificate.step_weights, sequence, lower, upper, end)
+        models = constrained_path(problem, sequence)
     else:
         changes = np.zeros_like(relaxed)
         order = np.arange(len(sequence))
         changes[order, sequence] = np.round(steps[order, sequence])
-        if kind == "unit":
+        if problem.kind == "unit":
             changes = np.clip(changes, -1, 1)
         models = changes.cumsum(axis=0)
         if end is not None and (models[-1] != end).any():
             return
+    lower, upper = problem.bounds
     if (models >= lower - 1e-12).all() and (models <= upper + 1e-12).all():
-        certificate.offer(sequence, models)
+        certificate.offer(Changes(sequence, models))
 
 
-def _radii(certificate: Certificate) -> tuple[Array, Array]:
+def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
     """sqrt(R_k), and m_k - c*, shape (steps,)."""
-    cost, weights = certificate.cost, certificate.step_weights
-    steps = len(weights)
-    supports = Supports.of(cost, steps)
+    steps, weights = problem.steps, problem.step_weights
+    supports = Supports.of(problem.cost, steps)
     least = supports.least[-1]
-    sizes = np.array([supports.least[:-1][supports.sizes <= k].min() for k in range(1, supports.sizes.max() + 1)])
-    known = np.full(steps, min(least, sizes.min(initial=np.inf)))
-    known[: len(sizes)] = sizes[:steps]
-    excess = np.maximum(known - least, 0.0)
-    incumbent = certificate.objective + 1e-7 * abs(certificate.objective)
+    excess = np.zeros(steps)
+    for k in range(1, min(supports.sizes.max(), steps) + 1):
+        excess[k - 1] = max(supports.least[:-1][supports.sizes <= k].min() - least, 0.0)
+    incumbent = objective + 1e-7 * abs(objective)
     room = np.maximum(incumbent - weights @ (least + excess), 0.0) / weights + excess
     return np.sqrt(room), excess
 
 
 def _solve_relaxation(
-    certificate: Certificate,
-    kind: str | None,
-    lower: Array,
-    upper: Array,
-    end: Array | None,
-    tangents: list[Array],
-    run: Run,
+    problem: PathProblem, certificate: Certificate[Changes], tangents: list[Array], seconds: float
 ) -> Array | None:
     """One mixed-integer linear program; raises the bound and returns its path, shape (steps, features)."""
     import cvxpy as cp
 
-    cost, weights = certificate.cost, certificate.step_weights
-    steps, d = certificate.models.shape
-    root = square_root(cost.curvature)
+    cost, weights, end = problem.cost, problem.step_weights, problem.end
+    steps, d = problem.steps, problem.n_features
+    lower, upper = problem.bounds
+    root = cost.square_root()
     centre = cost.minimiser()
     least = float(cost(centre))
-    radius, excess = _radii(certificate)
+    radius, excess = _radii(problem, certificate.objective)
     start_radius = np.sqrt(max(cost.constant - least, 0.0))
     diagonal = np.sqrt(np.diag(cost.curvature))
     reach = radius + np.append(start_radius, radius[:-1])
@@ -146,40 +124,35 @@ def _solve_relaxation(
         steps_taken >= -cp.multiply(largest, chosen),
         cp.sum(squares, axis=1) >= excess,
     ]
-    bounded = np.isfinite(lower)
-    if bounded.any():
-        constraints.append(models[:, bounded] >= np.repeat(lower[None, bounded], steps, axis=0))
-    bounded = np.isfinite(upper)
-    if bounded.any():
-        constraints.append(models[:, bounded] <= np.repeat(upper[None, bounded], steps, axis=0))
-    if kind is not None:
+    for sign, bound in ((1, lower), (-1, upper)):
+        bounded = np.isfinite(bound)
+        if bounded.any():
+            constraints.append(sign * models[:, bounded] >= np.repeat(sign * bound[None, bounded], steps, axis=0))
+    if problem.kind is not None:
         whole = cp.Variable((steps, d), integer=True)
         constraints.append(steps_taken == whole)
-        if kind == "unit":
+        if problem.kind == "unit":
             constraints += [whole <= chosen, whole >= -chosen]
     if end is not None:
         constraints.append(models[-1] == end)
-    for fraction in np.linspace(-1, 1, TANGENTS):
-        at = np.repeat(fraction * radius[:, None], len(root), axis=1)
-        constraints.append(squares >= 2 * cp.multiply(at, lifted) - at**2)
-    for path in tangents:
-        at = (path - centre) @ root.T
+    grid = [np.repeat(fraction * radius[:, None], len(root), axis=1) for fraction in np.linspace(-1, 1, TANGENTS)]
+    for at in (*grid, *((path - centre) @ root.T for path in tangents)):
         constraints.append(squares >= 2 * cp.multiply(at, lifted) - at**2)
     objective = cp.sum(cp.multiply(np.repeat(weights[:, None], len(root), axis=1), squares))
-    problem = cp.Problem(cp.Minimize(objective), constraints)
+    program = cp.Problem(cp.Minimize(objective), constraints)
     options: dict[str, Any] = {"mip_rel_gap": 1e-9, "mip_abs_gap": 0.0, "mip_feasibility_tolerance": 1e-9}
     options |= {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-    if np.isfinite(run.deadline.remaining()):
-        options["time_limit"] = max(run.deadline.remaining(), 0.01)
+    if math.isfinite(seconds):
+        options["time_limit"] = max(seconds, 0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CVXPY warns of inaccurate ends; the path is checked anew
         try:
-            problem.solve(solver=cp.HIGHS, **options)
+            program.solve(solver=cp.HIGHS, **options)
         except cp.error.SolverError:
             return None
-    statistics = problem.solver_stats.extra_stats if problem.solver_stats is not None else None
+    statistics = program.solver_stats.extra_stats if program.solver_stats is not None else None
     proved = getattr(statistics, "mip_dual_bound", None)
     if proved is not None and np.isfinite(proved):
-        certificate.raise_bound(float(proved) + least * float(weights.sum()))
+        certificate.prove(float(proved) + least * float(weights.sum()))
     certificate.nodes += int(getattr(statistics, "mip_node_count", 0) or 0)
     return None if models.value is None else np.asarray(models.value, np.float64)

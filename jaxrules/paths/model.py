@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from scipy.special import expit
 from jaxrules import display
 from jaxrules.metrics import complexity
 from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba
-from jaxrules.paths.costs import geometric_weights
+from jaxrules.paths.problem import geometric_weights
 from jaxrules.persistence import register_model
 from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
 
@@ -200,11 +199,7 @@ class ModelSequence:
         return "\n".join([self._caption(), *(line.rstrip() for line in lines)])
 
     def _repr_html_(self) -> str:
-        heading, rows = self.table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-        caption = f"<caption>{html.escape(self._caption())}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return display.html_table(self._caption(), *self.table())
 
     def to_latex(self) -> str:
         """The table as a LaTeX tabular."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,14 +11,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.paths import exact, given_end, mip
-from jaxrules.paths.certificate import Certificate
-from jaxrules.paths.costs import Array, Quadratic, Sequence, best_path, tail_sums
-from jaxrules.paths.fitting import Conditions, with_start
-from jaxrules.paths.logistic import LogisticCost
+from jaxrules import checks
+from jaxrules.paths import exact
+from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.data import ModelSpace, check_step_weights
+from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
-from jaxrules.paths.problem import Problem, check_step_weights, check_steps
+from jaxrules.paths.problem import Changes, PathProblem, tail_sums
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule
 
 LINES = 24
@@ -91,7 +93,8 @@ class Front:
     def __str__(self) -> str:
         lines = [f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"]
         lines.append("  steps  interpretability loss        cost")
-        shown = self.points if len(self) <= LINES else [self.points[i] for i in self._landmarks()]
+        ends = [point for point, inside in zip(self.points, _inside(self.points), strict=True) if not inside]
+        shown = self.points if len(self) <= LINES else ends
         for point in shown:
             mark = "" if point.supported else "  unsupported"
             lines.append(f"  {len(point.path):5d}  {point.interpretability:21.6g}  {point.cost:10.6g}{mark}")
@@ -99,21 +102,15 @@ class Front:
             lines.append(f"  ({len(self) - len(shown)} more between these, along the same sequences of features)")
         return "\n".join(lines)
 
-    def _landmarks(self) -> list[int]:
-        """The first and the last point of every stretch of one sequence."""
-        keys = [(point.path.features.tolist(), point.supported) for point in self.points]
-        last = len(keys) - 1
-        return [i for i in range(len(keys)) if i in (0, last) or keys[i - 1] != keys[i] or keys[i] != keys[i + 1]]
-
 
 def pareto(
     X: Any,
     y: ArrayLike,
+    *,
     max_steps: int = 10,
     step_weights: float | ArrayLike = 1.0,
     tradeoffs: ArrayLike | None = None,
     start: Any = None,
-    *,
     l2_penalty: float = 0.0,
     intercept: bool = True,
     standardise: bool = False,
@@ -142,51 +139,40 @@ def pareto(
     Raises:
         TypeError, ValueError: as `fit`.
     """
-    max_steps = check_steps(max_steps, "max_steps")
+    max_steps = checks.integer("max_steps", max_steps, at_least=1)
     alpha = check_step_weights(step_weights, max_steps)
-    lambdas = TRADEOFFS if tradeoffs is None else np.asarray(tradeoffs, np.float64)
-    if lambdas.ndim != 1 or not len(lambdas) or not (np.isfinite(lambdas) & (lambdas > 0)).all():
-        raise ValueError("tradeoffs must be a sequence of positive finite numbers")
+    lambdas = TRADEOFFS if tradeoffs is None else checks.sequence("tradeoffs", tradeoffs, above=0)
     lambdas = np.unique(np.append(lambdas, SMALLEST_TRADEOFF))[::-1]
-    problem = Problem.of(
-        X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
-        sample_weight=sample_weight, missing=missing,
-    )  # fmt: skip
-    first = problem.coefficients(start, "start")
-    columns = problem.allowed(forbidden)
-    assert not isinstance(problem.cost, LogisticCost)
-    cost = problem.cost.around(first).restricted(columns)
     run = Run("pareto", time_limit, progress, total=max_steps * len(lambdas))
+    space = ModelSpace.of(
+        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    cost = space.problem(alpha).cost
+    d = len(space.allowed)
 
     def point(sequence: Sequence, tradeoff: float, proved: bool, supported: bool = True) -> FrontPoint:
         steps = len(sequence)
-        changes = (
-            best_path(cost, _tradeoff_weights(alpha[:steps], tradeoff), sequence)
-            if steps
-            else np.zeros((0, len(columns)))
-        )
-        path = problem.path(columns[sequence], with_start(changes, first, columns), alpha[:steps])
+        path = space.path(PathProblem(cost, _tradeoff_weights(alpha[:steps], tradeoff)).along(sequence), alpha[:steps])
         return FrontPoint(weighted_loss(path, alpha), float(path.costs[-1]), path, supported, tradeoff, proved)
 
     points = [point(np.zeros(0, np.int64), np.inf, True)]
+    enumerated = sum(d**steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
     with run:
         previous: dict[float, Sequence] = {}
-        for steps in range(1, max_steps + 1):
-            known: Sequence | None = None
-            for tradeoff in lambdas.tolist():
-                if run.stopped():
-                    break
-                starts = [] if known is None else [known]
-                if tradeoff in previous:
-                    starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
-                weights = _tradeoff_weights(alpha[:steps], tradeoff)
-                certificate = exact.search(cost, weights, run, starts)
-                known = previous[tradeoff] = certificate.sequence
-                points.append(point(known, tradeoff, certificate.closed))
-                run.report(len(points) - 1, certificate.objective)
-    enumerated = sum(len(columns) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
-    if enumerated and not run.stopped():
-        with run:
+        known = np.zeros(0, np.int64)
+        for steps, tradeoff in itertools.product(range(1, max_steps + 1), lambdas.tolist()):
+            if run.stopped():
+                break
+            starts = [] if tradeoff == lambdas[0] else [known]
+            if tradeoff in previous:
+                starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
+            problem = PathProblem(cost, _tradeoff_weights(alpha[:steps], tradeoff))
+            certificate = exact.search(problem, problem.certificate(), run.stopped, starts)
+            known = previous[tradeoff] = certificate.solution.features
+            points.append(point(known, tradeoff, certificate.closed))
+            run.report(len(points) - 1, certificate.objective)
+        if enumerated and not run.stopped():
             for sequence, tradeoff in _unsupported(cost, alpha, lambdas, max_steps):
                 points.append(point(sequence, tradeoff, True, supported=False))
     front = _nondominated(points)
@@ -198,7 +184,7 @@ def pareto(
 def _tradeoff_weights(alpha: Array, tradeoff: float) -> Array:
     """alpha'_k = lambda alpha_k, and one more in the last step (below Eq. 8)."""
     weights = tradeoff * alpha
-    weights[-1] += 1.0
+    weights[-1:] += 1.0
     return weights
 
 
@@ -213,16 +199,18 @@ def _nondominated(points: list[FrontPoint]) -> list[FrontPoint]:
     return _thinned(_with_support(front))
 
 
+def _inside(points: Iterable[FrontPoint]) -> list[bool]:
+    """Which points lie between others of the same sequence: all but the ends of its stretches."""
+    keys = [None, *((point.path.features.tolist(), point.supported) for point in points), None]
+    return [keys[i - 1] == keys[i] == keys[i + 1] for i in range(1, len(keys) - 1)]
+
+
 def _thinned(front: list[FrontPoint]) -> list[FrontPoint]:
     """Without near duplicates inside a stretch of one sequence; its ends stay."""
     loss = RESOLUTION * (front[-1].interpretability - front[0].interpretability)
     cost = RESOLUTION * (front[0].cost - front[-1].cost)
     kept: list[FrontPoint] = []
-    for i, point in enumerate(front):
-        key = (point.path.features.tolist(), point.supported)
-        inside = 0 < i < len(front) - 1 and all(
-            (front[j].path.features.tolist(), front[j].supported) == key for j in (i - 1, i + 1)
-        )
+    for point, inside in zip(front, _inside(front), strict=True):
         last = kept[-1] if kept else point
         near = point.interpretability - last.interpretability < loss and last.cost - point.cost < cost
         if not (inside and near):
@@ -233,21 +221,17 @@ def _thinned(front: list[FrontPoint]) -> list[FrontPoint]:
 def _with_support(front: list[FrontPoint]) -> list[FrontPoint]:
     """Points above the lower convex hull are unsupported, wherever they were found."""
     hull: list[int] = []
-    x = [p.interpretability for p in front]
-    y = [p.cost for p in front]
-    scale = max(x) * max(y)
+    x, y = [p.interpretability for p in front], [p.cost for p in front]
+    slack = 1e-12 * max(x) * max(y)
+
+    def above(a: int, b: int, i: int) -> bool:
+        return (y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]) + slack
+
     for i in range(len(front)):
-        while len(hull) > 1:
-            a, b = hull[-2], hull[-1]
-            if (y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]) + 1e-12 * scale:
-                hull.pop()
-            else:
-                break
+        while len(hull) > 1 and above(hull[-2], hull[-1], i):
+            hull.pop()
         hull.append(i)
-    kept = set(hull)
-    return [
-        FrontPoint(p.interpretability, p.cost, p.path, i in kept, p.tradeoff, p.proved) for i, p in enumerate(front)
-    ]
+    return [dataclasses.replace(point, supported=i in hull) for i, point in enumerate(front)]
 
 
 def _boxes(front: list[FrontPoint]) -> Iterable[Box]:
@@ -291,15 +275,19 @@ def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -
     return models.cumsum(axis=1)
 
 
+def _best(certificates: list[Certificate[Changes]]) -> Certificate[Changes]:
+    return min(certificates, key=lambda certificate: certificate.objective)
+
+
 def interpretability(
     X: Any,
     y: ArrayLike,
     model: Any,
+    *,
     max_steps: int = 10,
     step_weights: float | ArrayLike = 1.0,
     start: Any = None,
     method: Literal["exact", "mip"] = "exact",
-    *,
     l2_penalty: float = 0.0,
     intercept: bool = True,
     standardise: bool = False,
@@ -330,54 +318,48 @@ def interpretability(
     Raises:
         TypeError, ValueError: as `fit`; if the model is not reachable in `max_steps`.
     """
-    max_steps = check_steps(max_steps, "max_steps")
+    max_steps = checks.integer("max_steps", max_steps, at_least=1)
     alpha = check_step_weights(step_weights, max_steps)
-    if method not in ("exact", "mip"):
-        raise ValueError(f'method must be "exact" or "mip", got {method!r}')
-    problem = Problem.of(
-        X, y, l2_penalty=l2_penalty, intercept=intercept, standardise=standardise,
-        sample_weight=sample_weight, missing=missing,
-    )  # fmt: skip
-    first = problem.coefficients(start, "start")
-    columns = problem.allowed(forbidden)
-    conditions = Conditions.of(problem, first, model, None, None, None, columns, alpha)
-    conditions.check_method(method, "squared")
-    assert not isinstance(problem.cost, LogisticCost)
-    assert conditions.end is not None
-    cost = problem.cost.around(first).restricted(columns)
+    checks.choice("method", method, ("exact", "mip"))
     run = Run("interpretability", time_limit, progress, total=max_steps)
-    least = max(float(cost(cost.minimiser())), 0.0)
-    shortest = int((conditions.end != 0).sum())
+    space = ModelSpace.of(
+        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    whole = space.problem(alpha, end=model)
+    check_method(whole, method, "squared")
+    assert whole.end is not None
+    shortest = int((whole.end != 0).sum())
     if shortest == 0:
-        path = problem.path(np.zeros(0, np.int64), first[None], np.zeros(0))
+        path = space.path(whole.along(np.zeros(0, np.int64)), alpha[:0])
         return run.finish(path, 0.0, "min", Status.OPTIMAL, 0.0, losses={0: 0.0}, all_lengths=True)
-    best: Certificate | None = None
-    losses: dict[int, float] = {}
-    bound = np.inf
+    least = max(float(whole.cost(whole.cost.minimiser())), 0.0)
+    certificates: list[Certificate[Changes]] = []  # of the lengths from the shortest on
     all_lengths = False
-    for steps in range(shortest, max_steps + 1):
-        weights = alpha[:steps]
-        if best is not None and least * weights.sum() >= best.objective:
-            all_lengths = True
-            break
-        if method == "exact":
-            certificate = given_end.search(cost, weights, conditions.end, run)
-        else:
-            certificate = mip.search(cost, weights, *conditions.arguments, run)
-        losses[steps] = certificate.objective
-        bound = min(bound, certificate.bound)
-        if best is None or certificate.objective < best.objective:
-            best = certificate
-        run.step(best.objective, len(best.sequence), done=steps)
-        if run.stopped():  # the lengths not examined cost at least as much as the least model in every step
-            bound = min(bound, least * float(weights.sum()))
-            break
-    assert best is not None
-    path = problem.path(columns[best.sequence], with_start(best.models, first, columns), best.step_weights)
-    bound = min(max(bound, 0.0), path.loss)
-    precision = mip.GAP * abs(best.objective) if method == "mip" else 0.0
-    proved = bound >= best.objective - max(best.tolerance, precision)
+
+    def begin(steps: int) -> PathProblem:
+        problem = dataclasses.replace(whole, step_weights=alpha[:steps])
+        certificates.append(problem.certificate())
+        return problem
+
+    with run:
+        for steps in range(shortest, max_steps + 1):
+            if certificates and least * alpha[:steps].sum() >= _best(certificates).objective:
+                all_lengths = True
+                break
+            prove(begin(steps), certificates[-1], method, run)
+            run.step(_best(certificates).objective, len(_best(certificates).solution.features), done=steps)
+            if run.stopped():
+                break
+    if not certificates:
+        begin(shortest)
+    found = _best(certificates)
+    found.bound = min(certificate.bound for certificate in certificates)
+    if run.limit is not None:  # the lengths not examined cost at least as much as the least model in every step
+        found.bound = min(found.bound, least * float(alpha[: shortest + len(certificates) - 1].sum()))
+    path = space.path(found.solution, alpha[: len(found.solution.features)])
+    losses = {shortest + i: certificate.objective for i, certificate in enumerate(certificates)}
     return run.finish(
-        path, path.loss, "min", Status.OPTIMAL if proved else Status.STALLED, bound,
+        path, path.loss, "min", found.status, min(max(found.bound, 0.0), path.loss),
         losses=losses, all_lengths=all_lengths,
     )  # fmt: skip

@@ -59,14 +59,10 @@ def plot_front(front: Front, ax: Any = None) -> Any:
         for supported in (True, False):
             points = [p for p in front.points if len(p.path) == steps and p.supported == supported]
             if points:
-                ax.scatter(
-                    [p.interpretability for p in points],
-                    [p.cost for p in points],
-                    s=14,
-                    color=f"C{steps}",
-                    facecolors=f"C{steps}" if supported else "none",
-                    label=f"{steps} steps" + ("" if supported else ", unsupported"),
-                )
+                label = f"{steps} steps" + ("" if supported else ", unsupported")
+                color, filling = f"C{steps}", f"C{steps}" if supported else "none"
+                losses, costs = zip(*((p.interpretability, p.cost) for p in points), strict=True)
+                ax.scatter(losses, costs, s=14, color=color, facecolors=filling, label=label)
     ax.set_xlabel("interpretability loss")
     ax.set_ylabel("cost")
     ax.legend(frameon=False)

@@ -1,229 +1,218 @@
-"""The data of a path problem: checked arguments, columns, centring and scaling, cost functions."""
+"""The problem that the searches solve, and the best path along a given sequence of features.
+
+A path b_0, ..., b_K changes coordinate i_k by delta_k in step k. With T_k the sum of the step weights
+alpha_k, ..., alpha_K, the objective sum_k alpha_k c(b_k) of Eq. (7) is, for a given sequence, the quadratic
+s T_1 - 2 h'delta + delta'H delta with H_jk = Q[i_j, i_k] T_max(j,k) and h_k = g[i_k] T_k (`best_path`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from jaxrules.paths.costs import Array, Quadratic, Sequence, geometric_weights, mean_squared_error
-from jaxrules.paths.logistic import LogisticCost
-from jaxrules.paths.model import CoordinatePath, ModelSequence, column_names, design_matrix, encoded_columns
-from jaxrules.table import (
-    EncodedColumn,
-    MissingRule,
-    Schema,
-    as_table,
-    binary_target,
-    check_sample_weight,
-    regression_target,
-)
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic, Sequence
+from jaxrules.solvers.layered import Certificate
 
-CostName = Literal["squared", "logistic"]
+IntegerSteps = Literal["any", "unit"]
+
+
+class Changes(NamedTuple):
+    """A path, as changes from its start.
+
+    Attributes:
+        features: what each step changes, shape (steps,).
+        models: b_1 - b_0, ..., b_K - b_0, shape (steps, features).
+    """
+
+    features: Sequence
+    models: Array
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """The cost of linear models on one data set, in the units of fit.
+class PathProblem:
+    """The least sum_k alpha_k c(b_k) over paths from zero, Eq. (7) and (9), under side conditions.
 
     Attributes:
-        cost: c as a function of models of shape (..., columns): a `Quadratic` or a `LogisticCost`.
-        schema, columns: what the coefficients belong to.
-        centre, scale: of the columns: values enter as (x - centre) / scale.
-        output_centre, output_scale: of the target.
+        cost: the cost of the change from the starting model.
+        step_weights: alpha, at least 0, the last one positive, shape (steps,).
+        kind: steps of "any" integer size (S_SLIM), of one point ("unit", S'_SLIM), or None for real ones.
+        lower, upper: bounds on the change, shape (features,), infinite for none; they contain 0. Or one number.
+        end: the change that the last model must have, shape (features,), reachable in so many steps; or None.
     """
 
-    cost: Quadratic | LogisticCost
-    schema: Schema
-    columns: tuple[EncodedColumn, ...]
-    centre: Array
-    scale: Array
-    output_centre: float
-    output_scale: float
-
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        y: ArrayLike,
-        *,
-        cost: CostName = "squared",
-        l2_penalty: float = 0.0,
-        intercept: bool = True,
-        standardise: bool = False,
-        sample_weight: ArrayLike | None = None,
-        missing: MissingRule = "refuse",
-    ) -> Problem:
-        """Read the data. See `fit` for the arguments and what is refused."""
-        if cost not in ("squared", "logistic"):
-            raise ValueError(f'cost must be "squared" or "logistic", got {cost!r}')
-        if isinstance(l2_penalty, bool) or not isinstance(l2_penalty, (int, float, np.number)):
-            raise TypeError("l2_penalty must be a number")
-        if not (np.isfinite(l2_penalty) and l2_penalty >= 0):
-            raise ValueError(f"l2_penalty must be finite and at least 0, got {l2_penalty}")
-        for name, flag in (("intercept", intercept), ("standardise", standardise)):
-            if not isinstance(flag, (bool, np.bool_)):
-                raise TypeError(f"{name} must be True or False, got {flag!r}")
-        table = as_table(X, missing=missing)
-        weights = check_sample_weight(sample_weight, table.n_rows)
-        shares = weights / weights.sum()
-        columns = encoded_columns(table)
-        values = design_matrix(table, columns)
-        centre = shares @ values if intercept else np.zeros(len(columns))
-        scale = np.ones(len(columns))
-        if standardise:
-            scale = np.sqrt(shares @ (values - shares @ values) ** 2)
-            constant = scale <= 1e-12 * np.abs(values).max(axis=0)
-            if constant.any():
-                names = [n for n, c in zip(column_names(table.schema, columns), constant, strict=True) if c]
-                raise ValueError(f"columns {names} are constant and cannot be standardised; drop them from X")
-        values = (values - centre) / scale
-        if cost == "logistic":
-            target, classes = binary_target(y, table.n_rows)
-            if not 0 < shares @ target < 1:
-                raise ValueError("sample_weight is zero for every row of one class; both classes need weight")
-            logistic = LogisticCost(values, 2 * target - 1, shares, float(l2_penalty), bool(intercept))
-            return cls(logistic, table.schema.with_classes(classes), columns, centre, scale, 0.0, 1.0)
-        target = regression_target(y, table.n_rows)
-        output_centre = float(shares @ target) if intercept else 0.0
-        output_scale = 1.0
-        if standardise:
-            output_scale = float(np.sqrt(shares @ (target - shares @ target) ** 2))
-            if output_scale <= 1e-12 * np.abs(target).max():
-                raise ValueError("y is constant and cannot be standardised; use standardise=False")
-        squared = mean_squared_error(values, (target - output_centre) / output_scale, weights, float(l2_penalty))
-        return cls(squared, table.schema, columns, centre, scale, output_centre, output_scale)
+    cost: Quadratic
+    step_weights: Array
+    kind: IntegerSteps | None = None
+    lower: Array | float = -np.inf
+    upper: Array | float = np.inf
+    end: Array | None = None
 
     @property
-    def n_columns(self) -> int:
-        return len(self.columns)
+    def steps(self) -> int:
+        return len(self.step_weights)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return column_names(self.schema, self.columns)
+    def n_features(self) -> int:
+        return len(self.cost.linear)
 
-    def path(self, features: Sequence, models: Array, step_weights: Array) -> CoordinatePath:
-        """The path of b_0, ..., b_K, shape (steps + 1, columns), that changes these columns."""
-        return CoordinatePath(**self._parts(models), features=np.asarray(features, np.int64), step_weights=step_weights)
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The lower and upper bounds, shape (features,) each."""
+        low, high = (np.broadcast_to(np.float64(b), self.n_features) for b in (self.lower, self.upper))
+        return low, high
 
-    def sequence(self, models: Array) -> ModelSequence:
-        """Any sequence of models, shape (steps + 1, columns)."""
-        return ModelSequence(**self._parts(models))
+    @property
+    def bounded(self) -> bool:
+        """Whether any bound is finite."""
+        return bool(np.isfinite(self.bounds).any())
 
-    def _parts(self, models: Array) -> dict[str, Any]:
-        slopes = models * (self.output_scale / self.scale)
-        offset = self.cost.intercepts(models) if isinstance(self.cost, LogisticCost) else 0.0
-        return {
-            "models": models,
-            "intercepts": self.output_centre + offset - slopes @ self.centre,
-            "costs": np.asarray(self.cost(models)),
-            "scale": self.scale,
-            "output_scale": np.array(self.output_scale),
-            "schema": self.schema,
-            "columns": self.columns,
-        }
+    def objective(self, path: Changes) -> float:
+        """sum_k alpha_k c(b_k), Eq. (7), computed from the models themselves."""
+        return float(self.step_weights @ self.cost(path.models))
 
-    def coefficients(self, given: Any, name: str) -> Array:
-        """A model that the user gives: None (zeros), a path (its last model), by column name, or as an array.
+    def along(self, sequence: Sequence) -> Changes:
+        """The least-cost path along a sequence of features, without side conditions."""
+        if not len(sequence):
+            return Changes(sequence, np.zeros((0, self.n_features)))
+        return Changes(sequence, best_path(self.cost, self.step_weights, sequence))
 
-        Raises:
-            ValueError: naming the argument, for a wrong length, unknown names or values that are not finite.
+    def certificate(self) -> Certificate[Changes]:
+        """What is known before any search: the greedy path, and the least cost of any model in every step.
+
+        Objectives count as equal within a relative 1e-9, and the rounding of the objective of not moving.
         """
-        if given is None:
-            return np.zeros(self.n_columns)
-        if isinstance(given, ModelSequence):
-            if given.columns != self.columns or given.schema.names != self.schema.names:
-                raise ValueError(f"{name} is a path for other columns than those of X")
-            given = given.models[-1]
-        model = self.by_column(given, name, 0.0)
-        if not np.isfinite(model).all():
-            raise ValueError(f"{name} has NaN or infinite values")
-        return model
-
-    def by_column(self, given: Any, name: str, default: float) -> Array:
-        """One number per column from a mapping (others get the default), a number or an array."""
-        if isinstance(given, Mapping):
-            values = np.full(self.n_columns, default)
-            for key, value in given.items():
-                values[self.column(key, name)] = value
-            return values
-        values = np.asarray(given, np.float64)
-        if values.ndim == 0 and name in ("lower", "upper"):
-            values = np.full(self.n_columns, float(values))
-        if values.shape != (self.n_columns,):
-            raise ValueError(
-                f"{name} must have {self.n_columns} values, one per column {self.names}, got shape {values.shape}"
-            )
-        return values.copy()
-
-    def column(self, key: Any, name: str) -> int:
-        """The column of a name or position."""
-        if isinstance(key, str):
-            if key not in self.names:
-                raise ValueError(f"{name} names {key!r}; the columns are {self.names}")
-            return self.names.index(key)
-        if isinstance(key, (bool, np.bool_)) or not isinstance(key, (int, np.integer)):
-            raise TypeError(f"{name} must name columns by text or position, got {key!r}")
-        if not 0 <= key < self.n_columns:
-            raise ValueError(f"{name} has position {key}; X has {self.n_columns} columns")
-        return int(key)
-
-    def allowed(self, forbidden: Iterable[Any]) -> Sequence:
-        """The columns that steps may change; a categorical feature's name forbids all its categories."""
-        if isinstance(forbidden, (str, bytes)) or not isinstance(forbidden, Iterable):
-            raise TypeError("forbidden must be a list of column names or positions")
-        banned = set()
-        for key in forbidden:
-            of_feature = [j for j, c in enumerate(self.columns) if self.schema.names[c.feature] == key]
-            banned.update(of_feature or [self.column(key, "forbidden")])
-        allowed = np.array([j for j in range(self.n_columns) if j not in banned], np.int64)
-        if not len(allowed):
-            raise ValueError("forbidden names every column; leave at least one that a step may change")
-        return allowed
+        first = greedy_path(self)
+        if self.kind is None and self.end is None and not self.bounded:
+            first = self.along(first.features)
+        total = float(self.step_weights.sum())
+        least = float(self.cost(self.cost.minimiser())) * total
+        rounding = 1e-13 * abs(float(self.cost.constant)) * total
+        return Certificate(first, self.objective, least, absolute=rounding)
 
 
-def check_steps(steps: Any, name: str = "steps") -> int:
-    """A positive number of steps.
+def geometric_weights(gamma: float, steps: int) -> Array:
+    """alpha_k = gamma^k for k = 1, ..., steps (Section 3.2), shape (steps,); infinite beyond the largest float."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.power(float(gamma), np.arange(1, steps + 1))
 
-    Raises:
-        TypeError, ValueError: if it is not.
+
+def tail_sums(weighted: Array) -> Array:
+    """The sum of the entries from k on, for every k: T_k of the step weights; along the first axis."""
+    return np.cumsum(weighted[::-1], axis=0)[::-1]
+
+
+def weighted_sums(cost: Quadratic, step_weights: Array) -> tuple[Array, Array, float]:
+    """P_k = sum_{m >= k} alpha_m Q_m, G_k = sum_{m >= k} alpha_m g_m, and the constant sum_m alpha_m s_m.
+
+    Args:
+        cost: one for all steps, or stacked, one per step.
+        step_weights: alpha, shape (steps,).
+
+    Returns:
+        P, shape (steps, features, features), G, shape (steps, features), and the constant.
     """
-    if isinstance(steps, (bool, np.bool_)) or not isinstance(steps, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {type(steps).__name__}")
-    if steps < 1:
-        raise ValueError(f"{name} must be at least 1, got {steps}")
-    return int(steps)
+    P = tail_sums(step_weights[:, None, None] * cost.curvature)
+    return P, tail_sums(step_weights[:, None] * cost.linear), float((step_weights * cost.constant).sum())
 
 
-def check_step_weights(step_weights: Any, steps: int) -> Array:
-    """alpha: from a number gamma (gamma^k), or one weight per step.
+def path_along(sequence: Sequence, changes: Array, n_features: int) -> Array:
+    """The models after each step, shape (steps, features), that start at zero."""
+    steps = np.zeros((len(sequence), n_features))
+    steps[np.arange(len(sequence)), sequence] = changes
+    return np.cumsum(steps, axis=0)
 
-    Raises:
-        TypeError, ValueError: for weights that are not numbers, negative, not finite, of a wrong number, or
-            end in 0.
+
+def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array:
+    """The least-cost path from zero along a sequence of features: b_1, ..., b_K, shape (steps, features).
+
+    The closed form of Eq. (10)'s inner problem, for one cost or one per step. Where H is singular (repeated
+    columns, steps of weight zero) the shortest solution is taken.
     """
-    try:
-        weights = np.asarray(step_weights, np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError("step_weights must be a number gamma or a sequence of numbers") from error
-    if weights.ndim == 0:
-        if not (np.isfinite(weights) and weights > 0):
-            raise ValueError(f"step_weights given as gamma must be positive and finite, got {step_weights}")
-        weights = geometric_weights(float(weights), steps)
-        if not np.isfinite(weights).all() or weights[-1] == 0:
-            raise ValueError(
-                f"gamma = {step_weights} overflows or underflows within {steps} steps; bring it nearer to 1"
-            )
-        return weights
-    if weights.shape != (steps,):
-        raise ValueError(f"step_weights must have {steps} values, one per step, got shape {weights.shape}")
-    if not np.isfinite(weights).all():
-        raise ValueError("step_weights has NaN or infinite values")
-    if (weights < 0).any():
-        raise ValueError("step_weights has negative values; they must be at least 0")
-    if weights[-1] == 0:
-        raise ValueError("the last of step_weights is 0: the last step would be arbitrary; use fewer steps")
-    return weights
+    P, G, _ = weighted_sums(cost.restricted(sequence), step_weights)
+    order = np.arange(len(sequence))
+    H = P[np.maximum.outer(order, order), order[:, None], order]
+    changes = Quadratic(H, G[order, order], 0.0).minimiser()
+    return path_along(sequence, changes, cost.linear.shape[-1])
+
+
+def constrained_path(problem: PathProblem, sequence: Sequence) -> Array:
+    """`best_path` within bounds on every coefficient, and with a given last model (real steps).
+
+    The unknowns are the new coefficients x_k after each step, so that bounds are bounds on x_k, and the end
+    fixes the last x_k of each feature. A bounded least-squares problem in the square root of Q.
+
+    Args:
+        problem: its kind of steps is not looked at.
+        sequence: the features, shape (steps,); every feature in which the end differs from 0 must occur.
+    """
+    from scipy.optimize import lsq_linear
+
+    steps, d = len(sequence), problem.n_features
+    root = problem.cost.square_root()
+    active = np.zeros((steps, d, steps))  # active[k, i, j]: is coefficient i of model k the one set in step j?
+    latest = np.full(d, -1)
+    for k, feature in enumerate(sequence):
+        latest[feature] = k
+        set_features = np.flatnonzero(latest >= 0)
+        active[k, set_features, latest[set_features]] = 1.0
+    weight = np.sqrt(problem.step_weights)
+    design = ((root @ active) * weight[:, None, None]).reshape(-1, steps)
+    target = (weight[:, None] * (root @ problem.cost.minimiser())).ravel()
+    low, high = (bound[sequence] for bound in problem.bounds)
+    values = np.where(low == high, low, 0.0)
+    free = low < high
+    if problem.end is not None:
+        final = latest[latest >= 0]
+        values[final] = problem.end[sequence[final]]
+        free[final] = False
+    if free.any():
+        residual = target - design @ values
+        if np.isfinite(low[free]).any() or np.isfinite(high[free]).any():
+            values[free] = lsq_linear(design[:, free], residual, (low[free], high[free]), "bvls").x
+        else:
+            values[free] = np.linalg.lstsq(design[:, free], residual, rcond=RANK_TOLERANCE)[0]
+    return active @ values
+
+
+def greedy_path(problem: PathProblem) -> Changes:
+    """Forward stagewise fitting: every step takes the coefficient change that lowers the cost most, Eq. (3).
+
+    Where the end is given, the last steps lead there.
+    """
+    cost, kind, end, d = problem.cost, problem.kind, problem.end, problem.n_features
+    low, high = problem.bounds
+    if kind is not None:
+        low, high = np.ceil(low), np.floor(high)
+    curvature = np.diag(cost.curvature)
+    safe = np.where(curvature > 0, curvature, 1.0)
+    model = np.zeros(d)
+    sequence = np.zeros(problem.steps, np.int64)
+    models = np.zeros((problem.steps, d))
+    for k in range(problem.steps):
+        later = problem.steps - 1 - k
+        best = model - np.where(curvature > 0, cost.gradient(model) / safe, 0.0)
+        if kind == "any":
+            best = np.round(best)
+        elif kind == "unit":
+            best = model + np.clip(np.round(best - model), -1, 1)
+        best = np.clip(best, low, high)
+        if end is not None and steps_between(model, end, kind) > later:  # no step to lose on the way
+            best = end if kind != "unit" else model + np.sign(end - model)
+        candidates = np.where(np.eye(d, dtype=bool), best, model)
+        values = cost(candidates)
+        if end is not None:
+            values[steps_between(candidates, end, kind) > later] = np.inf
+        sequence[k] = values.argmin()
+        if np.isfinite(values.min()):
+            model = candidates[sequence[k]]
+        models[k] = model
+    return Changes(sequence, models)
+
+
+def steps_between(models: Array, end: Array, kind: IntegerSteps | None) -> Sequence:
+    """How many steps lead from models, shape (..., features), to the end; integers where the kind is."""
+    away = np.abs(models - end)
+    steps: Sequence = np.round(away.sum(axis=-1)).astype(np.int64) if kind == "unit" else (away > 0).sum(axis=-1)
+    return steps

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import paths
-from jaxrules.paths.costs import best_path, mean_squared_error
+from jaxrules.paths.costs import mean_squared_error
+from jaxrules.paths.problem import best_path
 from paper_reproductions.coordinate_paths import data, published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
@@ -36,7 +37,7 @@ def measure(cell: Cell, settings: Settings) -> list[Row]:
     """A row per coefficient of each model that is set there: all of the LASSO's models, one per step of a path."""
     X, y = data.bikes(LEVELS[cell["columns"]])
     if cell["method"] == "lasso":
-        sequence = paths.lasso_sequence(X, y, STEPS)
+        sequence = paths.lasso_sequence(X, y, steps=STEPS)
         models = np.asarray(sequence.models)
         return [
             _row(k, sequence.names[j], models[k, j], sequence.costs[k])

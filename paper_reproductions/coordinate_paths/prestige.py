@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxrules.paths import exact, local
-from jaxrules.paths.costs import Quadratic, best_path, greedy_path, mean_squared_error, path_objective
-from jaxrules.results import Run
+from jaxrules.paths.costs import mean_squared_error
+from jaxrules.paths.problem import PathProblem, greedy_path
 from paper_reproductions.coordinate_paths import data, published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Settings
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
@@ -21,10 +21,10 @@ PREPARED = next(iter(data.PRESTIGE_COLUMNS))
 METHODS = {"exact": "Exact", "q=1": "Local improvement (q = 1)", "q=2": "Local improvement (q = 2)"}
 
 
-def problem(columns: str) -> Quadratic:
+def problem(columns: str) -> PathProblem:
     """The mean squared error on the prepared data."""
     X, y = data.prestige(columns)
-    return mean_squared_error(X.numeric_matrix(), y, np.ones(len(y)))
+    return PathProblem(mean_squared_error(X.numeric_matrix(), y, np.ones(len(y))), STEP_WEIGHTS)
 
 
 def warm_seconds(function: Callable[[], object], repeats: int) -> float:
@@ -40,23 +40,23 @@ def warm_seconds(function: Callable[[], object], repeats: int) -> float:
 
 def measure(cell: Cell, settings: Settings) -> list[Row]:
     """The exact search once; local improvement from random starts, one row each, and from the greedy path."""
-    cost = problem(cell["columns"])
-    optimum = exact.search(cost, STEP_WEIGHTS, Run("paths"))
+    path_problem = problem(cell["columns"])
+    optimum = exact.search(path_problem)
     if cell["method"] == "exact":
-        seconds = warm_seconds(lambda: exact.search(cost, STEP_WEIGHTS, Run("paths")), 3 if settings.quick else 9)
+        seconds = warm_seconds(lambda: exact.search(path_problem), 3 if settings.quick else 9)
         gap = 100 * max(1 - optimum.bound / optimum.objective, 0.0)
         return [{"start": "-", "seconds": seconds, "gap": gap, "objective": optimum.objective, "nodes": optimum.nodes}]
     batch = int(cell["method"][-1])
-    random = local.random_sequences(len(cost.linear), STEPS, 10 if settings.quick else 40, settings.seed)
+    random = local.random_sequences(path_problem.n_features, STEPS, 10 if settings.quick else 40, settings.seed)
     rows: list[Row] = []
-    for number, start in enumerate([greedy_path(cost, STEPS)[0], *random]):
+    for number, start in enumerate([greedy_path(path_problem).features, *random]):
 
         def improve(start: np.ndarray = start, number: int = number) -> np.ndarray:
-            return local.improve(cost, STEP_WEIGHTS, start[None], batch=batch, seed=settings.seed + number)[0]
+            seed = settings.seed + number
+            return local.improve(path_problem.cost, STEP_WEIGHTS, start[None], batch=batch, seed=seed)[0]
 
         seconds = warm_seconds(improve, 1)
-        sequence = improve()
-        objective = path_objective(cost, STEP_WEIGHTS, best_path(cost, STEP_WEIGHTS, sequence))
+        objective = path_problem.objective(path_problem.along(improve()))
         gap = 100 * (objective / optimum.objective - 1)
         rows.append({"start": "random" if number else "greedy", "seconds": seconds, "gap": gap, "objective": objective})
     return rows

@@ -169,7 +169,7 @@ def measure_front(cell: Cell, settings: Settings) -> list[Row]:
     """
     X, y = data.toy()
     tradeoffs = np.geomspace(30, 1e-3, 40 if settings.quick else 120)
-    points = paths.pareto(X, y, cell["max_steps"], step_weights=1.0, tradeoffs=tradeoffs).points
+    points = paths.pareto(X, y, max_steps=cell["max_steps"], step_weights=1.0, tradeoffs=tradeoffs).points
     end = paths.interpretability(X, y, published.OPTIMUM, max_steps=cell["max_steps"] + 1).model
     rows = [_point(p.path, p.interpretability, int(p.supported)) for p in points if p.interpretability < end.loss]
     return _without_dominated([*rows, _point(end, end.loss, 1)])

@@ -1,0 +1,162 @@
+"""Least-squares costs of all supports, and bounds on what follows and precedes them; the tables of `exact`'s bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic
+
+LARGEST_BIT = 62
+MAX_SUPPORTS = 2**18
+
+
+def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
+    """Eliminate all but the last coordinate of symmetric systems, skipping dependent coordinates.
+
+    Args:
+        systems: shape (n + 1, n + 1, batch), the last row and column hold the linear part and the constant;
+            overwritten.
+        scales: diagonal entries that a pivot is compared with, shape (n, batch).
+
+    Returns:
+        the least values, shape (batch,), and the pivots, shape (n, batch), zero where skipped.
+    """
+    pivots = np.zeros((len(systems) - 1, systems.shape[2]))
+    for j in range(len(pivots)):
+        pivot = systems[j, j]
+        kept = pivot > RANK_TOLERANCE * scales[j]
+        pivots[j] = np.where(kept, pivot, 0.0)
+        row = systems[j, j + 1 :]
+        systems[j + 1 :, j + 1 :] -= row[:, None] * (row / np.where(kept, pivot, np.inf))
+    return systems[-1, -1].copy(), pivots
+
+
+@dataclass(frozen=True, eq=False)
+class Supports:
+    """Least-squares costs of supports, and how they grow. One more entry stands for every support beyond the table.
+
+    Attributes:
+        masks: the supports as ascending bit masks, shape (supports,).
+        sizes: their sizes.
+        full: whether every subset is there, so that a mask is its own position.
+        least: m(U), shape (supports + 1,).
+        larger: position of U + i, shape (features, supports).
+        coupling: (m(U) - m(U+i)) kappa, zero where i is in U; shape (features, supports).
+        unexplained: 1 - kappa.
+    """
+
+    masks: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    full: bool
+    least: Array
+    larger: NDArray[np.int64]
+    coupling: Array
+    unexplained: Array
+
+    @classmethod
+    def of(cls, cost: Quadratic, steps: int) -> Supports:
+        """Tables for all supports of at most `steps` features, or of the largest size that fits the memory."""
+        d = len(cost.linear)
+        masks, sizes = _subsets(d, min(steps, d))
+        full = len(masks) == 2**d
+        count = len(masks)
+        diagonal = np.diag(cost.curvature)
+        least = np.empty(count + 1)
+        logarithms = np.zeros(count)
+        independent = np.ones(count, bool)
+        least[count] = float(cost(cost.minimiser()))
+        members = (masks[:, None] & bits(d)) > 0
+        for size in range(int(sizes.max()) + 1):
+            at = np.flatnonzero(sizes == size)
+            chosen = np.nonzero(members[at])[1].reshape(len(at), size)
+            systems = np.empty((size + 1, size + 1, len(at)))
+            systems[:size, :size] = cost.curvature[chosen.T[:, None], chosen.T[None, :]]
+            systems[:size, size] = systems[size, :size] = cost.linear[chosen.T]
+            systems[size, size] = cost.constant
+            least[at], pivots = schur_values(systems, diagonal[chosen.T])
+            independent[at] = (pivots > 0).all(axis=0)
+            logarithms[at] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
+        larger = np.empty((d, count), np.int64)
+        coupling = np.zeros((d, count))
+        unexplained = np.ones((d, count))
+        for i in range(d):
+            grown = masks | bits(d)[i]
+            larger[i] = grown if full else _positions(masks, grown)
+            known = (larger[i] < count) & ~members[:, i]
+            known[known] = independent[known] & independent[larger[i, known]]
+            to = larger[i, known]
+            if known.any():
+                unexplained[i, known] = np.clip(np.exp(logarithms[to] - logarithms[known]) / diagonal[i], 0, 1)
+            gain = np.maximum(least[:count][known] - least[to], 0)
+            coupling[i, known] = gain * (1 - unexplained[i, known])
+        return cls(masks, sizes, full, least, larger, coupling, unexplained)
+
+    def positions(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where supports stand in the tables; those beyond them at the last entry."""
+        return masks if self.full else _positions(self.masks, masks)
+
+    def pair(self, i: int, first: float, second: float) -> Array:
+        """The least of first c(b) + second c(b + t e_i), b in R^U, for every support U, shape (supports,)."""
+        total = first + second * self.unexplained[i]
+        penalty = self.coupling[i] * (first * second / np.where(total > 0, total, 1.0))
+        return first * self.least[:-1] + second * self.least[self.larger[i]] + penalty
+
+    def remainders(self, step_weights: Array, shares: Array) -> Array:
+        """rest_p(U), shape (steps + 1, supports + 1), by the chain of pairs from the end."""
+        steps = len(step_weights)
+        rest = np.zeros((steps + 1, len(self.masks) + 1))
+        for p in range(steps - 1, -1, -1):
+            first = shares[p] * step_weights[p - 1] if p else 0.0
+            second = (1 - shares[p + 1]) * step_weights[p]
+            rest[p, :-1] = np.inf
+            for i in range(len(self.larger)):
+                np.minimum(rest[p, :-1], self.pair(i, first, second) + rest[p + 1, self.larger[i]], out=rest[p, :-1])
+            rest[p, -1] = (first + second) * self.least[-1] + rest[p + 1, -1]
+        return rest
+
+    def beginnings(self, step_weights: Array, shares: Array) -> Array:
+        """A lower bound on the first p steps if b_p has support U, shape (steps + 1, supports + 1)."""
+        steps = len(step_weights)
+        before = np.full((steps + 1, len(self.masks) + 1), np.inf)
+        before[0, 0] = 0.0
+        for p in range(steps):
+            first = shares[p] * step_weights[p - 1] if p else 0.0
+            second = (1 - shares[p + 1]) * step_weights[p]
+            for i in range(len(self.larger)):
+                to = self.larger[i]
+                value = self.pair(i, first, second) + before[p, :-1]
+                stays = to == np.arange(len(to))  # i belongs to U
+                before[p + 1, to[stays]] = np.minimum(before[p + 1, to[stays]], value[stays])
+                before[p + 1, to[~stays]] = np.minimum(before[p + 1, to[~stays]], value[~stays])
+        return before
+
+
+def bits(n_features: int) -> NDArray[np.int64]:
+    """The bit of every feature; those from LARGEST_BIT on share one, and lie beyond every table."""
+    return np.left_shift(np.int64(1), np.minimum(np.arange(n_features), LARGEST_BIT))
+
+
+def _positions(masks: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    at = np.searchsorted(masks, wanted)
+    found = masks[np.minimum(at, len(masks) - 1)] == wanted
+    return np.where(found, at, len(masks))
+
+
+def _subsets(d: int, largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All subsets of range(d) of at most `largest` elements, fewer where they exceed MAX_SUPPORTS."""
+    layers = [np.zeros(1, np.int64)]
+    d = min(d, LARGEST_BIT)
+    for size in range(1, largest + 1):
+        previous = layers[-1]
+        highest = np.where(previous > 0, np.frexp(previous.astype(float))[1], 0)  # number of bits
+        grown = np.concatenate([previous[highest <= i] | (1 << i) for i in range(d)])
+        if sum(map(len, layers)) + len(grown) > MAX_SUPPORTS and size > 1:
+            break
+        layers.append(grown)
+    masks = np.concatenate(layers)
+    sizes = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
+    order = np.argsort(masks, kind="stable")
+    return masks[order], sizes[order]
