@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import losses
+from jaxrules import losses, rows
 from jaxrules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
 from jaxrules.ensembles import boosting
 from jaxrules.results import Deadline, Status
 from jaxrules.solvers.linear.refit import refit_weights
-from jaxrules.solvers.rule_search import depth_first as rule_search
+from jaxrules.solvers.rule_search import depth_first
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).round(1)
@@ -206,7 +206,7 @@ def test_stops_when_nothing_is_left() -> None:
 
 
 def test_time_limit_with_an_injected_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_search, "SLICE", 500)
+    monkeypatch.setattr(depth_first, "SLICE", 500)
     ticks = itertools.count()
     fit = boosting.fit(X, Y, max_rules=4, time_limit=Deadline(40.0, clock=lambda: float(next(ticks))))
     assert fit.status == Status.TIME_LIMIT
@@ -241,7 +241,7 @@ def test_interrupt_in_the_search_keeps_its_best_rule(monkeypatch: pytest.MonkeyP
         return 0.0
 
     seen: list[jr.Progress] = []
-    monkeypatch.setattr(rule_search, "SLICE", 500)
+    monkeypatch.setattr(depth_first, "SLICE", 500)
     fit = boosting.fit(X, Y, max_rules=5, time_limit=Deadline(1.0, clock), progress=seen.append)
     assert fit.status == Status.INTERRUPTED
     assert [stage.status for stage in fit.details["stages"]] == [Status.OPTIMAL, Status.INTERRUPTED]
@@ -301,7 +301,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Except
 
 
 def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_search, "MEMORY_LIMIT", 1000)
+    monkeypatch.setattr(rows, "available_memory", lambda: 1000)
     with pytest.raises(ValueError, match="set max_cut_points"):
         boosting.fit(X, Y)
 

@@ -15,7 +15,7 @@ from jaxrules.conditions import propositions_of
 from jaxrules.ensembles import glrm
 from jaxrules.results import Deadline
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.solvers.rule_search.depth_first import SearchSpace
+from jaxrules.solvers.rule_search import SearchSpace
 
 
 def make_data(seed, rows=120, loss="logistic"):
@@ -167,6 +167,12 @@ def test_beam_pricing_finds_violating_rules_of_different_rows(seed, count):
     assert excess == sorted(excess, reverse=True) or np.allclose(excess, sorted(excess, reverse=True), atol=1e-6)
     assert all(len(rule) <= 3 for rule in rules)
     assert len({r.tobytes() for r in rows}) == len(rows)
+
+
+def test_beam_pricing_tells_rules_of_equal_slopes_apart():
+    space = SearchSpace.of(np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0]], bool).T)
+    slopes = np.array([1.0, 1.0, 1.0, 1.0, -2.0, -2.0]) / 10
+    assert glrm.price_by_beam(space, slopes, 0.01, 0.001, width=4, max_length=2, count=4) == [(0,), (1,)]
 
 
 def test_a_wide_beam_finds_the_best_rule():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.conditions import Category, Halfspace, Missing, PropositionPool, Threshold, propositions_of
-from jaxrules.solvers.rule_search.depth_first import SearchSpace
+from jaxrules.solvers.rule_search import SearchSpace
 from jaxrules.table import MISSING, Feature, Schema, Table
 
 Oracle = Callable[[Any, Table], np.ndarray]
@@ -35,7 +35,7 @@ def test_masks_codes_and_conditions_agree(table: Table, max_cut_points: int | No
     masks = pool.satisfied(table)
     assert masks.shape == (table.n_rows, len(pool))
     space = SearchSpace.of_codes(*pool.cell_codes(table))
-    np.testing.assert_array_equal(space.masks[space.group] == 1, masks)
+    np.testing.assert_array_equal(space.activations.dense[space.activations.pattern], masks)
     rules = pool.conjunctions([[a] for a in range(len(pool))])
     np.testing.assert_array_equal(rules.satisfied(table), masks)
 
@@ -73,7 +73,7 @@ def test_of_equal_propositions_the_first_stays(oracle: Oracle, table: Table, dat
     np.testing.assert_array_equal(masks, pool.satisfied(table))
     assert list(pool.distinct(table)) == list(pool.take(list(kept.values())))
     space = SearchSpace.of_codes(*pool.cell_codes(table))
-    np.testing.assert_array_equal(space.masks[space.group] == 1, masks)
+    np.testing.assert_array_equal(space.activations.dense[space.activations.pattern], masks)
 
 
 def test_quantiles() -> None:
@@ -95,7 +95,7 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     np.testing.assert_array_equal(pool.satisfied(table)[:, 0], [True, True, True])
     assert pool.describe(0) == "x0 - 0.5 x1 >= 0"
     space = SearchSpace.of_codes(*pool.cell_codes(table))
-    np.testing.assert_array_equal(space.masks[space.group] == 1, pool.satisfied(table))
+    np.testing.assert_array_equal(space.activations.dense[space.activations.pattern], pool.satisfied(table))
     both = pool.conjunctions([[0, 1]])
     assert both.describe(0) == "x0 - 0.5 x1 >= 0 & x0 > 0.3"
     np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])

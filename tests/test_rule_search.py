@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import subprocess
 import sys
@@ -12,18 +13,44 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxrules import rows as rows_by_rules
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search import depth_first as rule_search
-from jaxrules.solvers.rule_search.best_first import search_published
-from jaxrules.solvers.rule_search.depth_first import (
+from jaxrules.solvers import rule_search
+from jaxrules.solvers.rule_search import (
+    Found,
+    GradientSum,
+    Objective,
+    Orthogonal,
     SearchSpace,
-    search_beam,
-    search_greedy,
-    search_optimal,
+    SecondOrder,
+    SignedWeights,
+    depth_first,
+    search_beams,
+    search_best_first,
+    search_depth_first,
     shortest_equivalent,
 )
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
+
+
+# Second order, the objective of "Better Short than Greedy", by the numbers per row
+
+
+def search_optimal(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+    return search_depth_first(space, SecondOrder(g, h, ridge), **limits)
+
+
+def search_published(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+    return rule_search.search_published(space, SecondOrder(g, h, ridge), **limits)
+
+
+def search_beam(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+    return rule_search.search_beam(space, SecondOrder(g, h, ridge), **limits)
+
+
+def search_greedy(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+    return search_beam(space, g, h, ridge=ridge, width=1, **limits)
 
 
 def objective(space: SearchSpace, g: np.ndarray, h: np.ndarray, ridge: float, conjunction: Any) -> float:
@@ -188,8 +215,8 @@ def test_two_threads_find_the_rule_of_one(monkeypatch: pytest.MonkeyPatch) -> No
         space, g, h, ridge = a_long_problem(seed)
         g = np.round(2 * g) if seed else g  # with many ties
         one = search_optimal(space, g, h, ridge=ridge, threads=1)
-        monkeypatch.setattr(rule_search, "THREADS_FROM", 0)
-        monkeypatch.setattr(rule_search, "SLICE", 2000)
+        monkeypatch.setattr(depth_first, "THREADS_FROM", 0)
+        monkeypatch.setattr(depth_first, "SLICE", 2000)
         for _ in range(3):
             two = search_optimal(space, g, h, ridge=ridge, threads=2)
             assert two.propositions == one.propositions
@@ -204,29 +231,14 @@ def test_two_threads_find_the_rule_of_one(monkeypatch: pytest.MonkeyPatch) -> No
 def test_stopped_search_is_anytime(monkeypatch: pytest.MonkeyPatch, threads: int, looks: int) -> None:
     space, g, h, ridge = a_long_problem()
     best = search_optimal(space, g, h, ridge=ridge).objective
-    monkeypatch.setattr(rule_search, "SLICE", 2000)
-    monkeypatch.setattr(rule_search, "THREADS_FROM", 4000)
+    monkeypatch.setattr(depth_first, "SLICE", 2000)
+    monkeypatch.setattr(depth_first, "THREADS_FROM", 4000)
     count = itertools.count()
     found = search_optimal(space, g, h, ridge=ridge, threads=threads, stopped=lambda: next(count) >= looks)
     assert found.bound is not None
     assert found.objective <= best * (1 + 1e-9)
     assert found.bound >= best * (1 - 1e-9)
     assert found.status in (Status.TIME_LIMIT, Status.OPTIMAL)
-
-
-def test_interrupted_search_returns_its_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, g, h, ridge = a_long_problem()
-    best = search_optimal(space, g, h, ridge=ridge).objective
-    monkeypatch.setattr(rule_search, "SLICE", 2000)
-
-    def ctrl_c() -> bool:
-        raise KeyboardInterrupt
-
-    for search in (search_optimal, search_published):
-        found = search(space, g, h, ridge=ridge, stopped=ctrl_c)
-        assert found.status == Status.INTERRUPTED
-        assert found.bound is not None
-        assert found.bound >= best * (1 - 1e-9)
 
 
 def test_the_stack_grows() -> None:
@@ -262,11 +274,216 @@ def test_no_propositions() -> None:
         assert found.objective == pytest.approx(2.5**2 / 5)
 
 
-def test_too_many_propositions_are_refused() -> None:
-    with pytest.raises(ValueError, match="max_cut_points"):
-        rule_search.check_memory(100_000, 100_000)
+def test_too_many_propositions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_by_rules, "available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match="20 propositions on 10 .* set max_cut_points"):
+        SearchSpace.of(np.zeros((10, 20), bool))
 
 
 def test_numba_is_loaded_on_first_use() -> None:
-    code = "import sys, jaxrules.solvers.rule_search.depth_first; sys.exit('numba' in sys.modules)"
+    code = "import sys, jaxrules.solvers.rule_search; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_fresh_process_compiles_nothing() -> None:
+    search_optimal(*a_long_problem(n=10)[:3], ridge=1.0)  # this process has compiled the search, or found it on disk
+    code = """
+import numpy as np
+from jaxrules.solvers import rule_search
+from jaxrules.solvers.rule_search import kernels
+space = rule_search.SearchSpace.of(np.eye(3) > 0)
+rule_search.search_depth_first(space, rule_search.SecondOrder(np.arange(3.0), np.ones(3), 1.0))
+stats = kernels.advance[kernels.SecondOrder].stats
+assert stats.cache_hits and not stats.cache_misses
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Every objective by every search
+
+
+def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """What conjunctions are worth, from the formulas: rows (conjunctions, rows) that they select, and their lengths."""
+    q = rows.astype(float)
+    if isinstance(objective, SecondOrder):
+        value = (q @ objective.gradient) ** 2 / (objective.ridge + q @ objective.curvature)
+    elif isinstance(objective, GradientSum):
+        value = np.abs(q @ objective.gradient)
+    elif isinstance(objective, SignedWeights):
+        value = q @ objective.weights
+    else:
+        assert isinstance(objective, Orthogonal)
+        span = objective.found.astype(float)
+        g, outside = (v - v @ np.linalg.pinv(span).T @ span.T for v in (objective.gradient, q))
+        square = np.sum(outside**2, axis=1)
+        inside = square <= 1e-9 * np.maximum(q.sum(axis=1), 1)
+        value = np.where(inside, 0.0, np.abs(q @ g) / (np.sqrt(square) + 1e-6))
+    priced = objective.rule_price or objective.condition_price or isinstance(objective, SignedWeights)
+    value = np.where(
+        length > 0, value - objective.rule_price - objective.condition_price * length, 0 if priced else value
+    )
+    return value / (1 + length if objective.per_unit else 1)
+
+
+def worth(space: SearchSpace, objective: Objective, rule: tuple[int, ...]) -> float:
+    return float(worths(objective, space.selected(rule)[None], np.array([len(rule)]))[0])
+
+
+def best_worth(space: SearchSpace, objective: Objective, max_length: int | None = None) -> float:
+    """Over all conjunctions."""
+    holds = space.activations.by_rule[:, space.activations.pattern]
+    rows, length = np.ones((1, holds.shape[1]), bool), np.zeros(1, int)
+    for proposition in holds:
+        rows, length = np.concatenate([rows, rows & proposition]), np.concatenate([length, length + 1])
+    few = length <= (len(space) if max_length is None else max_length)
+    return float(worths(objective, rows[few], length[few]).max())
+
+
+@st.composite
+def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpace, Objective]:
+    """Tiny problems in every objective, with prices of different kinds."""
+    space, g, h, ridge = draw(problems(most_propositions))
+    random = np.random.default_rng(draw(st.integers(0, 1000)))
+    prices: dict[str, Any] = {
+        "rule_price": draw(st.sampled_from([0.0, 0.0, 0.5, 2.0])),
+        "condition_price": draw(st.sampled_from([0.0, 0.0, 0.01, 0.3, 1.0, 5.0])),
+        "per_unit": draw(st.booleans()),
+    }
+    kind = draw(st.sampled_from(["second order", "gradient sum", "signed", "orthogonal"]))
+    if kind == "second order":
+        return space, SecondOrder(g, h, ridge, **prices)
+    if kind == "gradient sum":
+        return space, GradientSum(g, **prices)
+    if kind == "signed":
+        return space, SignedWeights(g, **prices)
+    found = [space.selected(random.permutation(len(space))[: 1 + k % 2]) for k in range(draw(st.integers(0, 3)))]
+    return space, Orthogonal(g, np.array(found).T.reshape(len(g), len(found)), **prices)
+
+
+def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:
+    limit = {} if max_length is None else {"max_length": max_length}
+    searches = [functools.partial(search_best_first, **limit)]
+    if objective.compiled:
+        searches.append(functools.partial(search_depth_first, **limit))
+        if objective.any_length and not objective.rule_price and max_length is None:
+            searches.append(rule_search.search_published)
+    return searches
+
+
+@settings(deadline=None, max_examples=500)
+@given(problem=objectives(), max_length=st.sampled_from([None, None, 0, 1, 2, 3]))
+def test_every_search_is_exact_for_every_objective(
+    problem: tuple[SearchSpace, Objective], max_length: int | None
+) -> None:
+    space, objective = problem
+    best = best_worth(space, objective, max_length)
+    scale = 1e-9 * max(1.0, abs(best))
+    for search in exact_searches(objective, max_length):
+        found = search(space, objective)
+        assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
+        assert worth(space, objective, found.propositions) == pytest.approx(found.objective, rel=1e-7, abs=scale)
+        assert found.status == Status.OPTIMAL
+        assert found.objective <= found.bound <= found.objective * (1 + 2e-9) + scale
+        assert max_length is None or len(found.propositions) <= max_length
+        limited = search(space, objective, max_evaluations=3)
+        assert limited.bound >= best - scale
+        rough = search(space, objective, approximation=0.6)
+        assert rough.objective >= 0.6 * best - scale
+        assert rough.bound >= best - scale
+        stopped = search(space, objective, stopped=lambda: True)
+        assert stopped.objective >= worth(space, objective, ()) - scale
+        assert stopped.bound >= best - scale
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    problem=objectives(), width=st.sampled_from([1, 2, 5, 40]), max_length=st.sampled_from([None, None, 0, 1, 2]),
+    count=st.integers(1, 4),
+)  # fmt: skip
+def test_beams_keep_what_they_say(
+    problem: tuple[SearchSpace, Objective], width: int, max_length: int | None, count: int
+) -> None:
+    space, objective = problem
+    best, nothing = best_worth(space, objective, max_length), worth(space, objective, ())
+    (found,) = search_beams(space, objective, width=width, max_length=max_length, count=count)
+    assert 1 <= len(found) <= count
+    scale = 1e-9 * max(1.0, abs(best))
+    for one in found:
+        assert one.bound is None
+        assert one.status == Status.CONVERGED
+        assert one.objective == pytest.approx(worth(space, objective, one.propositions), rel=1e-7, abs=scale)
+        assert nothing - scale <= one.objective <= best + scale
+    if max_length == 1 and width > len(space):  # one level, nothing lost
+        assert found[0].objective == pytest.approx(best, rel=1e-7, abs=scale)
+    assert [one.objective for one in found] == sorted([one.objective for one in found], reverse=True)
+    assert len({space.selected(one.propositions).tobytes() for one in found}) == len(found)
+    stopped = search_beams(space, objective, width=width, max_length=max_length, stopped=lambda: True)[0][0]
+    if max_length != 0:
+        assert stopped.objective >= max(nothing, *(worth(space, objective, (a,)) for a in range(len(space)))) - scale
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    problem=problems(most_propositions=9), rows=st.integers(1, 7), seed=st.integers(0, 1000),
+    price=st.sampled_from([0.0, 0.1, 1.0]), width=st.sampled_from([1, 3, 10]), count=st.integers(1, 3),
+)  # fmt: skip
+def test_many_rows_of_weights_are_searched_as_one_by_one(
+    problem: Problem, rows: int, seed: int, price: float, width: int, count: int
+) -> None:
+    space, g = problem[:2]
+    weights = np.random.default_rng(seed).normal(size=(rows, len(g))).round(1)
+    weights[0] = g
+    together = search_beams(space, SignedWeights(weights, condition_price=price), width=width, count=count)
+    for row, found in zip(weights, together, strict=True):
+        (alone,) = search_beams(space, SignedWeights(row, condition_price=price), width=width, count=count)
+        assert [one.propositions for one in found] == [one.propositions for one in alone]
+        assert [one.objective for one in found] == [one.objective for one in alone]
+    with pytest.raises(ValueError, match="one row of weights, got 2; use search_beams"):
+        search_depth_first(space, SignedWeights(np.stack([g, g])))
+
+
+@settings(deadline=None, max_examples=200)
+@given(problem=objectives(), seed=st.integers(0, 1000))
+def test_bounds_are_bounds(problem: tuple[SearchSpace, Objective], seed: int) -> None:
+    """On random sets of merged rows: no subset has a greater value."""
+    space, objective = problem
+    random = np.random.default_rng(seed)
+    terms, n = objective.terms(space)[0], len(space.masks)
+    members = (random.random((n, 5)) < 0.7).astype(float)
+    subsets = (random.random((40, n, 5)) < 0.5) * members
+    values = np.stack([objective.value(terms @ subset) for subset in subsets])
+    for bound in (objective.bounds(terms, members), objective.potential(terms @ members)):
+        assert (values <= bound * (1 + 1e-9) + 1e-9).all()
+
+
+def test_rules_with_equal_sums_are_different_rules() -> None:
+    """Two propositions select different rows with the same sums; only the second one leads to the best rule."""
+    first, second, decoy = [1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0, 0]
+    third = [1, 1, 1, 1, 1, 0, 1]
+    masks = np.array([first, second, third, decoy], bool).T
+    g, h = np.array([2.0, 2.0, 2.0, 4.0, 4.0, -2.0, -10.0]), np.full(7, 2.0)
+    assert (g @ masks).tolist() == [6.0, 6.0, 4.0, 4.0]
+    for objective in (SecondOrder(g, h, 1.0), GradientSum(g), SignedWeights(g)):
+        found = rule_search.search_beam(SearchSpace.of(masks), objective, width=2)
+        assert found.propositions == (1, 2)
+        assert found.objective == best_worth(SearchSpace.of(masks), objective)
+
+
+def test_objectives_that_a_search_does_not_know_are_refused() -> None:
+    space, g, h, _ = a_long_problem(n=20)
+    with pytest.raises(TypeError, match="no compiled search knows Orthogonal; use search_best_first"):
+        search_depth_first(space, Orthogonal(g, np.zeros((20, 0), bool)))
+    with pytest.raises(ValueError, match="knows no prices"):
+        rule_search.search_published(space, SecondOrder(g, h, 1.0, condition_price=0.1))
+
+
+def test_the_shortest_description_can_be_stopped() -> None:
+    random = np.random.default_rng(0)
+    space = SearchSpace.of(random.random((6000, 40)) < 0.93)
+    rows = space.selected_groups(range(0, 40, 3))
+    looks = itertools.count()
+    hurried = shortest_equivalent(space, rows, lambda: next(looks) > 1)
+    np.testing.assert_array_equal(space.selected_groups(hurried), rows)
+    short = shortest_equivalent(space, rows)
+    np.testing.assert_array_equal(space.selected_groups(short), rows)
+    assert len(short) <= len(hurried)

@@ -44,9 +44,17 @@ from jaxrules.conditions import PropositionPool, propositions_of
 from jaxrules.losses import Loss, LossFunction, best_constant, derivatives, loss_by_name
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.solvers import rule_search
 from jaxrules.solvers.linear.refit import refit_weights
-from jaxrules.solvers.rule_search import depth_first as rule_search
-from jaxrules.solvers.rule_search.depth_first import Found, SearchSpace
+from jaxrules.solvers.rule_search import (
+    Found,
+    SearchSpace,
+    search_beam,
+    search_best_first,
+    search_depth_first,
+    search_published,
+)
+from jaxrules.solvers.rule_search.space import check_memory
 from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, one_against_rest, settings, training_data
 
@@ -254,7 +262,7 @@ def _check_size(table: Table, max_cut_points: int | None) -> None:
             total += 2 * distinct if max_cut_points is None else min(2 * distinct, 4 * max_cut_points)
         else:
             total += 2 * len(feature.categories)
-    rule_search.check_memory(table.n_rows, total)
+    check_memory(table.n_rows, total)
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
@@ -334,50 +342,26 @@ class _Ensemble:
 
 
 def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Callable[[], bool]) -> Found:
-    """The next rule; objective and bound on the scale of the stage's objective."""
-    g, h = state.derivatives()
-    if options.objective == "orthogonal":
-        from jaxrules.solvers.rule_search.orthogonal import search_orthogonal
-
-        return search_orthogonal(
-            space, g, state.span(), max_length=options.max_length, approximation=options.approximation,
-            max_evaluations=options.max_evaluations, stopped=stopped, exact=options.search == "optimal",
-            width={"optimal": 4, "greedy": 1, "beam": 10}[options.search],
-        )  # fmt: skip
-    if options.objective == "gradient_sum":  # (sum g)^2 is the objective with h = 0 and ridge = 1
-        found = _second_order(space, g, np.zeros_like(h), 1.0, options, options.approximation**2, stopped)
-        return _rescaled(found, math.sqrt)
-    ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
-    found = _second_order(space, g, h, ridge, options, options.approximation, stopped)
-    return _rescaled(found, lambda value: value / (2.0 * state.total_weight))
-
-
-def _second_order(
-    space: SearchSpace,
-    g: Floats,
-    h: Floats,
-    ridge: float,
-    options: _Options,
-    approximation: float,
-    stopped: Callable[[], bool],
-) -> Found:
-    if options.search == "greedy":
-        return rule_search.search_greedy(space, g, h, ridge=ridge, max_length=options.max_length)
-    if options.search == "beam":
-        return rule_search.search_beam(space, g, h, ridge=ridge, max_length=options.max_length)
+    """The next rule."""
+    objective = _objective(state, options.objective)
+    if options.search in ("greedy", "beam"):
+        width = 1 if options.search == "greedy" else 10
+        return search_beam(space, objective, width=width, max_length=options.max_length, stopped=stopped)
+    limits: dict[str, Any] = {
+        "approximation": options.approximation, "max_evaluations": options.max_evaluations, "stopped": stopped,
+    }  # fmt: skip
     if options.search == "published":
-        from jaxrules.solvers.rule_search.best_first import search_published
-
-        return search_published(
-            space, g, h, ridge=ridge, approximation=approximation, max_evaluations=options.max_evaluations,
-            stopped=stopped,
-        )  # fmt: skip
-    return rule_search.search_optimal(
-        space, g, h, ridge=ridge, max_length=options.max_length, approximation=approximation,
-        max_evaluations=options.max_evaluations, stopped=stopped,
-    )  # fmt: skip
+        return search_published(space, objective, **limits)
+    exact = search_depth_first if objective.compiled else search_best_first
+    return exact(space, objective, max_length=options.max_length, **limits)
 
 
-def _rescaled(found: Found, scale: Callable[[float], float]) -> Found:
-    bound = None if found.bound is None else scale(found.bound)
-    return Found(found.propositions, scale(found.objective), bound, found.status, found.evaluations, found.counts)
+def _objective(state: _Ensemble, name: str) -> rule_search.Objective:
+    """What the next rule maximises."""
+    g, h = state.derivatives()
+    if name == "orthogonal":
+        return rule_search.Orthogonal(g, state.span())
+    if name == "gradient_sum":
+        return rule_search.GradientSum(g)
+    ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
+    return rule_search.SecondOrder(g / math.sqrt(2.0 * state.total_weight), h, ridge)  # (2.3) with its constant

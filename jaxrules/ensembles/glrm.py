@@ -22,9 +22,8 @@ are numeric columns scaled to the standard deviation 0.4 of a typical rule, each
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -38,7 +37,8 @@ from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
-from jaxrules.solvers.rule_search.depth_first import SearchSpace, search_optimal
+from jaxrules.solvers.rule_search import GradientSum, SearchSpace, SignedWeights, search_beams, search_depth_first
+from jaxrules.solvers.rule_search.space import never
 from jaxrules.table import MissingRule, Schema
 from jaxrules.training import TrainingData, linear_terms_of, one_against_rest, settings, training_data
 
@@ -278,7 +278,7 @@ class _Problem:
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients)
-            linear = dataclasses.replace(self.linear.take(kept), coefficients=coefficients[kept, None])
+            linear = replace(self.linear.take(kept), coefficients=coefficients[kept, None])
         return RuleEnsemble(
             self.pool.conjunctions([state.rules[r] for r in used.tolist()], self.schema),
             weights[used, None],
@@ -294,23 +294,21 @@ class _Problem:
         cls, data: TrainingData, pool: PropositionPool, space: SearchSpace, linear_terms: bool, options: _Options
     ) -> _Problem:
         """The problem of a target of one output; space: the propositions on all rows."""
-        target = data.target if data.classes is None else (data.target + 1) / 2
+        logistic = data.classes is not None
+        target = (data.target + 1) / 2 if logistic else data.target
         share = data.weights / data.weights.sum()
         if linear_terms:
-            rows = space.masks[space.group] == 1
+            rows = space.activations.dense[space.activations.pattern]
             linear, factors = linear_terms_of(data)
             prices, values = options.rule_price * factors, linear.values(data.table)
             return cls(options, data.schema, pool, space, rows, linear, values, prices, target, share, 0.0)
-        merged = space.sum_rows(share)
-        mean = np.divide(space.sum_rows(share * target), merged, out=np.zeros_like(merged), where=merged > 0)
-        within = 0.0
-        if options.loss == "squared":
-            within = float(share @ (target - mean[space.group]) ** 2)
-        else:
-            np.clip(mean, 0.0, 1.0, out=mean)  # the quotient of two equal sums may round to above 1
-        no_terms = (None, np.zeros((len(merged), 0)), np.zeros(0))
-        space = dataclasses.replace(space, group=np.arange(len(merged)))
-        return cls(options, data.schema, pool, space, space.masks == 1, *no_terms, mean, merged, within)
+        merged = space.activations.aggregate(target, share)
+        mean, within = merged.mean, merged.within
+        if logistic:
+            mean, within = np.clip(mean, 0.0, 1.0), 0.0  # the quotient of two equal sums may round to above 1
+        no_terms = (None, np.zeros((len(mean), 0)), np.zeros(0))
+        rows = space.groups.activations.dense
+        return cls(options, data.schema, pool, space.groups, rows, *no_terms, mean, merged.weight, within)
 
 
 # The restricted master problem
@@ -479,29 +477,18 @@ class _Found(NamedTuple):
 
 def _price(problem: _Problem, state: _State, run: Run) -> _Found:
     """Rules that violate their optimality condition: from the beam, else from the exact search."""
-    slopes = problem.slopes(state.score())
+    options, slopes = problem.options, problem.slopes(state.score())
+    limits: dict[str, Any] = {
+        "max_length": options.max_length, "tolerance": options.tolerance, "stopped": run.stopped,
+    }  # fmt: skip
+    prices = options.rule_price, options.condition_price
     found = price_by_beam(
-        problem.space,
-        slopes,
-        problem.options.rule_price,
-        problem.options.condition_price,
-        width=problem.options.beam_width,
-        max_length=problem.options.max_length,
-        count=problem.options.rules_per_round,
-        tolerance=problem.options.tolerance,
+        problem.space, slopes, *prices, width=options.beam_width, count=options.rules_per_round, **limits
     )
     new = [rule for rule in found if rule not in state.known]
-    if new or problem.options.pricing == "beam":
+    if new or options.pricing == "beam":
         return _Found(new)
-    rules, ratio = price_exactly(
-        problem.space,
-        slopes,
-        problem.options.rule_price,
-        problem.options.condition_price,
-        max_length=problem.options.max_length,
-        tolerance=problem.options.tolerance,
-        run=run,
-    )
+    rules, ratio = price_exactly(problem.space, slopes, *prices, **limits)
     if problem.linear is not None:
         linear = np.abs(slopes @ problem.linear_values) / problem.linear_price
         ratio = max(ratio, float(linear.max(initial=0.0)))
@@ -518,14 +505,13 @@ def price_by_beam(
     max_length: int | None,
     count: int,
     tolerance: float = 0.0,
+    stopped: Callable[[], bool] = never,
 ) -> list[Rule]:
     """Rules whose slope exceeds their penalty, the largest excess first.
 
-    Conjunctions grow by one proposition at a time, as long as it raises the slope by more than it costs. For
-    either sign, the `width` of the largest slope are kept, if a better rule could still come of them. (The
-    authors rank by the mean of the slope and of what it could become if all rows of the wrong sign were
-    excluded; that favours rules that hold for nearly all rows, and ended at an objective 1 % higher on COMPAS
-    and twice as high on Heart.)
+    Two beams, one for either sign. (The authors rank by the mean of the slope and of what it could become if all rows
+    of the wrong sign were excluded; that favours rules that hold for nearly all rows, and ended at an objective 1 %
+    higher on COMPAS and twice as high on Heart.)
 
     Args:
         space: the propositions.
@@ -535,73 +521,14 @@ def price_by_beam(
         max_length: most propositions in a rule, None for no limit.
         count: most rules to return; no two of them hold for the same rows.
         tolerance: share of its penalty by which a rule's slope must exceed it.
+        stopped: True ends the search with the rules so far.
     """
-    masks = space.masks.astype(np.float32)
-    merged = space.sum_rows(slopes)
-    parts = np.maximum(np.stack([merged, -merged]), 0.0).astype(np.float32)  # of either sign
-    everything = _Partial((), np.ones(len(merged), bool), 0.0)
-    beams = [[everything], [everything]]
-    best: dict[_Key, tuple[float, Rule]] = {}
-    for length in range(1, 1 + (len(space) if max_length is None else min(max_length, len(space)))):
-        price = rule_penalty + condition_penalty * length
-        sign = np.repeat([0, 1], [len(beam) for beam in beams])
-        if not len(sign):
-            break
-        # Slope of either sign in every extension of every partial rule, (partial rules, propositions).
-        inside = np.stack([partial.rows for beam in beams for partial in beam])
-        alive = inside.any(axis=0)
-        if 2 * np.count_nonzero(alive) < inside.shape[1]:
-            masks, parts, inside = masks[alive], parts[:, alive], inside[:, alive]
-        products = np.concatenate([inside * parts[sign], inside * parts[1 - sign]]) @ masks
-        all_wanted, unwanted = products[: len(sign)], products[len(sign) :]
-        for s, beam in enumerate(beams):
-            if not beam:
-                continue
-            wanted = all_wanted[sign == s]
-            slope = wanted - unwanted[sign == s]
-            before = np.array([partial.slope for partial in beam])[:, None]
-            pays = np.where(slope > before + max(condition_penalty, 1e-6 * rule_penalty), slope, -np.inf)
-            for key, found, b, p in _largest(pays, wanted, max(width, count)):
-                excess = found - price
-                if excess > tolerance * price and (key not in best or excess > best[key][0]):
-                    best[key] = (excess, tuple(sorted((*beam[b].rule, p))))
-            best = dict(sorted(best.items(), key=lambda entry: (-entry[1][0], entry[1][1]))[:count])
-            least = min(excess for excess, _ in best.values()) if len(best) == count else 0.0
-            promising = np.where(wanted - condition_penalty > price + least, pays, -np.inf)
-            rows = inside[sign == s]
-            beams[s] = [
-                _Partial((*beam[b].rule, p), rows[b] & (masks[:, p] == 1), found)
-                for _, found, b, p in _largest(promising, wanted, width)
-            ]
-    return [rule for _, rule in best.values()]
-
-
-class _Partial(NamedTuple):
-    """A conjunction under construction, the merged rows it holds for, and their slope."""
-
-    rule: Rule
-    rows: NDArray[np.bool_]
-    slope: float
-
-
-_Key = tuple[str, str]
-"""The slopes of a rule in digits: they tell its rows apart."""
-
-
-def _largest(slope: NDArray[Any], wanted: NDArray[Any], count: int) -> list[tuple[_Key, float, int, int]]:
-    """The largest finite slopes of extensions that hold for different rows: key, slope, partial rule, proposition."""
-    flat = slope.ravel()
-    candidates = min(4 * count, len(flat))  # copies among them are common
-    order = np.argpartition(-flat, candidates - 1)[:candidates]
-    order = order[np.lexsort((order, -flat[order]))]
-    chosen: dict[_Key, tuple[_Key, float, int, int]] = {}
-    for place in order.tolist():
-        if len(chosen) == count or flat[place] == -np.inf:
-            break
-        b, p = divmod(place, slope.shape[1])
-        key = (f"{flat[place]:.5g}", f"{wanted[b, p]:.5g}")
-        chosen.setdefault(key, (key, float(flat[place]), b, p))
-    return list(chosen.values())
+    signs = SignedWeights(np.stack([slopes, -slopes]), rule_price=rule_penalty, condition_price=condition_penalty)
+    beams = search_beams(space, signs, width=width, max_length=max_length, count=count, stopped=stopped)
+    found = sorted((one for beam in beams for one in beam), key=lambda one: -one.objective)
+    return [
+        one.propositions for one in found if one.objective > tolerance * signs.price(len(one.propositions))
+    ][:count]  # fmt: skip
 
 
 def price_exactly(
@@ -612,50 +539,21 @@ def price_exactly(
     *,
     max_length: int | None,
     tolerance: float = 0.0,
-    run: Run | None = None,
+    stopped: Callable[[], bool] = never,
 ) -> tuple[list[Rule], float]:
-    """Rules whose slope exceeds their penalty, by branch and bound, and how far any rule can exceed it.
-
-    The search knows a limit on the length but no price of it. So it is asked for the largest slope without a
-    limit (of our own), and then for the largest of at most 1, 2, ... propositions, until the former cannot
-    pay for one proposition more. The slopes must sum to 0, as they do with an intercept: the empty conjunction,
-    which the search also knows, then has none.
+    """The rule whose slope exceeds its penalty most, by branch and bound, and how far any rule can exceed it.
 
     Returns:
-        rules: one per length asked for, the largest excess first.
+        rules: that rule, or none.
         ratio: a proved upper bound on |slope| / (lambda_0 + lambda_1 length) over all rules of at least one
-            proposition; at most 1 if none violates its optimality condition.
+            proposition; 1 if none violates its optimality condition.
     """
-    longest = len(space) if max_length is None else min(max_length, len(space))
-    stopped = (lambda: False) if run is None else run.stopped
-
-    def largest(length: int) -> tuple[float, Rule]:
-        found = search_optimal(
-            space, slopes, np.zeros_like(slopes), ridge=1.0, max_length=length, stopped=stopped, threads=2
-        )
-        assert found.bound is not None  # the exact search always has one
-        return math.sqrt(max(found.bound, found.objective)), tuple(sorted(found.propositions))
-
-    found: list[tuple[float, Rule]] = []
-    ratio = 0.0
-    top, top_rule = largest(longest)
-    for length in range(1, longest + 1):
-        price = rule_penalty + condition_penalty * length
-        if top <= price:  # nor can any longer rule pay
-            ratio = max(ratio, top / price)
-            break
-        bound, rule = (top, top_rule) if length == longest else largest(length)
-        ratio = max(ratio, bound / price)
-        found.append((abs(float(slopes[space.selected(rule)].sum())), rule))
-        if len(top_rule) <= length:  # the best of all lengths: a longer one costs more for no more
-            ratio = max(ratio, top / price)
-            break
-    excesses = {
-        rule: slope - (rule_penalty + condition_penalty * len(rule))
-        for slope, rule in found
-        if rule and slope > (rule_penalty + condition_penalty * len(rule)) * (1 + tolerance)
-    }
-    return sorted(excesses, key=lambda rule: -excesses[rule]), ratio
+    objective = GradientSum(slopes, rule_price=rule_penalty, condition_price=condition_penalty)
+    found = search_depth_first(space, objective, max_length=max_length, stopped=stopped)
+    assert found.bound is not None  # the exact search always has one
+    ratio = 1.0 + found.bound / float(objective.price(1))
+    violates = found.objective > tolerance * objective.price(len(found.propositions))
+    return [found.propositions] if violates else [], ratio
 
 
 def _dual_bound(problem: _Problem, slopes: Floats, ratio: float) -> float:

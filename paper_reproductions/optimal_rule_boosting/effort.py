@@ -10,8 +10,7 @@ import numpy as np
 from jaxrules.ensembles import boosting
 from jaxrules.losses import derivatives, logistic
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search.best_first import search_published
-from jaxrules.solvers.rule_search.depth_first import SearchSpace
+from jaxrules.solvers.rule_search import SearchSpace, SecondOrder, search_published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, published, scores
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
@@ -69,7 +68,7 @@ def measure_constant_counts(cell: Cell, settings: Settings) -> Row:
     counts = dict.fromkeys((*COUNTS, "evaluations"), 0)
     for _ in scores.SIZES:
         g, h = derivatives(logistic, y, scores_now)
-        found = search_published(space, g, h, ridge=cell["penalty"])
+        found = search_published(space, SecondOrder(g, h, cell["penalty"]))
         rows = space.selected(found.propositions)
         scores_now = scores_now - rows * g[rows].sum() / (cell["penalty"] + h[rows].sum())
         for name in COUNTS:

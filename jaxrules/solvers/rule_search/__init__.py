@@ -1,0 +1,14 @@
+"""One rule search: objectives say what a conjunction is worth, searches find the best one."""
+
+from jaxrules.solvers.rule_search.beam import search_beam, search_beams
+from jaxrules.solvers.rule_search.best_first import search_best_first, search_published
+from jaxrules.solvers.rule_search.depth_first import search_depth_first
+from jaxrules.solvers.rule_search.objectives import GradientSum, Objective, Orthogonal, SecondOrder, SignedWeights
+from jaxrules.solvers.rule_search.shortest import shortest_equivalent
+from jaxrules.solvers.rule_search.space import Found, SearchSpace
+
+__all__ = [
+    "Found", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder", "SignedWeights",
+    "search_beam", "search_beams", "search_best_first", "search_depth_first", "search_published",
+    "shortest_equivalent",
+]  # fmt: skip

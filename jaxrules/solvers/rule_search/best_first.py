@@ -1,237 +1,233 @@
-"""Algorithm 1 of "Better Short than Greedy": best-first search over core queries, as published.
+"""Best-first search: what has the greatest bound is extended next, so the proved gap is as small as it can be.
 
-It has the interface and the objective of `rule_search.search_optimal` and is there as an oracle for tests, as
-the reference for gaps (its boundary gives a best-first bound), and because the pruning counts of the
-paper's Table 2 exist only in it: bounding by Thm. 3.1, core queries (3.6), and their propagation by
-OPUS and by the critical index (Thm. 3.2). `search_optimal` is faster by one to three orders of magnitude.
-
-Names follow the paper: a query q has an extent I(q); an augmentation is a triple of the proposition a, the bound b
-and the critical index c = crt(q p_a), the smallest proposition that q p_a implies and q does not.
+`search_best_first` takes every objective that has bounds: it is the exact search of those that are not compiled.
+`search_published` is Algorithm 1 of "Better Short than Greedy" with its core queries: an oracle for tests, the
+reference for gaps, and the only search with the pruning counts of the paper's Table 2. `search_depth_first` is
+faster than either by one to three orders of magnitude.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
+from jaxrules.bits import pack
 from jaxrules.results import Status
-from jaxrules.solvers.rule_search.depth_first import (
-    Found,
-    SearchSpace,
-    bit_sets,
-    never,
-    objective_of,
-    shortest_equivalent,
-)
+from jaxrules.solvers.rule_search.beam import run_beams
+from jaxrules.solvers.rule_search.objectives import Objective
+from jaxrules.solvers.rule_search.shortest import conclude
+from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
 
 TIE = 1e-10
-# entries of the counts
-IMMEDIATE_BOUND, IMMEDIATE_EQUIVALENCE, PROPAGATED_BOUND, PROPAGATED_EQUIVALENCE, SKIPPED_CHECKS = range(5)
-_COUNT_NAMES = (
-    "immediate_bound", "immediate_equivalence", "propagated_bound", "propagated_equivalence", "skipped_checks",
-)  # fmt: skip
-
-_INTS, _FLOATS, _WORDS = numba.int64[::1], numba.float64[::1], numba.uint64[::1]
+BEAM_WIDTH = 4  # of the beam that comes first
 
 
-@numba.njit(
-    numba.int64(
-        _FLOATS, _FLOATS, numba.uint8[:, ::1], numba.uint64[:, ::1], _INTS, _WORDS, numba.int64,
-        numba.float64, numba.float64, _FLOATS, _INTS, _FLOATS, _INTS, _FLOATS, _INTS, _INTS, _INTS,
-        numba.uint64[:, ::1], _INTS,
-    ),
-    cache=True, nogil=True, error_model="numpy",
-)  # fmt: skip
-def _augment(
-    gradient: Any,
-    curvature: Any,
-    members: Any,
-    bits: Any,
-    extent: Any,
-    closure: Any,
-    tail: int,
-    ridge: float,
-    approximation: float,
-    best: Any,
-    aug: Any,
-    old_bound: Any,
-    crit: Any,
-    bound: Any,
-    kept: Any,
-    offsets: Any,
-    rows: Any,
-    closures: Any,
-    counts: Any,
-) -> int:
-    """Lines 8 to 14: evaluate the augmentations of one query; returns how many are kept.
-
-    On return kept[k], bound[k] and crit[kept[k]] describe augmentation k, rows[offsets[k]:offsets[k + 1]] is its
-    extent and closures[k] what it implies (core queries only). best = [objective, proposition] of the
-    incumbent, the proposition -1 while no augmentation of this query is it; best[2] counts evaluations, best[3]
-    is the largest bound that was pruned.
-    """
-    found = 0
-    for position in range(len(aug)):
-        a, c = aug[position], crit[position]
-        if a <= tail:
-            continue
-        if c < tail:
-            counts[PROPAGATED_EQUIVALENCE] += 1
-            continue
-        if approximation * old_bound[position] <= best[0] * (1.0 + TIE):
-            counts[PROPAGATED_BOUND] += 1
-            best[3] = max(best[3], old_bound[position])
-            continue
-        if closure[a >> 6] >> np.uint64(a & 63) & np.uint64(1):
-            counts[IMMEDIATE_EQUIVALENCE] += 1
-            continue
-        start = offsets[found]
-        size = 0
-        g, h, highest = 0.0, ridge, 0.0
-        for i in extent:
-            if members[a, i]:
-                rows[start + size] = i
-                size += 1
-                g += gradient[i]
-                h += curvature[i]
-                highest = max(highest, g * g / h)
-        objective = g * g / h
-        g, h = 0.0, ridge
-        for k in range(start + size - 1, start - 1, -1):
-            g += gradient[rows[k]]
-            h += curvature[rows[k]]
-            highest = max(highest, g * g / h)
-        best[2] += 1
-        if objective > best[0] * (1.0 + TIE):
-            best[0], best[1] = objective, a
-        if approximation * highest <= best[0] * (1.0 + TIE):
-            counts[IMMEDIATE_BOUND] += 1
-            best[3] = max(best[3], highest)
-            continue
-        offsets[found + 1] = start
-        if c < a and not (closure[c >> 6] >> np.uint64(c & 63) & np.uint64(1)):
-            counts[SKIPPED_CHECKS] += 1  # (3.7): certainly not a core query
-        else:
-            for w in range(len(closure)):
-                common = ~np.uint64(0)
-                for k in range(start, start + size):
-                    common &= bits[rows[k], w]
-                closures[found, w] = common
-            c = a
-            for j in range(a - 1, -1, -1):
-                if (closures[found, j >> 6] & ~closure[j >> 6]) >> np.uint64(j & 63) & np.uint64(1):
-                    c = j
-            if c == a:
-                offsets[found + 1] = start + size
-        crit[position] = c
-        kept[found], bound[found] = position, highest
-        found += 1
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """An entry of the boundary."""
-
-    path: tuple[int, ...]
-    bound: float
-    extent: np.ndarray
-    closure: np.ndarray
-    aug: np.ndarray
-    old_bound: np.ndarray
-    crit: np.ndarray
-
-    @property
-    def tail(self) -> int:
-        return self.path[-1] if self.path else -1
-
-
-def search_published(
+def search_best_first(
     space: SearchSpace,
-    gradient: np.ndarray,
-    curvature: np.ndarray,
+    objective: Objective,
     *,
-    ridge: float,
+    max_length: int | None = None,
     approximation: float = 1.0,
     max_evaluations: int | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """A best conjunction by the paper's Algorithm 1; arguments and result as of `search_optimal`.
+    """A best conjunction, with a certificate; arguments and result as of `search_depth_first`.
+
+    It evaluates all rows for every node in NumPy: for small problems, or with a limit.
+    """
+    return _BestFirst(space, objective, max_length, approximation).run(max_evaluations, stopped)
+
+
+def search_published(
+    space: SearchSpace,
+    objective: Objective,
+    *,
+    approximation: float = 1.0,
+    max_evaluations: int | None = None,
+    stopped: Callable[[], bool] = never,
+) -> Found:
+    """A best conjunction by the paper's Algorithm 1; arguments and result as of `search_depth_first`.
 
     Propositions are ordered by ascending support, as in the authors' code. ``counts`` has the four numbers of
     Table 2 (immediate_bound, immediate_equivalence, propagated_bound, propagated_equivalence), the
     checks skipped by (3.7), and the nodes taken from the boundary.
     """
-    g, h = space.sum_rows(gradient), space.sum_rows(curvature)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rank = np.argsort(-np.where(g == 0.0, 0.0, g / h), kind="stable")
-    order = np.argsort(space.masks.sum(axis=0), kind="stable")
-    masks = space.masks[rank][:, order]
-    members, bits = np.ascontiguousarray(masks.T), bit_sets(masks)
-    sorted_g, sorted_h = g[rank], h[rank]
-    d, words = len(space), bits.shape[1]
-    best = np.array([objective_of(g, h, ridge, np.ones(len(g), bool)), -1.0, 0.0, 0.0])
-    best_path: tuple[int, ...] = ()
-    counts = np.zeros(len(_COUNT_NAMES), np.int64)
-    every = np.arange(d)
-    root = _Query(
-        (), math.inf, np.arange(len(g)), np.zeros(words, np.uint64), every, np.full(d, math.inf), every.copy()
-    )
-    boundary = [(-math.inf, 0, root)]
-    pushed = nodes = 0
-    open_bound = 0.0
-    status = Status.OPTIMAL if approximation == 1.0 else Status.CONVERGED
-    try:
-        while boundary:
-            negative, _, query = heapq.heappop(boundary)
-            if approximation * -negative <= best[0] * (1.0 + TIE):
-                open_bound = -negative
-                break  # all others are bounded by it, too
-            limit = None
-            if max_evaluations is not None and best[2] >= max_evaluations:
-                limit = Status.MAX_ITERATIONS
-            elif nodes % 16 == 0 and stopped():
-                limit = Status.TIME_LIMIT
-            if limit is not None:
-                status, open_bound = limit, query.bound
+    return _Published(space, objective, approximation).run(max_evaluations, stopped)
+
+
+class _Node(NamedTuple):
+    """A conjunction to extend: its propositions, merged rows, and what it may be extended by."""
+
+    path: tuple[int, ...]
+    rows: np.ndarray
+    available: np.ndarray
+    details: Any
+
+
+class _Boundary:
+    """The conjunctions still to be extended, the incumbent, and what is known of the rest."""
+
+    def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
+        self.space, self.objective, self.approximation = space, objective, approximation
+        self.terms = objective.one_row(space)
+        self.best: tuple[int, ...] = ()
+        self.worth = objective.worth_of_nothing(self.terms)
+        self.evaluations, self.dropped = 0, 0.0
+        self.counts: dict[str, int] = {}
+
+    def root(self) -> tuple[float, _Node]:
+        raise NotImplementedError
+
+    def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
+        """Evaluate the extensions of a node; yield those to be extended, with their bounds."""
+        raise NotImplementedError
+
+    def hopeful(self, bound: Any) -> Any:
+        """Whether something within these bounds could be better than the incumbent."""
+        return self.approximation * bound > self.worth * (1.0 + TIE)
+
+    def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
+        status = Status.OPTIMAL if self.approximation == 1.0 else Status.CONVERGED
+        bound, root = self.root()
+        boundary, order = [(-bound, 0, root)], itertools.count(1)
+        while boundary and self.hopeful(-boundary[0][0]):
+            if max_evaluations is not None and self.evaluations >= max_evaluations:
+                status = Status.MAX_ITERATIONS
                 break
-            nodes += 1
-            k, m = len(query.aug), len(query.extent)
-            crit, bound = query.crit.copy(), np.empty(k)
-            kept, offsets, rows = np.empty(k, np.int64), np.zeros(k + 2, np.int64), np.empty(k * m + m, np.int64)
-            closures = np.zeros((k, words), np.uint64)
-            best[1] = -1.0
-            found = _augment(
-                sorted_g, sorted_h, members, bits, query.extent, query.closure, query.tail, ridge,
-                approximation, best, query.aug, query.old_bound, crit, bound, kept, offsets, rows, closures, counts,
-            )  # fmt: skip
-            if best[1] >= 0:
-                best_path = (*query.path, int(best[1]))
-            alive = approximation * bound[:found] > best[0] * (1.0 + TIE)
-            counts[IMMEDIATE_BOUND] += found - alive.sum()
-            best[3] = max(best[3], bound[:found][~alive].max(initial=0.0))
-            survivors = kept[:found][alive]
-            aug, crit, bounds = query.aug[survivors], crit[survivors], bound[:found][alive]
-            for position, a, b in zip(np.flatnonzero(alive), aug, bounds, strict=True):
-                if offsets[position + 1] > offsets[position]:
-                    pushed += 1
-                    extent = rows[offsets[position] : offsets[position + 1]].copy()
-                    path = (*query.path, int(a))
-                    child = _Query(path, float(b), extent, closures[position].copy(), aug, bounds, crit)
-                    heapq.heappush(boundary, (-float(b), pushed, child))
-                else:
-                    counts[IMMEDIATE_EQUIVALENCE] += 1
-    except KeyboardInterrupt:
-        status, open_bound = Status.INTERRUPTED, max([-entry[0] for entry in boundary], default=math.inf)
-    selected = space.selected_groups([int(order[a]) for a in best_path])
-    value = objective_of(g, h, ridge, selected)
-    return Found(
-        shortest_equivalent(space, selected), value, float(max(value * (1.0 + TIE), open_bound, best[3])), status,
-        int(best[2]), {"nodes": nodes} | dict(zip(_COUNT_NAMES, counts.tolist(), strict=True)),
-    )  # fmt: skip
+            if stopped():
+                status = Status.TIME_LIMIT
+                break
+            negative, _, node = heapq.heappop(boundary)
+            for bound, child in self.extend(node, -negative):
+                heapq.heappush(boundary, (-bound, next(order), child))
+        found = conclude(self.space, self.objective, self.terms, self.best, status, self.evaluations, stopped=stopped)
+        bounds = (self.dropped, *(-negative for negative, _, _ in boundary[:1]), found.objective * (1.0 + TIE))
+        return replace(found, bound=max(bounds), counts=self.counts)
+
+
+class _BestFirst(_Boundary):
+    """Children rank by bound, and the one of the greatest gets the fewest propositions to be extended by.
+
+    details of a node: the propositions behind it, whose branches have all conjunctions that select the same rows.
+    """
+
+    def __init__(self, space: SearchSpace, objective: Objective, max_length: int | None, approximation: float) -> None:
+        super().__init__(space, objective, approximation)
+        self.longest = space.longest(max_length)
+        self.any_length = objective.any_length and self.longest == len(space)
+        self.bit = pack(np.eye(len(space), dtype=bool))
+        self.counts = {"nodes": 0, "bound": 0, "redundant": 0, "implied": 0}
+
+    def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
+        (beam,), _ = run_beams(self.space, self.objective, self.terms[None], BEAM_WIDTH, self.longest, stopped=stopped)
+        self.evaluations = beam.evaluations
+        self.worth, self.best = max([(self.worth, self.best), *beam.ranked()], key=lambda entry: entry[0])
+        return super().run(max_evaluations, stopped)
+
+    def root(self) -> tuple[float, _Node]:
+        everything = np.ones((len(self.space.masks), 1))
+        bound = self.objective.worth(self.objective.bounds(self.terms, everything), 1)
+        behind = np.zeros(self.space.activations.words.shape[1], np.uint64)
+        available = np.arange(len(self.space)) if self.longest else np.arange(0)
+        return float(np.max(bound)), _Node((), np.arange(len(everything)), available, behind)
+
+    def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
+        space, objective, length = self.space, self.objective, len(node.path) + 1
+        self.counts["nodes"] += 1
+        self.evaluations += len(node.available)
+        if not len(node.available):
+            return
+        terms, children = self.terms, np.zeros((len(space.masks), len(node.available)))
+        children[node.rows] = space.masks[np.ix_(node.rows, node.available)]
+        worth = objective.worth(objective.value(terms @ children), length)
+        top = int(np.argmax(worth))
+        if worth[top] > self.worth * (1.0 + TIE):
+            self.best, self.worth = (*node.path, int(node.available[top])), float(worth[top])
+        if length == self.longest:
+            return
+        bounds = np.minimum(objective.worth(objective.bounds(terms, children), length + 1), bound)
+        alive = self.hopeful(bounds)
+        self.counts["bound"] += int(np.sum(~alive))
+        self.dropped = max(self.dropped, float(np.max(bounds[~alive], initial=0.0)))
+        ranked = np.flatnonzero(alive)[np.argsort(bounds[alive], kind="stable")]
+        for position, child in enumerate(ranked):
+            rows = np.flatnonzero(children[:, child])
+            closure = np.bitwise_and.reduce(space.activations.words[rows], axis=0)
+            behind = node.details | np.bitwise_or.reduce(self.bit[node.available[ranked[:position]]], axis=0, initial=0)
+            if self.any_length and np.any(closure & behind):
+                self.counts["redundant"] += 1
+                continue
+            later = node.available[ranked[position + 1 :]]
+            implied = np.any(self.bit[later] & closure, axis=1)
+            self.counts["implied"] += int(np.sum(implied))
+            if not np.all(implied):
+                path = (*node.path, int(node.available[child]))
+                yield float(bounds[child]), _Node(path, rows, later[~implied], behind)
+
+
+class _Published(_Boundary):
+    """Algorithm 1. Names follow the paper: a query q has an extent I(q); an augmentation is a triple of the
+    proposition a, the bound b and the critical index c = crt(q p_a), the smallest proposition that q p_a implies and q
+    does not.
+
+    details of a node: its closure, and the bounds and critical indices of its augmentations. Propositions of a node
+    are in the order of their support.
+    """
+
+    def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
+        from jaxrules.solvers.rule_search import kernels
+
+        super().__init__(space, objective, approximation)
+        if objective.rule_price or not objective.any_length:
+            raise ValueError("the published search knows no prices; use search_depth_first")
+        self.problem = objective.problem(space, len(space), approximation)
+        self.kernels, self.augment = kernels, kernels.augment[type(self.problem)]
+        rank = np.argsort(-self.problem.order(*self.terms), kind="stable")
+        self.order = np.argsort(space.masks.sum(axis=0), kind="stable")
+        masks, (g, h) = space.activations.dense[rank][:, self.order], self.terms.take(rank, axis=1)
+        self.data = kernels.Rows(g, h, np.ascontiguousarray(masks.T.view(np.uint8)), pack(masks))
+        self.counters = np.zeros(len(kernels.PUBLISHED_COUNTS), np.int64)
+        self.nodes = 0
+
+    def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
+        found = super().run(max_evaluations, stopped)
+        counts = dict(zip(self.kernels.PUBLISHED_COUNTS, self.counters.tolist(), strict=True))
+        return replace(found, counts={"nodes": self.nodes} | counts)
+
+    def root(self) -> tuple[float, _Node]:
+        every = np.arange(len(self.space))
+        nothing = np.zeros(self.data.bits.shape[1], np.uint64)
+        details = (nothing, np.full(len(every), math.inf), every.copy())
+        return math.inf, _Node((), np.arange(len(self.space.masks)), every, details)
+
+    def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
+        closure, old_bounds, crit = node.details
+        k, m = len(node.available), len(node.rows)
+        new = self.kernels.Augmented(
+            crit=crit.copy(), bound=np.empty(k), kept=np.empty(k, np.int64), offsets=np.zeros(k + 2, np.int64),
+            rows=np.empty(k * m + m, np.int64), closures=np.zeros((k, len(closure)), np.uint64),
+        )  # fmt: skip
+        best = np.array([self.worth, -1.0, 0.0, self.dropped])
+        query = self.kernels.Query(node.rows, closure, node.path[-1] if node.path else -1, node.available, old_bounds)
+        found = self.augment(self.problem, self.data, query, new, best, self.counters)
+        self.nodes += 1
+        self.worth, self.evaluations, self.dropped = best[0], self.evaluations + int(best[2]), best[3]
+        if best[1] >= 0:
+            self.best = tuple(int(self.order[a]) for a in (*node.path, int(best[1])))
+        alive = self.hopeful(new.bound[:found])
+        self.counters[self.kernels.IMMEDIATE_BOUND] += np.sum(~alive)
+        self.dropped = max(self.dropped, new.bound[:found][~alive].max(initial=0.0))
+        survivors = new.kept[:found][alive]
+        available, details = node.available[survivors], (new.bound[:found][alive], new.crit[survivors])
+        for position, a, b in zip(np.flatnonzero(alive), available.tolist(), details[0].tolist(), strict=True):
+            extent = new.rows[new.offsets[position] : new.offsets[position + 1]]
+            if len(extent):
+                yield b, _Node((*node.path, a), extent.copy(), available, (new.closures[position].copy(), *details))
+            else:  # not a core query
+                self.counters[self.kernels.IMMEDIATE_EQUIVALENCE] += 1

@@ -1,11 +1,12 @@
-"""Compiled kernels of the rule search: depth-first branch and bound, and the sums of the beam search.
+"""Compiled kernels of the depth-first and the published search.
 
-Everything here works on one problem: maximise G(q)^2 / (ridge + H(q)) over conjunctions q of propositions,
-G and H the sums of g and h over the rows that q selects. `rule_search` prepares problems, drives the
-kernels in slices and reads the results; this module is imported on first use because numba is.
+A problem: find the conjunction q of propositions of the greatest worth, (value(G, H) - price) / divisor, G and H the
+sums of g and h over the rows that q selects. The value is a method of the problem's class, and the kernels are
+compiled for every class apart; price and divisor depend on the number of propositions. `depth_first` prepares
+problems, drives the kernels in slices and reads the results; this module is imported on first use because numba is.
 
 The depth-first search keeps per level the node's FREE rows, those on which some available proposition fails,
-by descending g/h; the mandatory rows, which belong to every descendant, are summed up in the base. A row
+in the problem's order; the mandatory rows, which belong to every descendant, are summed up in the base. A row
 has its g, its h, one byte per available proposition (`masks`, for SIMD sums) and one bit per proposition
 (`bits`): the conjunction of the bits of a set of rows is the set of all propositions that hold on them.
 Rows shrink and masks narrow on the way down, so a level is a compact copy of a part of the one above; all
@@ -15,43 +16,96 @@ docs/mandatory-rows-bound.md states and proves the bound.
 
 from __future__ import annotations
 
+import functools
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload_method
 
-TIE = 1e-10  # objectives this close, relatively, are ties: the first one visited wins
+TIE = 1e-10  # worths this close, relatively, are ties: the first one visited wins
 SMALLEST_CURVATURE = 1e-150  # rows with less have an extreme g/h, which stays finite
 LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets are evaluated at once
 DONE, PAUSED, FULL = 0, 1, 2  # what `advance` returns
 
 # columns of Stack.levels
-SIZE, POSITIVE, NEGATIVE, WIDTH, CHILDREN, NEXT, CHOSEN, ROWS_AT, MASKS_AT, EXPANDED = range(10)
+SIZE, NEGATIVE, WIDTH, CHILDREN, NEXT, CHOSEN, ROWS_AT, MASKS_AT, EXPANDED = range(9)
 # entries of Search.counters
 NODES, EVALUATIONS, LEAVES, BOUND, MANDATORY, REDUNDANT, IMPLIED, REBOUNDS, WORK, LEVEL, ROOT, LENGTH = range(12)
 # entries of Search.values
 FLOOR, LATER, DROPPED = range(3)
 
+_MEMBERS = np.array([pattern.bit_count() for pattern in range(1 << LEAF_WIDTH)])
+
 
 class Problem(NamedTuple):
-    """What is constant during a search."""
+    """What is constant during a search; a subclass per objective says what the sums G and H are worth."""
 
-    ridge: float
+    ridge: float  # added to every H
     approximation: float
     max_length: int  # at least the number of propositions: no limit
+    any_length: bool  # neither a limit nor a price: more propositions for the same rows are as good
+    price: Any  # float64 (propositions + 3,), by the number of propositions
+    divisor: Any  # float64 (propositions + 3,)
+
+    def value(self, g: float, h: float) -> float:
+        raise NotImplementedError
+
+    def exceeds(self, g: float, h: float, needed: float) -> bool:
+        """Whether the value is greater than needed."""
+        return self.value(g, h) > needed
+
+    def order(self, g: float, h: float) -> float:
+        """Rows are sorted by this: the greatest value of any subset is that of a prefix of the rows with g >= 0, or
+        of a suffix of the others."""
+        return np.sign(g)
+
+    def curved(self) -> bool:
+        """Whether the value depends on H. If not, the longest prefix or suffix has the greatest value."""
+        return False
+
+
+class SecondOrder(Problem):
+    """G^2 / H."""
+
+    def value(self, g: float, h: float) -> float:
+        return g * g / h
+
+    def exceeds(self, g: float, h: float, needed: float) -> bool:
+        return g * g > needed * h
+
+    def order(self, g: float, h: float) -> float:
+        return g / (h + SMALLEST_CURVATURE)
+
+    def curved(self) -> bool:
+        return True
+
+
+class AbsoluteSum(Problem):
+    """|G|."""
+
+    def value(self, g: float, h: float) -> float:
+        return abs(g)
+
+
+class SignedSum(Problem):
+    """G."""
+
+    def value(self, g: float, h: float) -> float:
+        return g
 
 
 class Stack(NamedTuple):
     """The levels from the root to the current node, and their rows."""
 
-    levels: Any  # int64 (levels, 10)
+    levels: Any  # int64 (levels, 9)
     base: Any  # float64 (levels, 2): sums of g and h over the mandatory rows
     closure: Any  # uint64 (levels, words): propositions that hold on all mandatory rows
     behind: Any  # uint64 (levels, words): propositions ranked behind the current child, here or above
     available: Any  # int32 (levels, propositions): meaning of the mask columns
-    bounds: Any  # float64 (levels, propositions): of the children, ascending once expanded
+    bounds: Any  # float64 (levels, propositions): on the children's values, ascending once expanded
     gradient: Any  # float64 (row capacity,)
     curvature: Any  # float64 (row capacity,)
     bits: Any  # uint64 (row capacity, words)
@@ -64,7 +118,7 @@ class Search(NamedTuple):
     counters: Any  # int64 (12,)
     values: Any  # float64 (3,)
     best: Any  # int32 (propositions,): the best conjunction; its length is counters[LENGTH]
-    found: Any  # float64 (propositions,): best objective below each root child, shared between threads
+    found: Any  # float64 (propositions,): greatest worth below each root child, shared between threads
     sums: Any  # float64 (4, propositions)
     rows: Any  # uint64 (rows,): unsigned indices need no check for wrapping around
     columns: Any  # uint64 (propositions,)
@@ -72,37 +126,51 @@ class Search(NamedTuple):
     words: Any  # uint64 (2, words)
     slots: Any  # int32 (at least twice the rows, a power of two): a hash table
     table: Any  # float64 (2, 2**LEAF_WIDTH)
-    ratios: Any  # float64 (rows,)
+    keys: Any  # float64 (rows,)
 
 
-def _example() -> tuple[Problem, Stack, Search]:
-    """Arrays of the right types: the kernels are compiled for these signatures, not per call."""
-    f1, f2 = np.zeros(1), np.zeros((1, 1))
-    u1, u2, b1 = np.zeros(1, np.uint64), np.zeros((1, 1), np.uint64), np.zeros(1, np.uint8)
-    i1, i2 = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
-    l1, l2 = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    stack = Stack(l2, f2, u2, u2, i2, f2, f1, f1, u2, b1)
-    return Problem(1.0, 1.0, 1), stack, Search(l1, f1, i1, f1, f2, u1, u1, b1, u2, i1, f2, f1)
-
-
-_PROBLEM, _STACK, _SEARCH = (numba.typeof(example) for example in _example())
-_INT, _FLOAT, _NONE, _BOOL = numba.int64, numba.float64, numba.void, numba.boolean
-_WORDS = numba.uint64[::1]
 # Without NaN and infinity checks the inner loops become SIMD code; ridge > 0 keeps both away.
-_FAST = {"contract", "nsz", "nnan", "ninf"}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "nsz", "nnan", "ninf"}}
 
 
-def _compiled(signature: Any) -> Any:
+def _compiled(function: Any, entry_point: bool = False) -> Any:
     """numba.njit without reference counts: the caller owns all arrays and nothing is allocated here.
 
     Counting them costs a fifth of the search. The option is private to numba; without it all works, slower.
+    What only other kernels call needs no wrapper for Python, which takes long to compile, and is in their cache.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": _FAST}
-    njit: Any = numba.njit
+    njit: Any = functools.partial(
+        numba.njit, nogil=True, cache=entry_point, no_cpython_wrapper=not entry_point, no_cfunc_wrapper=True, **_OPTIONS
+    )
     try:
-        return njit(signature, _nrt=False, **options)
+        return njit(_nrt=False)(function)
     except KeyError:
-        return njit(signature, **options)
+        return njit()(function)
+
+
+def _per_problem(function: Any) -> dict[type[Problem], Any]:
+    """An entry point per class of problems, compiled when first called, or loaded from numba's cache on disk.
+
+    Every class has cache files of its own: processes that compile different ones at the same time would write
+    the signatures of one function over each other.
+    """
+    kernels: dict[type[Problem], Any] = {}
+    for kind in (SecondOrder, AbsoluteSum, SignedSum):
+        copy = FunctionType(function.__code__, globals(), function.__name__)
+        copy.__qualname__ = f"{function.__name__}_{kind.__name__}"
+        kernels[kind] = _compiled(copy, entry_point=True)
+    return kernels
+
+
+_methods: dict[str, Any] = {  # compiled code finds the methods of a problem by its class
+    "value": lambda self, g, h: self.instance_class.value,
+    "exceeds": lambda self, g, h, needed: self.instance_class.exceeds,
+    "order": lambda self, g, h: self.instance_class.order,
+    "curved": lambda self: self.instance_class.curved,
+}
+_overload: Any = overload_method
+for _name, _method in _methods.items():
+    _overload(numba.types.BaseNamedTuple, _name, strict=False, jit_options=_OPTIONS)(_method)
 
 
 def _maximum(typing: Any, x: Any, y: Any) -> Any:
@@ -113,76 +181,92 @@ def _maximum(typing: Any, x: Any, y: Any) -> Any:
         signature = ir.FunctionType(number, [number, number])
         return builder.call(builder.module.declare_intrinsic("llvm.maxnum", [number], signature), arguments)
 
-    return _FLOAT(x, y), generate
+    return numba.float64(x, y), generate
 
 
 _larger: Any = intrinsic(_maximum)
 
 
-@_compiled(_BOOL(_WORDS, _INT))
+@_compiled
 def _has(words: Any, proposition: int) -> bool:
     return (words[proposition >> 6] >> np.uint64(proposition & 63)) & np.uint64(1) != 0
 
 
-@_compiled(_NONE(_WORDS, _INT))
+@_compiled
 def _insert(words: Any, proposition: int) -> None:
     words[proposition >> 6] |= np.uint64(1) << np.uint64(proposition & 63)
 
 
-@_compiled(_NONE(_WORDS, _INT))
+@_compiled
 def _remove(words: Any, proposition: int) -> None:
     words[proposition >> 6] &= ~(np.uint64(1) << np.uint64(proposition & 63))
 
 
-@_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT))
-def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> None:
-    """Objective and mandatory-rows bound of every available proposition: sums[3] and stack.bounds.
+@_compiled
+def _needed(problem: Problem, worth: float, length: int) -> float:
+    """The value that makes a conjunction of this length worth so much."""
+    return worth * problem.divisor[length] + problem.price[length]
 
-    Prefixes run over the rows with g > 0 from the front, suffixes over those with g < 0 from the back;
-    rows are the outer loop, so that the inner one over propositions is SIMD code.
+
+@_compiled
+def _worth(problem: Problem, value: float, length: int) -> float:
+    return (value - problem.price[length]) / problem.divisor[length]
+
+
+@_compiled
+def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start: int, end: int, step: int) -> None:
+    """Add rows to sums[0] and sums[1] of every available proposition, with the greatest value on the way in the bounds.
+
+    Rows are the outer loop, so that the inner one over propositions is SIMD code.
     """
     info = stack.levels[level]
-    size, positive, negative, width = info[SIZE], info[POSITIVE], info[NEGATIVE], info[WIDTH]
-    rows_at, masks_at = info[ROWS_AT], info[MASKS_AT]
-    gradient, curvature = stack.gradient[rows_at : rows_at + size], stack.curvature[rows_at : rows_at + size]
-    g, h, total, objective = search.sums[0], search.sums[1], search.sums[2], search.sums[3]
-    bound = stack.bounds[level]
-    base_g, base_h = stack.base[level, 0], problem.ridge + stack.base[level, 1]
+    width, rows_at, masks_at = info[WIDTH], info[ROWS_AT], info[MASKS_AT]
+    g, h, bound = search.sums[0], search.sums[1], stack.bounds[level]
+    base_g, base_h = stack.base[level, 0], stack.base[level, 1]
     for a in range(width):
-        g[a], h[a], bound[a] = base_g, base_h, base_g * base_g / base_h
-    for r in range(positive):
-        row_g, row_h, at = gradient[r], curvature[r], masks_at + r * width
-        mask = stack.masks[at : at + width]
-        for a in range(width):
-            sum_g, sum_h = g[a] + mask[a] * row_g, h[a] + mask[a] * row_h
-            g[a], h[a] = sum_g, sum_h
-            bound[a] = _larger(bound[a], sum_g * sum_g / sum_h)
-    for a in range(width):
-        objective[a], total[a] = g[a] - base_g, h[a]
         g[a], h[a] = base_g, base_h
-    for r in range(size - 1, negative - 1, -1):
-        row_g, row_h, at = gradient[r], curvature[r], masks_at + r * width
+    for r in range(start, end, step):
+        row_g, row_h, at = stack.gradient[rows_at + r], stack.curvature[rows_at + r], masks_at + r * width
         mask = stack.masks[at : at + width]
         for a in range(width):
-            sum_g, sum_h = g[a] + mask[a] * row_g, h[a] + mask[a] * row_h
-            g[a], h[a] = sum_g, sum_h
-            bound[a] = _larger(bound[a], sum_g * sum_g / sum_h)
-    for r in range(positive, negative):  # rows with g = 0 only dilute
-        row_h, at = curvature[r], masks_at + r * width
-        mask = stack.masks[at : at + width]
+            sum_g = g[a] + mask[a] * row_g
+            g[a] = sum_g
+            if problem.curved():
+                sum_h = h[a] + mask[a] * row_h
+                h[a] = sum_h
+                bound[a] = _larger(bound[a], problem.value(sum_g, sum_h))
+    if not problem.curved():
         for a in range(width):
-            h[a] += mask[a] * row_h
+            bound[a] = _larger(bound[a], problem.value(g[a], h[a]))
+
+
+@_compiled
+def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> None:
+    """Value and mandatory-rows bound of every available proposition: sums[3] and stack.bounds.
+
+    Prefixes run over the rows with g >= 0 from the front, suffixes over those with g < 0 from the back.
+    """
+    info = stack.levels[level]
+    size, negative, width = info[SIZE], info[NEGATIVE], info[WIDTH]
+    g, h, total, value = search.sums[0], search.sums[1], search.sums[2], search.sums[3]
+    bound = stack.bounds[level]
+    base_g, base_h = stack.base[level, 0], stack.base[level, 1]
     for a in range(width):
-        sum_g = objective[a] + g[a]
-        objective[a] = sum_g * sum_g / (total[a] + h[a] - base_h)
+        bound[a] = problem.value(base_g, base_h)
+    _add_rows(problem, stack, search, level, 0, negative, 1)
+    for a in range(width):
+        value[a], total[a] = g[a] - base_g, h[a] - base_h
+    _add_rows(problem, stack, search, level, size - 1, negative - 1, -1)
+    for a in range(width):
+        value[a] = problem.value(value[a] + g[a], total[a] + h[a])
     search.counters[NODES] += 1
     search.counters[EVALUATIONS] += width
     search.counters[WORK] += width * (size + 8)
 
 
-@_compiled(_FLOAT(_PROBLEM, _SEARCH))
+@_compiled
 def _threshold(problem: Problem, search: Search) -> float:
-    """Bounds up to this value cannot lead to a better rule than those found (times approximation).
+    """Bounds up to this worth cannot lead to a better rule than those found (times approximation).
 
     What was found earlier in the visit order wins ties; what another thread found later in it does not,
     so that two threads return the rule that one thread returns.
@@ -191,7 +275,7 @@ def _threshold(problem: Problem, search: Search) -> float:
     return max(values[FLOOR] * (1.0 + TIE), values[LATER] * (1.0 - TIE)) / problem.approximation
 
 
-@_compiled(_NONE(_SEARCH))
+@_compiled
 def _look_at_the_other_thread(search: Search) -> None:
     root, values = search.counters[ROOT], search.values
     for child in range(root, len(search.found)):
@@ -200,24 +284,24 @@ def _look_at_the_other_thread(search: Search) -> None:
         values[LATER] = max(values[LATER], search.found[child])
 
 
-@_compiled(_NONE(_STACK, _SEARCH, _INT, _FLOAT))
-def _record(stack: Stack, search: Search, level: int, objective: float) -> None:
+@_compiled
+def _record(stack: Stack, search: Search, level: int, worth: float) -> None:
     """Remember a better conjunction: the path to the node; the caller appends what it adds."""
-    search.values[FLOOR] = objective
+    search.values[FLOOR] = worth
     if search.counters[ROOT] >= 0:
-        search.found[search.counters[ROOT]] = objective
+        search.found[search.counters[ROOT]] = worth
     for depth in range(1, level + 1):
         search.best[depth - 1] = stack.levels[depth, CHOSEN]
     search.counters[LENGTH] = level
 
 
-@_compiled(_NONE(_SEARCH, _INT))
+@_compiled
 def _append(search: Search, proposition: int) -> None:
     search.best[search.counters[LENGTH]] = proposition
     search.counters[LENGTH] += 1
 
 
-@_compiled(_NONE(_STACK, _SEARCH, _INT, _INT))
+@_compiled
 def _select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
     """Keep the first `kept` mask columns named in search.columns, in that order."""
     info, buffer, columns = stack.levels[level], search.row_mask, search.columns
@@ -233,28 +317,25 @@ def _select_columns(stack: Stack, search: Search, level: int, kept: int) -> None
             buffer[k] = wide[columns[k]]
         for k in range(kept):
             narrow[k] = buffer[k]
-    objective = search.sums[3]
     for k in range(kept):
-        search.sums[0, k], objective[k] = bounds[columns[k]], available[columns[k]]
+        search.sums[0, k], search.sums[1, k] = bounds[columns[k]], available[columns[k]]
     for k in range(kept):
-        bounds[k], available[k] = search.sums[0, k], objective[k]
+        bounds[k], available[k] = search.sums[0, k], search.sums[1, k]
     info[WIDTH] = kept
 
 
-@_compiled(_INT(_STACK, _SEARCH, _INT))
+@_compiled
 def _absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
     """Move the rows on which all available propositions hold into the base; returns how many."""
     info, base, closure = stack.levels[level], stack.base[level], stack.closure[level]
     rows_at, masks_at, width = info[ROWS_AT], info[MASKS_AT], info[WIDTH]
-    size, positive, negative = info[SIZE], info[POSITIVE], info[NEGATIVE]
+    size, negative = info[SIZE], info[NEGATIVE]
     needed = search.words[1]
     needed[:] = 0
     for a in range(width):
         _insert(needed, stack.available[level, a])
-    kept, kept_positive, kept_negative = 0, 0, 0
+    kept, kept_negative = 0, 0
     for r in range(size):
-        if r == positive:
-            kept_positive = kept
         if r == negative:
             kept_negative = kept
         source, target = rows_at + r, rows_at + kept
@@ -276,12 +357,17 @@ def _absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
                 stack.masks[masks_at + kept * width + a] = stack.masks[masks_at + r * width + a]
         kept += 1
     info[SIZE] = kept
-    info[POSITIVE] = kept if positive == size else kept_positive
     info[NEGATIVE] = kept if negative == size else kept_negative
     return size - kept
 
 
-@_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT))
+@_compiled
+def _drop(problem: Problem, search: Search, bound: float, length: int) -> None:
+    """Leave out what has at least this length: the certificate knows its bound."""
+    search.values[DROPPED] = max(search.values[DROPPED], _worth(problem, bound, length))
+
+
+@_compiled
 def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     """Evaluate a node's children, prune them by bound, and rank the rest by ascending bound.
 
@@ -289,22 +375,24 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     tighter: the evaluation is repeated until that no longer pays.
     """
     info, available, bounds = stack.levels[level], stack.available[level], stack.bounds[level]
-    columns, objective = search.columns, search.sums[3]
+    columns, value = search.columns, search.sums[3]
     while True:
         width = info[WIDTH]
         _evaluate(problem, stack, search, level)
+        needed = _needed(problem, search.values[FLOOR] * (1.0 + TIE), level + 1)
         for a in range(width):
-            if objective[a] > search.values[FLOOR] * (1.0 + TIE):
-                _record(stack, search, level, objective[a])
+            if value[a] > needed:
+                _record(stack, search, level, _worth(problem, value[a], level + 1))
                 _append(search, available[a])
-        threshold = _threshold(problem, search)
+                needed = _needed(problem, search.values[FLOOR] * (1.0 + TIE), level + 1)
+        needed = _needed(problem, _threshold(problem, search), level + 2)
         kept = 0
         for a in range(width):
-            if bounds[a] > threshold:
+            if bounds[a] > needed:
                 columns[kept] = a
                 kept += 1
             else:
-                search.values[DROPPED] = max(search.values[DROPPED], bounds[a])
+                _drop(problem, search, bounds[a], level + 2)
         search.counters[BOUND] += width - kept
         if kept <= LEAF_WIDTH or kept > 0.8 * width:
             break
@@ -329,14 +417,14 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     info[CHILDREN], info[NEXT], info[EXPANDED] = kept, kept, 1
 
 
-@_compiled(_BOOL(_PROBLEM, _STACK, _INT, _INT, _INT, _WORDS))
+@_compiled
 def _redundant(problem: Problem, stack: Stack, level: int, child: int, size: int, closure: Any) -> bool:
     """Whether the child's conjunctions are also met elsewhere: a proposition ranked behind holds on all its rows.
 
-    That proposition's own branch, visited later, has these conjunctions with it added. Under a length
-    limit the longer conjunction may not fit; then only a sibling that selects the same rows counts.
+    That proposition's own branch, visited later, has these conjunctions with it added. Where length has a limit or a
+    price the longer conjunction may not fit or be worth less; then only a sibling that selects the same rows counts.
     """
-    if problem.max_length >= stack.available.shape[1]:
+    if problem.any_length:
         common: Any = np.uint64(0)
         for w in range(len(closure)):
             common |= closure[w] & stack.behind[level, w]
@@ -352,9 +440,9 @@ def _redundant(problem: Problem, stack: Stack, level: int, child: int, size: int
     return False
 
 
-@_compiled(_NONE(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT, _INT))
+@_compiled
 def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int) -> None:
-    """Objectives of all conjunctions of the child with a subset of few propositions, in one pass.
+    """Values of all conjunctions of the child with a subset of few propositions, in one pass.
 
     Rows are summed by the pattern of propositions they satisfy; sums over supersets give G and H of
     every subset.
@@ -384,17 +472,16 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
                 g[pattern] += g[pattern + half]
                 h[pattern] += h[pattern + half]
         half *= 2
-    room = problem.max_length - level - 1
-    best, best_pattern = search.values[FLOOR] * (1.0 + TIE), 0
+    worth, best_pattern, better = search.values[FLOOR] * (1.0 + TIE), 0, 0
+    needed = _needed(problem, worth, level + 2)  # or more, for a longer one
     for pattern in range(1, patterns):
-        if g[pattern] * g[pattern] > best * (problem.ridge + h[pattern]):
-            members = 0
-            for bit in range(few):
-                members += pattern >> bit & 1
-            if members <= room:
-                best, best_pattern = g[pattern] * g[pattern] / (problem.ridge + h[pattern]), pattern
+        better += problem.exceeds(g[pattern], h[pattern], needed)
+    for pattern in range(1, patterns if better else 0):
+        length = level + 1 + _MEMBERS[pattern]
+        if length <= problem.max_length and problem.exceeds(g[pattern], h[pattern], _needed(problem, worth, length)):
+            worth, best_pattern = _worth(problem, problem.value(g[pattern], h[pattern]), length), pattern
     if best_pattern:
-        _record(stack, search, level, best)
+        _record(stack, search, level, worth)
         _append(search, stack.available[level, child])
         for bit in range(few):
             if best_pattern >> bit & 1:
@@ -404,7 +491,7 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
     search.counters[WORK] += size * few + patterns
 
 
-@_compiled(_INT(_STACK, _SEARCH, _INT, _INT, _INT, _INT, _INT))
+@_compiled
 def _select_rows(stack: Stack, search: Search, level: int, child: int, start: int, end: int, size: int) -> int:
     """Append the rows from start to end that satisfy the child to search.rows; returns the new size."""
     info, rows = stack.levels[level], search.rows
@@ -416,26 +503,22 @@ def _select_rows(stack: Stack, search: Search, level: int, child: int, start: in
     return size
 
 
-@_compiled(_FLOAT(_PROBLEM, _STACK, _INT))
+@_compiled
 def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
-    """The mandatory-rows bound of one node."""
+    """The mandatory-rows bound on the values of one node and its descendants."""
     info = stack.levels[level]
     start = info[ROWS_AT]
-    g, h = stack.base[level, 0], problem.ridge + stack.base[level, 1]
-    bound = g * g / h
-    for r in range(start, start + info[POSITIVE]):
-        g += stack.gradient[r]
-        h += stack.curvature[r]
-        bound = max(bound, g * g / h)
-    g, h = stack.base[level, 0], problem.ridge + stack.base[level, 1]
-    for r in range(start + info[SIZE] - 1, start + info[NEGATIVE] - 1, -1):
-        g += stack.gradient[r]
-        h += stack.curvature[r]
-        bound = max(bound, g * g / h)
+    bound = problem.value(stack.base[level, 0], stack.base[level, 1])
+    for begin, end, step in ((0, info[NEGATIVE], 1), (info[SIZE] - 1, info[NEGATIVE] - 1, -1)):
+        g, h = stack.base[level, 0], stack.base[level, 1]
+        for r in range(start + begin, start + end, step):
+            g += stack.gradient[r]
+            h += stack.curvature[r]
+            bound = max(bound, problem.value(g, h))
     return bound
 
 
-@_compiled(_INT(_STACK, _SEARCH, _INT))
+@_compiled
 def _merge_rows(stack: Stack, search: Search, level: int) -> int:
     """Merge rows that no available proposition (words[1]) tells apart; returns how many rows are left.
 
@@ -481,27 +564,27 @@ def _merge_rows(stack: Stack, search: Search, level: int) -> int:
     return groups
 
 
-@_compiled(_NONE(_STACK, _SEARCH, _INT))
-def _sort_rows(stack: Stack, search: Search, level: int) -> None:
-    """Sort the rows of a level (g, h, bits and search.rows) by descending g/h, in place.
+@_compiled
+def _sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> None:
+    """Sort the rows of a level (g, h, bits and search.rows) into the problem's order, in place.
 
-    Ratios and row numbers are sorted by Shell's method; then every cycle of the permutation is moved once.
+    Sort keys and row numbers are sorted by Shell's method; then every cycle of the permutation is moved once.
     """
-    info, rows, ratios, order, spare = stack.levels[level], search.rows, search.ratios, search.slots, search.words[0]
+    info, rows, keys, order, spare = stack.levels[level], search.rows, search.keys, search.slots, search.words[0]
     at, size = info[ROWS_AT], info[SIZE]
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     for r in range(size):
-        ratios[r], order[r] = gradient[r] / max(curvature[r], SMALLEST_CURVATURE), r
+        keys[r], order[r] = problem.order(gradient[r], curvature[r]), r
     gap = 1
     while 9 * gap < 4 * size:
         gap = 9 * gap // 4 + 1
     while True:
         for start in range(gap, size):
-            ratio, row, r = ratios[start], order[start], start
-            while r >= gap and ratios[r - gap] < ratio:
-                ratios[r], order[r] = ratios[r - gap], order[r - gap]
+            key, row, r = keys[start], order[start], start
+            while r >= gap and keys[r - gap] < key:
+                keys[r], order[r] = keys[r - gap], order[r - gap]
                 r -= gap
-            ratios[r], order[r] = ratio, row
+            keys[r], order[r] = key, row
         if gap == 1:
             break
         gap = max(1, 4 * gap // 9)
@@ -520,16 +603,13 @@ def _sort_rows(stack: Stack, search: Search, level: int) -> None:
         gradient[r], curvature[r], rows[r], order[r] = first_g, first_h, first_row, r
         for w in range(len(spare)):
             bits[r, w] = spare[w]
-    positive = 0
-    while positive < size and gradient[positive] > 0:
-        positive += 1
     negative = size
-    while negative > positive and gradient[negative - 1] < 0:
+    while negative > 0 and gradient[negative - 1] < 0:
         negative -= 1
-    info[POSITIVE], info[NEGATIVE] = positive, negative
+    info[NEGATIVE] = negative
 
 
-@_compiled(_BOOL(_PROBLEM, _STACK, _SEARCH, _INT, _INT))
+@_compiled
 def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> bool:
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
     info, below = stack.levels[level], stack.levels[level + 1]
@@ -537,8 +617,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
     width, rows_at, masks_at = info[WIDTH], info[ROWS_AT], info[MASKS_AT]
     gradient, curvature, bits = stack.gradient[rows_at:], stack.curvature[rows_at:], stack.bits[rows_at:]
     _remove(stack.behind[level], available[child])
-    positive = _select_rows(stack, search, level, child, 0, info[POSITIVE], 0)
-    negative = _select_rows(stack, search, level, child, info[POSITIVE], info[NEGATIVE], positive)
+    negative = _select_rows(stack, search, level, child, 0, info[NEGATIVE], 0)
     size = _select_rows(stack, search, level, child, info[NEGATIVE], info[SIZE], negative)
     for w in range(len(closure)):
         common = stack.closure[level, w]
@@ -573,10 +652,8 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
         mandatory[w] = stack.closure[level, w]
     at = rows_at + info[SIZE]
     gradient_below, curvature_below, bits_below = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
-    kept, kept_positive, kept_negative = 0, 0, 0
+    kept, kept_negative = 0, 0
     for k in range(size):
-        if k == positive:
-            kept_positive = kept
         if k == negative:
             kept_negative = kept
         row = rows[k]
@@ -595,21 +672,23 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
                 bits_below[kept, w] = bits[row, w]
             kept += 1
     below[SIZE] = kept
-    below[POSITIVE] = kept if positive == size else kept_positive
     below[NEGATIVE] = kept if negative == size else kept_negative
     below[ROWS_AT], below[MASKS_AT] = at, masks_at + info[SIZE] * width
     below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
     stack.base[level + 1, 0], stack.base[level + 1, 1] = base_g, base_h
-    bound = _node_bound(problem, stack, level + 1)
-    if bound > _threshold(problem, search):
+    bound, needed_value = (
+        _node_bound(problem, stack, level + 1),
+        _needed(problem, _threshold(problem, search), level + 2),
+    )
+    if bound > needed_value:
         for w in range(len(mandatory)):
             stack.closure[level + 1, w] = mandatory[w]
         if _merge_rows(stack, search, level + 1) < kept:
-            _sort_rows(stack, search, level + 1)
+            _sort_rows(problem, stack, search, level + 1)
             kept = below[SIZE]
             bound = _node_bound(problem, stack, level + 1)
-    if bound <= _threshold(problem, search):
-        search.values[DROPPED] = max(search.values[DROPPED], bound)
+    if bound <= needed_value:
+        _drop(problem, search, bound, level + 2)
         search.counters[MANDATORY] += 1
         return False
 
@@ -626,8 +705,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
     return True
 
 
-@_compiled(_INT(_PROBLEM, _STACK, _SEARCH, _INT, _INT, _INT, _BOOL))
-def advance(
+def _advance(
     problem: Problem, stack: Stack, search: Search, stop: int, budget: int, max_evaluations: int, shared: bool
 ) -> int:
     """Go on with the search until the root's children from `stop` on are done, or until it is time to pause.
@@ -651,8 +729,9 @@ def advance(
         if level == 0 and child < stop:
             return DONE
         finished = child < 0 or level + 2 > problem.max_length
-        if not finished and stack.bounds[level, child] <= _threshold(problem, search):
-            search.values[DROPPED] = max(search.values[DROPPED], stack.bounds[level, child])
+        needed = _needed(problem, _threshold(problem, search), level + 2)
+        if not finished and stack.bounds[level, child] <= needed:
+            _drop(problem, search, stack.bounds[level, child], level + 2)
             counters[BOUND] += child + 1
             finished = True
         if finished:
@@ -677,33 +756,132 @@ def advance(
             counters[LEVEL] = level
 
 
-@_compiled(_FLOAT(_PROBLEM, _STACK, _SEARCH, _INT))
-def open_bound(problem: Problem, stack: Stack, search: Search, top: int) -> float:
-    """The largest bound among the children from level `top` down that have not been visited; 0 for none.
+advance = _per_problem(_advance)
 
-    Negative if the root itself has not been expanded.
+
+class Rows(NamedTuple):
+    """The rows of the published search, in the problem's order."""
+
+    gradient: Any  # float64 (rows,)
+    curvature: Any  # float64 (rows,)
+    members: Any  # uint8 (propositions, rows)
+    bits: Any  # uint64 (rows, words)
+
+
+class Query(NamedTuple):
+    """A query of the published search and its augmentations."""
+
+    extent: Any  # int64 (rows of the query,)
+    closure: Any  # uint64 (words,): what the query implies
+    tail: int  # the last proposition
+    aug: Any  # int64 (augmentations,)
+    old_bound: Any  # float64 (augmentations,): when they were augmentations of the parent
+
+
+class Augmented(NamedTuple):
+    """What becomes of the augmentations; those kept come first in bound, kept, closures and offsets."""
+
+    crit: Any  # int64 (augmentations,): their critical indices
+    bound: Any  # float64 (augmentations,)
+    kept: Any  # int64 (augmentations,): which ones
+    offsets: Any  # int64 (augmentations + 2,): of their extents; that of a non-core query is empty
+    rows: Any  # int64: the extents
+    closures: Any  # uint64 (augmentations, words): what they imply (core queries only)
+
+
+# the counts of the published search
+PUBLISHED_COUNTS = (
+    "immediate_bound", "immediate_equivalence", "propagated_bound", "propagated_equivalence", "skipped_checks",
+)  # fmt: skip
+IMMEDIATE_BOUND, IMMEDIATE_EQUIVALENCE, PROPAGATED_BOUND, PROPAGATED_EQUIVALENCE, SKIPPED_CHECKS = range(5)
+
+
+def _augment(problem: Problem, data: Rows, query: Query, new: Augmented, best: Any, counts: Any) -> int:
+    """Lines 8 to 14 of Algorithm 1: evaluate the augmentations of one query; returns how many are kept.
+
+    best = [value, proposition] of the incumbent, the proposition -1 while no augmentation of this query is it;
+    best[2] counts evaluations, best[3] is the largest bound that was pruned.
     """
-    bound = 0.0
-    for level in range(top, min(search.counters[LEVEL] + 1, problem.max_length)):
-        info = stack.levels[level]
-        if info[EXPANDED]:
-            if info[NEXT] > 0 and level + 2 <= problem.max_length:
-                bound = max(bound, stack.bounds[level, info[NEXT] - 1])
-        elif level > 0:
-            bound = max(bound, stack.bounds[level - 1, stack.levels[level - 1, NEXT]])
+    found = 0
+    for position in range(len(query.aug)):
+        a, c = query.aug[position], new.crit[position]
+        if a <= query.tail:
+            continue
+        if c < query.tail:
+            counts[PROPAGATED_EQUIVALENCE] += 1
+            continue
+        if problem.approximation * query.old_bound[position] <= best[0] * (1.0 + TIE):
+            counts[PROPAGATED_BOUND] += 1
+            best[3] = max(best[3], query.old_bound[position])
+            continue
+        if _has(query.closure, a):
+            counts[IMMEDIATE_EQUIVALENCE] += 1
+            continue
+        start = new.offsets[found]
+        size = 0
+        g, h, highest = 0.0, problem.ridge, 0.0
+        for i in query.extent:
+            if data.members[a, i]:
+                new.rows[start + size] = i
+                size += 1
+                g += data.gradient[i]
+                h += data.curvature[i]
+                highest = max(highest, problem.value(g, h))
+        value = problem.value(g, h)
+        g, h = 0.0, problem.ridge
+        for k in range(start + size - 1, start - 1, -1):
+            g += data.gradient[new.rows[k]]
+            h += data.curvature[new.rows[k]]
+            highest = max(highest, problem.value(g, h))
+        best[2] += 1
+        if value > best[0] * (1.0 + TIE):
+            best[0], best[1] = value, a
+        if problem.approximation * highest <= best[0] * (1.0 + TIE):
+            counts[IMMEDIATE_BOUND] += 1
+            best[3] = max(best[3], highest)
+            continue
+        new.offsets[found + 1] = start
+        if c < a and not _has(query.closure, c):
+            counts[SKIPPED_CHECKS] += 1  # (3.7): certainly not a core query
         else:
-            return -1.0
-    return bound
+            closure = new.closures[found]
+            for w in range(len(closure)):
+                common = ~np.uint64(0)
+                for k in range(start, start + size):
+                    common &= data.bits[new.rows[k], w]
+                closure[w] = common
+            c = a
+            for j in range(a - 1, -1, -1):
+                if _has(closure, j) and not _has(query.closure, j):
+                    c = j
+            if c == a:
+                new.offsets[found + 1] = start + size
+        new.crit[position] = c
+        new.kept[found], new.bound[found] = position, highest
+        found += 1
+    return found
 
 
-@_compiled(_NONE(numba.uint8[:, ::1], _FLOAT[::1], _FLOAT[::1], _BOOL[::1], _FLOAT[:, ::1]))
-def extension_sums(masks: Any, gradient: Any, curvature: Any, selected: Any, sums: Any) -> None:
-    """Sums of g and h over the selected rows that satisfy each proposition, into sums (2, propositions)."""
+augment = _per_problem(_augment)
+
+
+@functools.partial(_compiled, entry_point=True)
+def extension_sums(masks: Any, terms: Any, owners: Any, rows: Any, sums: Any) -> None:
+    """Sums of terms over some rows on which each proposition holds.
+
+    Args:
+        masks: uint8 (rows, propositions).
+        terms: float64 (owners, terms, rows).
+        owners: int64 (sets,): which terms to sum.
+        rows: bool (sets, rows).
+        sums: float64 (terms, sets, propositions), the result.
+    """
     sums[:] = 0.0
-    sum_g, sum_h = sums[0], sums[1]
-    for r in range(len(selected)):
-        if selected[r]:
-            mask, g, h = masks[r], gradient[r], curvature[r]
-            for a in range(len(mask)):
-                sum_g[a] += mask[a] * g
-                sum_h[a] += mask[a] * h
+    for s in range(len(owners)):
+        for r in range(len(masks)):
+            if rows[s, r]:
+                mask = masks[r]
+                for t in range(len(sums)):
+                    value, total = terms[owners[s], t, r], sums[t, s]
+                    for a in range(len(mask)):
+                        total[a] += mask[a] * value

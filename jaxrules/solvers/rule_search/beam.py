@@ -1,0 +1,184 @@
+"""Beam search, with width 1 greedy search: quick, without a certificate.
+
+Every level extends each partial conjunction by one proposition and keeps the `width` best extensions that select
+different rows: of those that raise the value by more than the proposition costs and, if the objective knows a
+potential, could still lead to something better. All rows of weights of an objective are searched side by side.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.bits import pack, unpack
+from jaxrules.results import Status
+from jaxrules.solvers.rule_search.objectives import Floats, Objective
+from jaxrules.solvers.rule_search.shortest import conclude
+from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+
+Rule = tuple[int, ...]
+_BLOCK = 2**24
+"""Row-proposition visits between two looks at the clock: some ten milliseconds."""
+_TIE = 1e-12
+"""What does not raise a value by more than this share of it does not raise it."""
+
+
+def search_beam(
+    space: SearchSpace,
+    objective: Objective,
+    *,
+    width: int = 10,
+    max_length: int | None = None,
+    stopped: Callable[[], bool] = never,
+) -> Found:
+    """The best conjunction that a beam of `width` partial conjunctions reaches.
+
+    With width 1 the greedy search of "Better Short than Greedy": the proposition that raises the value most, until
+    none does. When it is stopped, it has looked at all single propositions at least.
+    """
+    return search_beams(space, objective, width=width, max_length=max_length, stopped=stopped)[0][0]
+
+
+def search_beams(
+    space: SearchSpace,
+    objective: Objective,
+    *,
+    width: int = 10,
+    max_length: int | None = None,
+    count: int = 1,
+    stopped: Callable[[], bool] = never,
+) -> list[list[Found]]:
+    """A beam search for every row of weights of the objective.
+
+    Returns:
+        Per row of weights the `count` best conjunctions, best first, that select different rows and are worth more
+        than the empty one; the empty one if there is none.
+    """
+    terms = objective.terms(space)
+    beams, status = run_beams(space, objective, terms, width, max_length, count, stopped)
+    return [
+        [
+            conclude(space, objective, row, rule, status, beam.evaluations, stopped=stopped)
+            for _, rule in beam.ranked() or [(0.0, ())]
+        ]
+        for row, beam in zip(terms, beams, strict=True)
+    ]
+
+
+class _Partial(NamedTuple):
+    """A conjunction under construction, its merged rows as bits, and its value."""
+
+    rule: Rule
+    rows: np.ndarray
+    value: float
+
+
+class Beam:
+    """The search for one row of weights: what is under construction, and the best so far by the rows selected."""
+
+    def __init__(self, start: _Partial, worth_of_nothing: float, count: int) -> None:
+        self.partials, self.worth_of_nothing, self.count = [start], worth_of_nothing, count
+        self.best: dict[bytes, tuple[float, Rule]] = {}
+        self.evaluations = 0
+
+    def ranked(self) -> list[tuple[float, Rule]]:
+        """Worth and propositions, best first."""
+        return sorted(self.best.values(), key=lambda entry: -entry[0])
+
+    @property
+    def floor(self) -> float:
+        """What is worth no more is not wanted."""
+        return self.ranked()[-1][0] if len(self.best) == self.count else self.worth_of_nothing
+
+    def select(
+        self, space: SearchSpace, value: Floats, worth: Floats, outlook: Floats, cost: float, width: int
+    ) -> None:
+        """Go on with the best extensions: value, worth and outlook by partial conjunction and proposition."""
+        before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
+        pays = np.flatnonzero(value > before + _TIE * np.abs(before) + cost)
+        different = self._different(space, value, pays[np.argsort(-value.ravel()[pays], kind="stable")])
+        best = list(itertools.islice(different, self.count))
+        for place, partial in best:
+            self._offer(partial, float(worth.flat[place]))
+        self.evaluations += value.size
+        floor = self.floor
+        promising = (partial for place, partial in itertools.chain(best, different) if outlook.flat[place] > floor)
+        self.partials = list(itertools.islice(promising, width))
+
+    def _different(self, space: SearchSpace, value: Floats, places: NDArray[np.intp]) -> Iterator[tuple[int, _Partial]]:
+        """The extensions at these places, without those that select the rows of an earlier one."""
+        seen: set[bytes] = set()
+        for place in map(int, places):
+            parent, proposition = self.partials[place // len(space)], place % len(space)
+            rows = parent.rows & space.activations.bits[proposition]
+            if rows.tobytes() not in seen:
+                seen.add(rows.tobytes())
+                yield place, _Partial((*parent.rule, proposition), rows, float(value.flat[place]))
+
+    def _offer(self, partial: _Partial, worth: float) -> None:
+        """Keep the conjunction if it is among the best."""
+        rows = partial.rows.tobytes()
+        if worth > (self.best[rows][0] if rows in self.best else self.floor):
+            self.best[rows] = worth, partial.rule
+            if len(self.best) > self.count:
+                del self.best[min(self.best, key=lambda key: self.best[key][0])]
+
+
+def run_beams(
+    space: SearchSpace,
+    objective: Objective,
+    terms: Floats,
+    width: int,
+    max_length: int | None,
+    count: int = 1,
+    stopped: Callable[[], bool] = never,
+) -> tuple[list[Beam], Status]:
+    """The beams of all rows of weights (terms as of `Objective.terms`), level by level."""
+    everything = pack(np.ones((1, len(space.masks)), bool))[0]
+    first = objective.value(terms.sum(axis=2).T) if objective.empty_is_rule else np.full(len(terms), -1e300)
+    starts = (_Partial((), everything, value) for value in first.tolist())
+    beams = [Beam(start, objective.worth_of_nothing(row), count) for start, row in zip(starts, terms, strict=True)]
+    for length in range(1, space.longest(max_length) + 1):
+        ends = list(itertools.accumulate(len(beam.partials) for beam in beams))
+        if not ends[-1]:
+            break
+        if length > 1 and stopped():
+            return beams, Status.TIME_LIMIT
+        owners = np.repeat(np.arange(len(beams)), np.diff(ends, prepend=0))
+        rows = [partial.rows for beam in beams for partial in beam.partials]
+        value, potential = _extend(space, objective, terms, owners, rows, stopped)
+        worth, outlook = objective.worth(value, length), objective.worth(potential, length + 1)
+        for beam, end in zip(beams, ends, strict=True):
+            mine = slice(end - len(beam.partials), end)
+            beam.select(space, value[mine], worth[mine], outlook[mine], objective.condition_price, width)
+        if len(value) < len(rows):
+            return beams, Status.TIME_LIMIT
+    return beams, Status.CONVERGED
+
+
+def _extend(
+    space: SearchSpace,
+    objective: Objective,
+    terms: Floats,
+    owners: NDArray[np.intp],
+    bits: list[np.ndarray],
+    stopped: Callable[[], bool],
+) -> tuple[Floats, Floats]:
+    """Value and potential of every extension of sets of rows, (sets, propositions); fewer sets when it is stopped."""
+    from jaxrules.solvers.rule_search import kernels
+
+    at_once = max(1, _BLOCK // max(1, terms.shape[1] * space.masks.size))
+    found = []
+    for start in range(0, len(bits), at_once):
+        if start and stopped():
+            break
+        rows = unpack(np.stack(bits[start : start + at_once]), len(space.masks))
+        sums = np.empty((terms.shape[1], len(rows), len(space)))
+        kernels.extension_sums(space.masks, terms, owners[start : start + at_once], rows, sums)
+        found.append((objective.value(sums), objective.potential(sums)))
+    value, potential = zip(*found, strict=True)
+    return np.concatenate(value), np.concatenate(potential)

@@ -1,0 +1,249 @@
+"""What a rule search maximises: the worth of a conjunction,
+
+    worth = (value - price(length)) / divisor(length).
+
+The value is a function of sums over the rows that the conjunction selects, price and divisor depend on the number
+of its propositions. An objective knows
+
+    terms        the numbers per row that are summed; `SignedWeights` has a set of them per row of weights
+    value        of their sums                                                                  every search
+    potential    from the same sums, a bound on the values of all subsets of the rows             beam
+    bounds       the same from the rows themselves                                                best-first
+    compiled     the class of `kernels` with this value, and thereby a bound                      depth-first, published
+
+so a new objective can be searched by beam once its value is known; each further piece opens a further search.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.solvers.rule_search.space import SearchSpace
+
+Floats = NDArray[np.float64]
+_EPSILON = 1e-6
+_IN_SPAN = 1e-9  # ||q_perp||^2 / |q| below this is rounding: q lies in the span, and g'q is zero
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Objective:
+    """What objectives have in common: what length costs.
+
+    Attributes:
+        rule_price: of any conjunction but the empty one.
+        condition_price: of each of its propositions.
+        per_unit: divide by 1 + length: gain per unit of complexity.
+    """
+
+    rule_price: float = 0.0
+    condition_price: float = 0.0
+    per_unit: bool = False
+    compiled: ClassVar[str] = ""
+
+    def terms(self, space: SearchSpace) -> Floats:
+        """The numbers to sum, (rows of weights, sums, merged rows)."""
+        raise NotImplementedError
+
+    def value(self, sums: Floats) -> Any:
+        """Of sums over rows, (sums, ...), shape (...)."""
+        raise NotImplementedError
+
+    def potential(self, sums: Floats) -> Any:
+        """An upper bound on the value of every subset of the rows with these sums."""
+        return np.full(sums.shape[1:], math.inf)
+
+    def bounds(self, terms: Floats, members: Floats) -> Any:
+        """Upper bounds on the values of the subsets of some sets of rows, the columns of a 0/1 matrix."""
+        return self.potential(terms @ members)
+
+    def price(self, length: ArrayLike) -> Floats:
+        length = np.asarray(length)
+        return np.where(length > 0, self.rule_price + self.condition_price * length, 0.0)
+
+    def divisor(self, length: ArrayLike) -> Floats:
+        return 1.0 + self.per_unit * np.asarray(length, np.float64)
+
+    def worth(self, value: Any, length: ArrayLike) -> Any:
+        """Of conjunctions with this value and length."""
+        return (value - self.price(length)) / self.divisor(length)
+
+    def worth_of_nothing(self, terms: Floats) -> float:
+        """The worth of the empty conjunction: of all rows, or 0 where it is no rule, because rules have a price."""
+        return float(self.value(terms.sum(axis=1))) if self.empty_is_rule else 0.0
+
+    @property
+    def empty_is_rule(self) -> bool:
+        return not (self.rule_price or self.condition_price)
+
+    @property
+    def any_length(self) -> bool:
+        """Whether a longer conjunction for the same rows is worth as much."""
+        return self.condition_price == 0.0 and not self.per_unit
+
+    def one_row(self, space: SearchSpace) -> Floats:
+        """The terms of an exact search, (sums, merged rows)."""
+        terms = self.terms(space)
+        if len(terms) != 1:
+            raise ValueError(f"an exact search takes one row of weights, got {len(terms)}; use search_beams")
+        return terms[0]
+
+    def problem(self, space: SearchSpace, longest: int, approximation: float) -> Any:
+        """The problem of a compiled search."""
+        from jaxrules.solvers.rule_search import kernels
+
+        if not self.compiled:
+            raise TypeError(f"no compiled search knows {type(self).__name__}; use search_best_first")
+        lengths = np.arange(len(space) + 3)
+        return getattr(kernels, self.compiled)(
+            float(getattr(self, "ridge", 0.0)), float(approximation), longest,
+            self.any_length and longest == len(space), self.price(lengths), self.divisor(lengths),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SecondOrder(Objective):
+    """(sum g)^2 / (ridge + sum h): second-order boosting, Eq. (2.3) of "Better Short than Greedy" without 1 / 2n.
+
+    Args:
+        gradient, curvature: (rows,); curvature >= 0.
+        ridge: positive; the paper's lambda.
+    """
+
+    gradient: Floats
+    curvature: Floats
+    ridge: float
+    compiled = "SecondOrder"
+
+    def terms(self, space: SearchSpace) -> Floats:
+        return np.stack([space.activations.totals(self.gradient), space.activations.totals(self.curvature)])[None]
+
+    def value(self, sums: Floats) -> Any:
+        return sums[0] ** 2 / (self.ridge + sums[1])
+
+    def bounds(self, terms: Floats, members: Floats) -> Any:
+        """Theorem 3.1: the greatest value of a prefix or a suffix of the rows in the order of g / h."""
+        order = np.argsort(-terms[0] / np.maximum(terms[1], 1e-150), kind="stable")
+        prefixes = np.cumsum(terms[:, order, None] * members[order], axis=1)
+        suffixes = prefixes[:, -1:] - prefixes
+        return np.maximum(self.value(prefixes).max(axis=0), self.value(suffixes).max(axis=0)) * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientSum(Objective):
+    """|sum g|: gradient boosting, and with prices the pricing problem of generalised linear rule models."""
+
+    gradient: Floats
+    compiled = "AbsoluteSum"
+
+    def terms(self, space: SearchSpace) -> Floats:
+        return _with_positive_part(space.activations.totals(self.gradient))[None]
+
+    def value(self, sums: Floats) -> Any:
+        return np.abs(sums[0])
+
+    def potential(self, sums: Floats) -> Any:
+        return np.maximum(sums[1], sums[1] - sums[0])
+
+
+@dataclass(frozen=True, eq=False)
+class SignedWeights(Objective):
+    """sum w: what a rule gains in a rule list. The empty conjunction is no rule and gains nothing.
+
+    Args:
+        weights: (rows,), or (rows of weights, rows) for a beam, which searches for all of them at once.
+    """
+
+    weights: Floats
+    compiled = "SignedSum"
+
+    def terms(self, space: SearchSpace) -> Floats:
+        return np.stack([_with_positive_part(space.activations.totals(row)) for row in np.atleast_2d(self.weights)])
+
+    def value(self, sums: Floats) -> Any:
+        return sums[0]
+
+    def potential(self, sums: Floats) -> Any:
+        return sums[1]
+
+    @property
+    def empty_is_rule(self) -> bool:
+        return False
+
+
+def _with_positive_part(sums: Floats) -> Floats:
+    return np.stack([sums, np.maximum(sums, 0.0)])
+
+
+@dataclass(frozen=True, eq=False)
+class Orthogonal(Objective):
+    """|g'q| / (||q_perp|| + 1e-6): orthogonal gradient boosting, Yang et al., AISTATS 2024, arXiv 2402.15691.
+
+    q is the 0/1 vector of the selected rows, g the gradient and q_perp the part of q that is orthogonal to the span of
+    the rules found so far. ||q_perp||^2 = |q| - ||B'q||^2 for an orthonormal basis B of the span.
+
+    Args:
+        gradient: (rows,); its part in the span is removed.
+        found: bool (rows, rules): the extents of the rules found so far, and all rows for an intercept;
+            they must be unions of the merged rows.
+    """
+
+    gradient: Floats
+    found: NDArray[np.bool_]
+
+    @functools.cached_property
+    def basis(self) -> Floats:
+        """Of the span, (rows, dimensions)."""
+        left, values, _ = np.linalg.svd(self.found.astype(np.float64), full_matrices=False)
+        return np.asarray(left[:, values > 1e-9 * max(values, default=0.0)])
+
+    def terms(self, space: SearchSpace) -> Floats:
+        """g, 1 and the rows of B: rules do not tell the rows of a merged row apart."""
+        perpendicular = self.gradient - self.basis @ (self.basis.T @ self.gradient)
+        rows = [perpendicular, np.ones(len(perpendicular)), *self.basis.T]
+        return np.stack([space.activations.totals(row) for row in rows])[None]
+
+    def value(self, sums: Floats) -> Any:
+        distance = sums[1] - np.sum(sums[2:] ** 2, axis=0)
+        value = np.abs(sums[0]) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
+        return np.where(distance > _IN_SPAN * np.maximum(sums[1], 1.0), value, 0.0)
+
+    def bounds(self, terms: Floats, members: Floats) -> Any:
+        """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise the negative one.
+
+        1. ||B'q||^2 <= rho |q| for the largest eigenvalue rho of S, the sum over E of b b'. So value(q)^2 is at most
+           the greatest G^2 / ((1 - rho) |prefix|) of the prefixes in descending g.
+        2. If y is orthogonal to the span and y >= g on E, then g'q <= y'q = y'q_perp <= ||y|| ||q_perp||. With y =
+           max(g, 0) on E and the smallest correction outside that makes it orthogonal,
+           ||y||^2 = ||max(g, 0)||_E^2 + v'(I - S)^-1 v, v = B'max(g, 0) over E. And y = g gives ||g||.
+
+        Both are loose while E contains whole rules found before.
+        """
+        count, b = terms[1], terms[2:]
+        outer = (b[:, None] * b / count).reshape(len(b) ** 2, len(count))
+        s = (outer @ members).T.reshape(members.shape[1], len(b), len(b))
+        rho = np.linalg.eigvalsh(s)[:, -1] if len(b) else np.zeros(members.shape[1])
+        slack = np.maximum(1.0 - rho - 1e-12 * (len(b) + 1), 0.0)
+        bound = np.zeros(members.shape[1])
+        for sign in (1.0, -1.0):
+            g = np.maximum(sign * terms[0], 0.0)
+            order = np.argsort(-g / count, kind="stable")
+            order = order[g[order] > 0]
+            sums, counts = (np.cumsum(term[order, None] * members[order], axis=0) for term in (g, count))
+            square = np.max(sums**2 / np.maximum(counts, 1.0), axis=0, initial=0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                squared_bound = np.where(square > 0, square / slack, 0.0)
+            safe = np.flatnonzero(slack > 1e-6)
+            if len(b) and len(safe):
+                v = ((b * g / count) @ members[:, safe]).T
+                solved = np.linalg.solve(np.eye(len(b)) - s[safe], v[:, :, None])[:, :, 0]
+                by_dual = (g**2 / count) @ members[:, safe] + np.sum(v * solved, axis=1)
+                squared_bound[safe] = np.minimum(squared_bound[safe], by_dual)
+            bound = np.maximum(bound, np.sqrt(squared_bound))
+        norm = math.sqrt(float(np.sum(terms[0] ** 2 / count)))
+        return np.minimum(bound, norm) * (1.0 + 1e-9)  # the solve and the eigenvalues are rounded

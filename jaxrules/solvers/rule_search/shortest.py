@@ -1,0 +1,142 @@
+"""The shortest description of the rows that a search has found."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from jaxrules.bits import pack
+from jaxrules.results import Status
+from jaxrules.solvers.rule_search.objectives import Floats, Objective
+from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+
+_MOST_STEPS = 20_000
+"""Of the search for a smaller cover than the greedy one."""
+_MANY_ROWS = 4096
+"""From here on it pays to look for the rows that matter before this search."""
+
+
+def conclude(
+    space: SearchSpace,
+    objective: Objective,
+    terms: Floats,
+    propositions: tuple[int, ...],
+    status: Status,
+    evaluations: int,
+    bound: float | None = None,
+    counts: Mapping[str, int] | None = None,
+    stopped: Callable[[], bool] = never,
+) -> Found:
+    """The result of a search that ended with this conjunction: the shortest for its rows, and what it is worth."""
+    short = shortest_equivalent(space, space.selected_groups(propositions), stopped)
+    if not short and not objective.empty_is_rule:  # then a conjunction that selects all rows cannot be empty
+        short = tuple(sorted(propositions))
+    return Found(short, worth_of(space, objective, terms, short), bound, status, int(evaluations), counts or {})
+
+
+def worth_of(space: SearchSpace, objective: Objective, terms: Floats, propositions: tuple[int, ...]) -> float:
+    """The worth of a conjunction, summed in the order of the merged rows."""
+    if not propositions:
+        return objective.worth_of_nothing(terms)
+    rows = space.selected_groups(propositions)
+    return float(objective.worth(objective.value(terms[:, rows].sum(axis=1)), len(propositions)))
+
+
+def shortest_equivalent(space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool] = never) -> tuple[int, ...]:
+    """A shortest conjunction that selects exactly these merged rows.
+
+    Only the tightest implied proposition per code column and side can be needed. Excluding the other
+    rows with as few of them as possible is a set cover: greedy as in the paper, then every smaller size
+    by branching on the row that the fewest propositions exclude.
+
+    Args:
+        space: the propositions.
+        rows: bool (groups,); the rows of some conjunction.
+        stopped: True ends the search with the shortest conjunction so far.
+
+    Returns:
+        Proposition indices in ascending order.
+    """
+    if rows.all() or not len(space):
+        return ()
+    candidates = _tightest_implied(space, rows)
+    outside = _as_integers(pack(~rows[None]))[0]
+    excluded = [outside & ~selected for selected in _as_integers(space.activations.bits[candidates])]
+    cover = _greedy_cover(excluded, outside)
+    if len(cover) > 2 and not stopped():  # two are the fewest if one is not enough
+        steps = itertools.count(1)
+
+        def over() -> bool:
+            step = next(steps)
+            return step > _MOST_STEPS or (step % 64 == 0 and stopped())
+
+        if len(rows) > _MANY_ROWS:
+            hardest = _hardest(space.masks[~rows][:, candidates] == 0, over)
+            excluded, outside = _as_integers(pack(hardest.T)), (1 << len(hardest)) - 1
+        smaller = (_cover_of_size(excluded, outside, size, over) for size in range(2, len(cover)))
+        cover = next((found for found in smaller if found is not None), cover)
+    return tuple(sorted(candidates[k] for k in cover))
+
+
+def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
+    """Of the propositions that hold on all these rows: the most restrictive per code column and side."""
+    implied = ~np.any(pack(rows[None]) & ~space.activations.bits, axis=1)
+    tightest: dict[tuple[int, int], int] = {}
+    for a in np.flatnonzero(implied).tolist():
+        side, cell = (space.column.item(a), space.above.item(a)), space.cell.item(a)
+        known = tightest.get(side)
+        if known is None or (cell > space.cell.item(known) if side[1] else cell < space.cell.item(known)):
+            tightest[side] = a
+    return list(tightest.values())
+
+
+def _as_integers(bits: np.ndarray) -> list[int]:
+    """Bit sets as integers."""
+    return [int.from_bytes(words.astype("<u8").tobytes(), "little") for words in bits]
+
+
+def _hardest(excluded: np.ndarray, over: Callable[[], bool]) -> np.ndarray:
+    """Rows whose exclusion excludes all: without those that all propositions exclude that exclude another row.
+
+    Args:
+        excluded: bool (rows, propositions).
+        over: True ends the thinning out.
+
+    Returns:
+        bool (fewer rows, propositions); the rows that the fewest propositions exclude come first.
+    """
+    left = np.unique(np.packbits(excluded, axis=1), axis=0)
+    left = left[np.argsort(np.bitwise_count(left).sum(axis=1), kind="stable")]
+    kept = [left[:0]]
+    while len(left) and not over():
+        kept.append(left[:1])
+        left = left[np.any(left[0] & ~left, axis=1)]
+    return np.unpackbits(np.concatenate([*kept, left]), axis=1, count=excluded.shape[1]).astype(bool)
+
+
+def _greedy_cover(sets: list[int], everything: int) -> list[int]:
+    cover: list[int] = []
+    while everything:
+        best = max(range(len(sets)), key=lambda k: (sets[k] & everything).bit_count())
+        cover.append(best)
+        everything &= ~sets[best]
+    return cover
+
+
+def _cover_of_size(sets: list[int], left: int, size: int, over: Callable[[], bool]) -> list[int] | None:
+    """A cover of `left` by at most `size` of the sets, None if there is none (or the search is over)."""
+    if not left:
+        return []
+    if size == 0 or over():
+        return None
+    counts = [(one & left).bit_count() for one in sets]
+    if sum(sorted(counts)[-size:]) < left.bit_count():
+        return None
+    element = left & -left
+    for k in sorted((k for k, one in enumerate(sets) if one & element), key=lambda k: -counts[k]):
+        rest = _cover_of_size(sets, left & ~sets[k], size - 1, over)
+        if rest is not None:
+            return [k, *rest]
+    return None

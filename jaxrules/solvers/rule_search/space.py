@@ -1,0 +1,117 @@
+"""What is searched: propositions on rows; and what a search returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import rows
+from jaxrules.bits import unpack
+from jaxrules.results import Status
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Propositions on the rows of a table, and the rows that no proposition tells apart merged into groups.
+
+    A proposition compares the integer cell code of one code column with a cell: code >= cell (above) or
+    code <= cell. Thresholds of one feature share a code column: of those on one side, the tightest implies the others.
+
+    Attributes:
+        activations: the propositions on the rows; its patterns are the groups.
+        column, above, cell: per proposition.
+    """
+
+    activations: rows.Activations
+    column: NDArray[np.int32]
+    above: NDArray[np.bool_]
+    cell: NDArray[np.uint16]
+
+    @classmethod
+    def of_codes(
+        cls, codes: NDArray[np.uint16], column: NDArray[np.int32], above: NDArray[np.bool_], cell: NDArray[np.uint16]
+    ) -> SearchSpace:
+        """The space of the propositions (column, above, cell) on rows with these codes.
+
+        Raises:
+            ValueError: if a search would not fit into memory.
+        """
+        check_memory(len(codes), len(column))
+        size = max(1, 2**22 // max(1, len(column)))  # rows at once, not to hold all codes of all propositions
+        values = (codes[start : start + size, column] for start in range(0, len(codes), size))
+        blocks = (np.where(above, block >= cell, block <= cell) for block in values)
+        return cls(rows.Activations.of_blocks(blocks, len(column)), column, above, cell)
+
+    @classmethod
+    def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:
+        """The space of arbitrary propositions given by their boolean matrix (rows, propositions)."""
+        n = masks.shape[1]
+        check_memory(*masks.shape)
+        activations = rows.Activations.of_matrix(masks)
+        return cls(activations, np.arange(n, dtype=np.int32), np.ones(n, bool), np.ones(n, np.uint16))
+
+    @functools.cached_property
+    def groups(self) -> SearchSpace:
+        """The same propositions on one row per group."""
+        one_each = np.arange(self.activations.n_patterns)
+        return replace(self, activations=rows.Activations(self.activations.bits, one_each))
+
+    def __len__(self) -> int:
+        return self.activations.n_rules
+
+    @functools.cached_property
+    def masks(self) -> NDArray[np.uint8]:
+        """Whether each proposition holds, (groups, propositions)."""
+        return self.activations.dense.view(np.uint8)
+
+    def selected(self, propositions: Sequence[int]) -> NDArray[np.bool_]:
+        """The rows on which all the propositions hold, (rows,)."""
+        return self.selected_groups(propositions)[self.activations.pattern]
+
+    def selected_groups(self, propositions: Sequence[int]) -> NDArray[np.bool_]:
+        """The groups on which all the propositions hold, (groups,)."""
+        everywhere = np.iinfo(np.uint64).max
+        words = np.bitwise_and.reduce(self.activations.bits[list(propositions)], axis=0, initial=everywhere)
+        return unpack(words[None], self.activations.n_patterns)[0]
+
+    def longest(self, max_length: int | None) -> int:
+        """The most propositions that a conjunction can have under this limit."""
+        return len(self) if max_length is None else min(max_length, len(self))
+
+
+def check_memory(n_rows: int, propositions: int) -> None:
+    """Refuse a search that memory does not allow: it takes about six bytes per row and proposition."""
+    remedy = "set max_cut_points (for example 20) to use fewer cut points per column"
+    rows.check_memory(n_rows, propositions, 6.0, what="propositions", remedy=remedy)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a search.
+
+    Attributes:
+        propositions: a shortest conjunction that selects the best rows found.
+        objective: its worth.
+        bound: proved upper bound on the worth of every conjunction, None for a heuristic search. A
+            finished exact search states the relative tolerance 1e-10 within which worths are ties.
+        status: OPTIMAL, CONVERGED (a heuristic, or an approximation guarantee below 1), TIME_LIMIT (`stopped`),
+            or MAX_ITERATIONS (max_evaluations).
+        evaluations: objective evaluations.
+        counts: pruning activations by mechanism.
+    """
+
+    propositions: tuple[int, ...]
+    objective: float
+    bound: float | None
+    status: Status
+    evaluations: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def never() -> bool:
+    """The stopping rule of a search without a time limit."""
+    return False
