@@ -132,7 +132,7 @@ class Deadline:
                 raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
             if math.isnan(seconds) or seconds < 0:
                 raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
-        self.seconds = seconds
+        self.seconds = None if seconds == math.inf else seconds
         self.clock = clock
         self.started = clock()
 

@@ -1,4 +1,4 @@
-"""What every learner does around its own mathematics: settings kept, data checked, classes one against the rest.
+"""What every learner does around its own mathematics: settings kept, data checked, classes one against the rest::
 
 options = settings("lire", locals())              # first, so that `locals` are the arguments
 run = Run("lire", time_limit, progress)
@@ -44,7 +44,8 @@ def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     NumPy's numbers become Python's, sequences tuples, a time limit seconds, a loss its name, and any other object,
     as rules and propositions, "given". The data, their weights and `progress` are no settings.
     """
-    return {"learner": learner} | {n: _plain(value) for n, value in arguments.items() if n not in _NOT_SETTINGS}
+    kept = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
+    return {"learner": learner, **kept, "time_limit": Deadline.of(arguments.get("time_limit")).seconds}
 
 
 def _plain(value: Any) -> Any:
@@ -54,8 +55,6 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return tuple(_plain(part) for part in value)
-    if isinstance(value, Deadline):
-        return value.seconds
     if isinstance(value, Loss):
         return value.name
     return getattr(value, "__name__", "given") if callable(value) else "given"

@@ -62,6 +62,7 @@ def test_deadlines() -> None:
     unlimited = jr.Deadline(None, clock)
     assert unlimited.remaining() == math.inf
     assert not unlimited.expired()
+    assert jr.Deadline(math.inf, clock).seconds is None
     assert jr.Deadline(0, clock).expired()
     for number in (np.float32(2.5), np.int64(2), 2.5):
         assert jr.Deadline.of(number).seconds == number  # type: ignore[arg-type]
