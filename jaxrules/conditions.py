@@ -312,11 +312,7 @@ class Conjunctions:
         return conjunctions
 
     def validate(self) -> None:
-        """Check shapes, ranges and kinds.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+        """Check shapes, ranges and kinds; a ValueError names what is wrong."""
         self.schema.validate()
         self.directions.validate(self.schema)
         feature, width = self.feature, _most_categories(self.schema)
@@ -507,18 +503,15 @@ class Conjunctions:
         return Lowered(len(self), self.directions, tuple(axes), tuple(tables))
 
     def _axes(self, chosen: NDArray[np.bool_] | None = None) -> Iterator[tuple[Axis, NDArray[np.int64]]]:
-        """The columns and directions that conditions (or the chosen ones) are on, and those conditions."""
+        """The axes that conditions (or the chosen ones) are on, cut where these have their ends, and the conditions."""
         for index in np.unique(self.feature if chosen is None else self.feature[chosen]).tolist():
             on = np.flatnonzero(self.feature == index if chosen is None else chosen & (self.feature == index))
-            yield self._axis(index, on), on
-
-    def _axis(self, index: int, on: NDArray[Any]) -> Axis:
-        """The axis of a column or direction, cut where these conditions have their ends."""
-        if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
-            return Axis(index, None, self.allowed.shape[1] + 2)
-        ends = np.unique(np.concatenate([self.lower[on], self.upper[on]]))
-        cuts = ends[np.isfinite(ends)]
-        return Axis(index, cuts, 2 * len(cuts) + 2)
+            if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
+                yield Axis(index, None, self.allowed.shape[1] + 2), on
+                continue
+            ends = np.unique([self.lower[on], self.upper[on]])
+            cuts = ends[np.isfinite(ends)]
+            yield Axis(index, cuts, 2 * len(cuts) + 2), on
 
     def _range(self, axis: Axis, on: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first and last cell of these intervals."""
@@ -585,11 +578,7 @@ class PropositionPool(Conjunctions):
         return cls.build(schema, [[proposition] for proposition in propositions])
 
     def validate(self) -> None:
-        """Check shapes, ranges and kinds, and that every rule has one condition.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+        """Check shapes, ranges and kinds, and that every rule has one condition; a ValueError names what is wrong."""
         super().validate()
         require((self.lengths == 1).all(), "every proposition of a pool must be one condition")
 

@@ -56,13 +56,10 @@ class Direction:
     def describe(self, schema: Schema) -> str:
         """In words, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
         names = []
-        for f, code in zip(self.features, self.categories, strict=True):
-            name, categories = schema.features[f].name, schema.features[f].categories
-            names.append(
-                name
-                if categories is None
-                else f"[{display.set_text(name, categories, {code} - {MISSING}, False, code == MISSING)}]"
-            )
+        for feature, code in zip((schema.features[f] for f in self.features), self.categories, strict=True):
+            given, missing = feature.categories, code == MISSING
+            text = given and display.set_text(feature.name, given, set() if missing else {code}, False, missing)
+            names.append(f"[{text}]" if text else feature.name)
         return display.sum_text(zip(self.weights, names, strict=True))
 
 
@@ -110,11 +107,7 @@ class Directions:
         return np.diff(self.offsets)
 
     def validate(self, schema: Schema) -> None:
-        """Check shapes, ranges, kinds and orders.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+        """Check shapes, ranges, kinds and orders; a ValueError names what is wrong."""
         shapes, n = [array.shape for array in (self.feature, self.category, self.weight)], len(schema.features)
         fit = self.feature.ndim == 1 and len(set(shapes)) == 1
         require(fit, f"feature, category and weight of directions must have shape (terms,), got {shapes}")

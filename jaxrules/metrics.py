@@ -9,16 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.losses import (
-    Loss,
-    LossFunction,
-    check_target,
-    exponential,
-    logistic,
-    loss_by_name,
-    poisson,
-    squared,
-)
+from jaxrules.losses import Loss, LossFunction, check_target, exponential, logistic, loss_by_name, poisson, squared
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict
 from jaxrules.table import Label, check_sample_weight, conform, regression_target, target_array
 

@@ -72,11 +72,7 @@ class LinearTerms:
         return jnp.where(jnp.isnan(raw), 0.0, jnp.clip(raw, lower, upper))
 
     def validate(self, schema: Schema, n_outputs: int) -> None:
-        """Check shapes and ranges.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+        """Check shapes and ranges; a ValueError names what is wrong."""
         given, n_columns = self.feature.shape, len(schema.features)
         require(len(given) == 1, f"feature of the linear terms must have shape (terms,), got {given}")
         n = len(self.feature)
@@ -132,11 +128,7 @@ class RuleEnsemble:
         return len(self.intercept)
 
     def validate(self) -> None:
-        """Check shapes and ranges.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+        """Check shapes and ranges; a ValueError names what is wrong."""
         self.conjunctions.validate()
         classes, given = self.schema.classes, (self.weights.shape, self.intercept.shape)
         require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
@@ -209,11 +201,7 @@ class RuleList:
         return self.conjunctions.schema
 
     def validate(self) -> None:
-        """Check shapes and ranges.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+        """Check shapes and ranges; a ValueError names what is wrong."""
         self.conjunctions.validate()
         require(self.schema.classes is not None, "a rule list needs classes in its schema")
         shape = (len(self.conjunctions) + 1, len(self.schema.classes or ()))

@@ -134,6 +134,15 @@ def test_risk_takes_the_loss_that_the_model_was_fitted_with() -> None:
         jr.risk(m, X, y, loss="logistic")
 
 
+def test_a_loss_of_ones_own_does_not_pass_for_another() -> None:
+    def squared(y: Any, score: Any) -> Any:
+        return (y - score) ** 4
+
+    fit = jr.boosting.fit(X, np.array([0.0, 3.0, 1.0, 2.0]), loss=squared, max_rules=1)
+    with pytest.raises(ValueError, match="'custom squared'.*pass it as loss="):
+        jr.risk(fit.model, X, np.zeros(4))
+
+
 def test_learners_leave_the_name_of_their_loss() -> None:
     y = np.array([0.0, 3.0, 1.0, 2.0])
     fit = jr.boosting.fit(X, y, loss=absolute, max_rules=1)
