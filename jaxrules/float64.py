@@ -3,7 +3,13 @@
 Objectives and certificates need float64; the user's global JAX configuration stays as it is. A kernel
 decorated with `x64_kernel` is jitted once at module level, runs inside the `jax.enable_x64` context
 (which keys the jit cache), and returns NumPy arrays: no float64 jax.Array leaves this module, because
-outside the context JAX would quietly truncate it.
+outside the context JAX would quietly truncate it. A host function that calls several kernels one after the
+other is decorated with `in_x64` and calls their ``.jitted``: the arrays between them stay on the device.
+
+JAX 0.10's `jax_explicit_x64_dtypes` cannot take the place of the context: it lets only dtypes that are spelt out
+be 64 bits wide, while NumPy arguments of a jitted function still arrive as float32, `zeros` and `where` default to
+float32, and reductions such as `argmax` over float64 fail. It also is a global flag without a public context
+manager, and arrays that outlive it are truncated with the same warning.
 """
 
 from __future__ import annotations
@@ -14,6 +20,17 @@ from typing import Any
 
 import jax
 import numpy as np
+
+
+def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run `function` in the float64 context; arrays that it returns become NumPy arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with jax.enable_x64(True):
+            return jax.tree.map(np.asarray, function(*args, **kwargs))
+
+    return call
 
 
 def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str, ...] = ()) -> Any:
@@ -29,12 +46,7 @@ def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str,
     if function is None:
         return functools.partial(x64_kernel, static=static)
     jitted = jax.jit(function, static_argnames=static)
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with jax.enable_x64(True):
-            return jax.tree.map(np.asarray, jitted(*args, **kwargs))
-
+    call = functools.wraps(function)(in_x64(jitted))
     call.jitted = jitted  # type: ignore[attr-defined]  # functions take attributes; mypy does not know which
     return call
 

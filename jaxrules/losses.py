@@ -295,9 +295,9 @@ def merge_rows(loss: Loss, y: Floats, sample_weight: Floats, group: NDArray[np.i
         group: (rows,) which group each row belongs to, from 0 to n_groups - 1.
 
     Raises:
-        ValueError: if the loss cannot be merged.
+        ValueError: if rows of a loss that is not mergeable are to be merged.
     """
-    if not loss.mergeable:
+    if not loss.mergeable and len(np.unique(group)) < len(group):
         raise ValueError(f"loss {loss.name!r} is not mergeable: the mean target of rows does not give their loss")
     weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
     target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)

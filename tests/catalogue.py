@@ -60,7 +60,7 @@ LEARNERS = {
     for learner in (
         Learner(
             "rulefit", jr.rulefit.fit, {"l1_penalty": 0.02, "rules": pool()},
-            {"": Search(BOTH, exact=True), "linear": Search(BOTH, {"linear_terms": True}, exact=True),
+            {"": Search(ANY, exact=True), "linear": Search(BOTH, {"linear_terms": True}, exact=True),
              "forest": Search(BOTH, {"rules": None}, draws_rows=True),
              "cross-validation": Search(BOTH, {"l1_penalty": None, "n_folds": 2}, exact=True, draws_rows=True)},
             claims.rulefit,
@@ -90,7 +90,7 @@ LEARNERS = {
         ),
         Learner(
             "glrm", jr.glrm.fit, {"rule_penalty": 0.02},
-            {"beam": Search(BOTH), "exact": Search(BOTH, {"pricing": "exact"}, exact=True),
+            {"beam": Search(ANY), "exact": Search(ANY, {"pricing": "exact"}, exact=True),
              "linear": Search(BOTH, {"linear_terms": True})},
             claims.glrm,
         ),

@@ -126,7 +126,12 @@ def l1_optimum(loss: str, columns: Literal["pool", "all"], penalty: float, price
     rules, lengths = (POOL, np.zeros(POOL.shape[1])) if columns == "pool" else (CONJUNCTIONS[:, 1:], LENGTHS[1:])
     weights, intercept = cp.Variable(rules.shape[1]), cp.Variable()
     scores = rules.astype(float) @ weights + intercept
-    losses = cp.logistic(-cp.multiply(y, scores)) if loss == "logistic" else cp.square(y - scores)
+    losses = {
+        "logistic": lambda: cp.logistic(-cp.multiply(y, scores)),
+        "squared": lambda: cp.square(y - scores),
+        "exponential": lambda: cp.exp(-cp.multiply(y, scores)),
+        "poisson": lambda: cp.exp(scores) - cp.multiply(y, scores),
+    }[loss]()
     paid = cp.multiply(penalty + price * lengths, cp.abs(weights))
     return float(cp.Problem(cp.Minimize(cp.sum(losses) / N_ROWS + cp.sum(paid))).solve(solver=cp.CLARABEL))
 

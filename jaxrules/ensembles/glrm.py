@@ -16,7 +16,7 @@ and the pricing problem asks for the rules that violate it most: by a beam searc
 exactly, by branch and bound (`jaxrules.solvers.rule_search`). When the exact search finds none, the model is
 optimal over ALL conjunctions, and `Fit.bound` proves it.
 
-The loss here is l = (y - f)^2 or log(1 + e^{-yf}); the paper halves the squared one. Terms b_j x_j, optional,
+The loss l is one of `jaxrules.losses`; the paper halves the squared one. Terms b_j x_j, optional,
 are numeric columns scaled to the standard deviation 0.4 of a typical rule, each at the price lambda_0.
 """
 
@@ -24,31 +24,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
 
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
-from jaxrules.losses import loss_by_name
+from jaxrules.losses import Loss, MergedRows, loss_by_name, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import GradientSum, SearchSpace, SignedWeights, search_beams, search_depth_first
 from jaxrules.solvers.rule_search.space import never
-from jaxrules.table import MissingRule, Schema
+from jaxrules.table import MissingRule
 from jaxrules.training import TrainingData, linear_terms_of, one_against_rest, settings, training_data
 
-LossName = Literal["logistic", "squared"]
 Floats = NDArray[np.float64]
 Rule = tuple[int, ...]
 """The propositions of a rule, ascending."""
 
 _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
+_CERTIFICATE = "the certificate of generalised linear rule models"
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -61,7 +60,7 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: LossName = "logistic",
+    loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
     rule_penalty: float = 1e-3,
     condition_penalty: float | None = None,
     pricing: Literal["beam", "exact"] = "beam",
@@ -84,9 +83,9 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes for the logistic loss, numbers for the squared loss, shape (rows,). More than two classes are
+        y: classes, numbers or counts, as the loss has it, shape (rows,). More than two classes are
             fitted one against the rest: an ensemble of an output per class.
-        loss: "logistic" or "squared".
+        loss: "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         rule_penalty: lambda_0, the price of a rule's weight, positive, against the mean loss.
         condition_penalty: lambda_1, the price of each proposition in a rule, at least 0; None takes a fifth
             of `rule_penalty`, as in the paper's experiments. A rule's length counts its propositions, also
@@ -123,10 +122,11 @@ def fit(
         ValueError: names the argument that is out of range, or data that cannot be fitted.
     """
     made = settings("glrm", locals())
+    known = loss_by_name(loss)
+    require(known, "conjugate", _CERTIFICATE)
     rule_price = checks.number("rule_penalty", rule_penalty, above=0)
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     options = _Options(
-        checks.choice("loss", loss, get_args(LossName)),
         rule_price,
         rule_price / 5 if condition_price is None else condition_price,
         checks.choice("pricing", pricing, ("beam", "exact")),
@@ -143,7 +143,7 @@ def fit(
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
-    data = training_data(X, y, loss_by_name(options.loss), sample_weight=sample_weight, missing=missing)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
     pool = propositions_of(data.table, max_cut_points=max_cut_points)
     if not len(pool):
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
@@ -208,7 +208,6 @@ def _why_no_rule(options: _Options, found: _Found, state: _State) -> Status:
 class _Options:
     """The choices that do not depend on the data, checked; and all settings, for the model."""
 
-    loss: LossName
     rule_price: float  # lambda_0
     condition_price: float  # lambda_1
     pricing: str
@@ -233,43 +232,39 @@ class _Problem:
     Without linear terms, rows that no proposition tells apart are merged into one.
 
     Attributes:
-        schema: of the model.
+        data: the original rows, with a target of one output.
         pool: the propositions.
         space: the propositions on these rows.
         rows: bool, shape (rows, propositions).
+        group: the row of every original row.
+        merged: mean target and weight of every row; the weights sum to 1.
         linear: the linear terms with coefficient 1, or None.
         linear_values: their columns, shape (rows, terms).
         linear_price: their penalties, shape (terms,).
-        target: (mean) target of every row; 0 to 1 for the logistic loss.
-        share: the weight of every row; they sum to 1.
-        within: squared loss among merged rows, a constant.
     """
 
     options: _Options
-    schema: Schema
+    data: TrainingData
     pool: PropositionPool
     space: SearchSpace
     rows: NDArray[np.bool_]
+    group: NDArray[np.integer]
+    merged: MergedRows
     linear: LinearTerms | None
     linear_values: Floats
     linear_price: Floats
-    target: Floats
-    share: Floats
-    within: float
 
     def satisfied(self, rule: Rule) -> NDArray[np.bool_]:
         """The rows that a rule holds for."""
         return np.asarray(self.rows[:, list(rule)].all(axis=1))
 
     def design(self, columns: NDArray[np.bool_], values: Floats) -> Design:
-        """Columns of rules and linear terms for the solver, rows as they are."""
-        return Design.of((columns, values) if values.shape[1] else columns, merge_rows=False)
+        """Columns of rules and linear terms for the solver."""
+        return Design.of((columns, values) if values.shape[1] else columns, inverse=self.group)
 
     def slopes(self, score: Floats) -> Floats:
         """Derivative of the mean loss by the score of every row."""
-        if self.options.loss == "logistic":
-            return self.share * (expit(score) - self.target)
-        return self.share * 2 * (score - self.target)
+        return np.asarray(self.merged.weight * self.data.loss.gradient(self.merged.target, score))
 
     def model(self, state: _State) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
@@ -280,13 +275,13 @@ class _Problem:
             kept = np.flatnonzero(coefficients)
             linear = replace(self.linear.take(kept), coefficients=coefficients[kept, None])
         return RuleEnsemble(
-            self.pool.conjunctions([state.rules[r] for r in used.tolist()], self.schema),
+            self.pool.conjunctions([state.rules[r] for r in used.tolist()], self.data.schema),
             weights[used, None],
             np.array([intercept]),
             linear,
-            loss_by_name(self.options.loss).link,
+            self.data.loss.link,
             self.options.made,
-            self.options.loss,
+            self.data.loss.name,
         )
 
     @classmethod
@@ -294,21 +289,17 @@ class _Problem:
         cls, data: TrainingData, pool: PropositionPool, space: SearchSpace, linear_terms: bool, options: _Options
     ) -> _Problem:
         """The problem of a target of one output; space: the propositions on all rows."""
-        logistic = data.classes is not None
-        target = (data.target + 1) / 2 if logistic else data.target
-        share = data.weights / data.weights.sum()
+        rows, group, linear = space.activations.dense, space.activations.pattern, None
+        if linear_terms or not data.loss.mergeable:  # every row by itself
+            rows, group = rows[group], np.arange(len(group))
+        else:
+            space = space.groups
+        values, prices = np.zeros((len(rows), 0)), np.zeros(0)
         if linear_terms:
-            rows = space.activations.dense[space.activations.pattern]
             linear, factors = linear_terms_of(data)
-            prices, values = options.rule_price * factors, linear.values(data.table)
-            return cls(options, data.schema, pool, space, rows, linear, values, prices, target, share, 0.0)
-        merged = space.activations.aggregate(target, share)
-        mean, within = merged.mean, merged.within
-        if logistic:
-            mean, within = np.clip(mean, 0.0, 1.0), 0.0  # the quotient of two equal sums may round to above 1
-        no_terms = (None, np.zeros((len(mean), 0)), np.zeros(0))
-        rows = space.groups.activations.dense
-        return cls(options, data.schema, pool, space.groups, rows, *no_terms, mean, merged.weight, within)
+            values, prices = linear.values(data.table), options.rule_price * factors
+        merged = merge_rows(data.loss, data.target, data.weights / data.weights.sum(), group, len(rows))
+        return cls(options, data, pool, space, rows, group, merged, linear, values, prices)
 
 
 # The restricted master problem
@@ -343,7 +334,7 @@ class _State:
     debiased: tuple[Floats, Floats, float] | None = None
 
     def __post_init__(self) -> None:
-        self.columns = np.zeros((len(self.problem.target), _SMALLEST_CAPACITY), bool)
+        self.columns = np.zeros((len(self.problem.rows), _SMALLEST_CAPACITY), bool)
         if self.problem.options.start == "conditions":
             self._extend([(p,) for p in _one_of_each_pair(self.problem.rows)])
 
@@ -366,7 +357,7 @@ class _State:
     @property
     def objective(self) -> float:
         assert self.solution is not None
-        return self.solution.objective + self.problem.within
+        return self.solution.objective
 
     @property
     def size(self) -> int:
@@ -398,10 +389,10 @@ class _State:
             start = (np.concatenate([weights, self.coefficients]), self.solution.intercept)
         self.solution = sparse_glm.solve(
             problem.design(self.columns, problem.linear_values),
-            problem.target,
+            problem.data.target,
             1.0,
-            loss=problem.options.loss,
-            sample_weight=problem.share,
+            loss=problem.data.loss,
+            sample_weight=problem.data.weights,
             penalty_factors=np.concatenate([prices, problem.linear_price]),
             start=start,
             tolerance=self.tolerance,
@@ -442,10 +433,10 @@ class _State:
         scale = problem.linear_price[terms] / problem.options.rule_price
         refitted = sparse_glm.solve(
             problem.design(self.columns[:, rules], problem.linear_values[:, terms]),
-            problem.target,
+            problem.data.target,
             _DEBIASED_PENALTY,
-            loss=problem.options.loss,
-            sample_weight=problem.share,
+            loss=problem.data.loss,
+            sample_weight=problem.data.weights,
             penalty_factors=np.concatenate([np.ones(len(rules)), scale]),
             start=(np.concatenate([weights[rules], coefficients[terms]]), float(intercept)),
         )
@@ -563,16 +554,12 @@ def _dual_bound(problem: _Problem, slopes: Floats, ratio: float) -> float:
     feasible for the dual problem if they sum to 0 (the intercept). They do so up to rounding; the heavier
     sign is scaled down to make it exact.
     """
-    share = problem.share
+    target, share, constant = problem.merged
+    conjugate = require(problem.data.loss, "conjugate", _CERTIFICATE)
     u = np.divide(slopes, share, out=np.zeros_like(slopes), where=share > 0) / max(1.0, ratio)
     positive, negative = float(share @ np.maximum(u, 0.0)), float(share @ np.maximum(-u, 0.0))
     if positive > negative:
         u = np.where(u > 0, u * (negative / positive), u)
     elif negative > positive:
         u = np.where(u < 0, u * (positive / negative), u)
-    if problem.options.loss == "logistic":
-        p = np.clip(u + problem.target, 0.0, 1.0)
-        conjugate = xlogy(p, p) + xlogy(1 - p, 1 - p)
-    else:
-        conjugate = u * u / 4 + u * problem.target
-    return problem.within - float(share @ conjugate)
+    return constant - float(share @ conjugate(target, u))

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import default_rules
-from jaxrules.losses import loss_by_name, mean_loss
+from jaxrules.losses import Loss, loss_by_name, mean_loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
@@ -44,7 +44,7 @@ def fit(
     *,
     l1_penalty: float | None = None,
     rules: Conjunctions | None = None,
-    loss: Literal["logistic", "squared"] = "logistic",
+    loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
     linear_terms: bool = False,
     winsorise: float = 0.025,
     n_folds: int = 5,
@@ -60,14 +60,14 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes for the logistic loss, numbers for the squared loss, shape (rows,). More than two classes are
-            fitted one against the rest, at one penalty, on one pool of rules: an ensemble of an output per class.
+        y: classes, numbers or counts, as the loss has it, shape (rows,). More than two classes are fitted one
+            against the rest, at one penalty, on one pool of rules: an ensemble of an output per class.
         l1_penalty: the paper's lambda (gamma in the LIRE paper), against the mean loss. None chooses it by
             cross-validation of the mean loss; the rules of a fold are then extracted from the fold's
             training rows, unless `rules` are given.
         rules: candidate rules, e.g. from `jaxrules.extract_rules`; None extracts them from a random forest
             of 100 trees of depth at most 3.
-        loss: "logistic" or "squared".
+        loss: "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         linear_terms: add one winsorised linear term per numeric column.
         winsorise: share of values that is clipped at either end of a column, in [0, 0.5).
         n_folds: folds of the cross-validation.
@@ -115,7 +115,7 @@ def path(
     penalties: Sequence[float] | None = None,
     n_penalties: int = 50,
     rules: Conjunctions | None = None,
-    loss: Literal["logistic", "squared"] = "logistic",
+    loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
     linear_terms: bool = False,
     winsorise: float = 0.025,
     sample_weight: ArrayLike | None = None,
@@ -187,17 +187,17 @@ class _Problem:
     def of(cls, data: TrainingData, rules: Conjunctions, options: Mapping[str, Any]) -> _Problem:
         linear, factors = None, np.ones(len(rules))
         columns: tuple[NDArray[Any], ...] = (rules.satisfied(data.table),)
+        apart = None if data.loss.mergeable else np.arange(len(data.target))
         if options["linear_terms"]:
             linear, more = linear_terms_of(data, options["winsorise"])
             columns, factors = (*columns, linear.values(data.table)), np.concatenate([factors, more])
-        return cls(data, rules, linear, factors, sparse_glm.Design.of(columns), options)
+        return cls(data, rules, linear, factors, sparse_glm.Design.of(columns, inverse=apart), options)
 
     @property
     def masters(self) -> list[dict[str, Any]]:
-        """What the solver is asked, for every output; it takes 0 and 1 for classes."""
-        outputs = self.data.outputs if self.data.classes is None else (self.data.outputs + 1) / 2
-        same = {"X": self.design, "loss": self.data.loss.name, "sample_weight": self.data.weights}
-        return [{**same, "y": target, "penalty_factors": self.factors} for target in outputs]
+        """What the solver is asked, for every output."""
+        same = {"X": self.design, "loss": self.data.loss, "sample_weight": self.data.weights}
+        return [{**same, "y": target, "penalty_factors": self.factors} for target in self.data.outputs]
 
     def solve(self, l1_penalty: float, start: _Solved | None, run: Run) -> _Solved:
         """The solution at a penalty; if the run is stopped, `start`, or the one without rules."""
@@ -231,7 +231,8 @@ def _prepare(
     X: Any, y: ArrayLike, rules: Conjunctions | None, sample_weight: ArrayLike | None, options: Mapping[str, Any]
 ) -> _Problem:
     """Check every argument, then build the design."""
-    loss = loss_by_name(checks.choice("loss", options["loss"], ("logistic", "squared")))
+    loss = loss_by_name(options["loss"])
+    require(loss, "conjugate", "the certificate of rulefit")
     checks.flag("linear_terms", options["linear_terms"])
     checks.number("winsorise", options["winsorise"], at_least=0, below=0.5)
     checks.number("tolerance", options["tolerance"], above=0, below=1)

@@ -27,6 +27,7 @@ class Design:
 
     Attributes:
         n_columns: columns of the original matrix.
+        n_patterns: rows kept: fewer than the original ones where equal rows were merged.
         inverse: (rows,) the kept row that stands for each original row.
         centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
             an intercept.
@@ -36,7 +37,8 @@ class Design:
     """
 
     n_columns: int
-    inverse: NDArray[np.intp]
+    n_patterns: int
+    inverse: NDArray[np.integer]
     centre: Floats
     scale: Floats
     storage: jax.Array
@@ -44,7 +46,11 @@ class Design:
 
     @classmethod
     def of(
-        cls, X: ArrayLike | tuple[ArrayLike, ...] | Design, *, intercept: bool = True, merge_rows: bool = True
+        cls,
+        X: ArrayLike | tuple[ArrayLike, ...] | Design,
+        *,
+        intercept: bool = True,
+        inverse: NDArray[np.integer] | None = None,
     ) -> Design:
         """Prepare a matrix.
 
@@ -52,8 +58,9 @@ class Design:
             X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by side, of
                 which the binary ones are not copied to floats on the host; or a Design, returned as it is.
             intercept: False if no intercept will be fitted: columns are then not centred.
-            merge_rows: False keeps equal rows of a binary matrix apart, so that matrices that differ only in
-                their columns have one shape and share compiled kernels.
+            inverse: where rows are merged already, the row of X that stands for each original row; arange
+                keeps rows apart, so that matrices that differ only in their columns have one shape and share
+                compiled kernels. None merges equal rows of a binary matrix.
 
         Raises:
             TypeError: if X is not numeric.
@@ -65,10 +72,11 @@ class Design:
         if len({len(block) for block in blocks}) > 1:
             raise ValueError("X is a tuple of matrices with different numbers of rows")
         n_columns = sum(block.shape[1] for block in blocks)
-        inverse = np.arange(len(blocks[0]))
-        if merge_rows and n_columns > 0 and all(is_binary(block) for block in blocks):
-            first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
-            blocks = [block[first] for block in blocks]
+        if inverse is None:
+            inverse = np.arange(len(blocks[0]))
+            if n_columns > 0 and all(is_binary(block) for block in blocks):
+                first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
+                blocks = [block[first] for block in blocks]
         parts = [_columns(block, intercept) for block in blocks]
         low_parts = np.flatnonzero(np.concatenate([part.has_low for part in parts]))
         padded = padded_size(n_columns + 1)  # at least one zero column, the last
@@ -84,17 +92,12 @@ class Design:
         low[low_parts] = np.arange(padded, padded + len(low_parts))
         centre = np.concatenate([part.centre for part in parts])
         scale = np.concatenate([part.scale for part in parts])
-        return cls(n_columns, inverse, centre, scale, jnp.asarray(storage), low)
+        return cls(n_columns, kept, inverse, centre, scale, jnp.asarray(storage), low)
 
     @property
     def n_rows(self) -> int:
         """Rows of the original matrix."""
         return len(self.inverse)
-
-    @property
-    def n_patterns(self) -> int:
-        """Rows kept: fewer where equal rows were merged."""
-        return int(self.inverse.max()) + 1
 
     @property
     def padded_columns(self) -> int:

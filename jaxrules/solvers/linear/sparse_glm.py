@@ -2,14 +2,15 @@
 
     minimise  sum_i w_i loss(y_i, f_i) / sum_i w_i  +  l1_penalty * sum_j c_j |b_j|,     f_i = b_0 + x_i'b
 
-with loss = "logistic", log(1 + e^{-f}) for y = 1 and log(1 + e^{f}) for y = 0, or "squared", (y - f)^2; the
-intercept b_0 is not penalised; c are the penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for
-`LogisticRegression` and 2 alpha for `Lasso`, whose squared loss is halved.
+with the losses of `jaxrules.losses`, or any other with a conjugate; the intercept b_0 is not penalised; c are the
+penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for `LogisticRegression` and 2 alpha for `Lasso`,
+whose squared loss is halved.
 
-Method: proximal Newton on a working set, the support and the columns whose slope is closest to the penalty
+Method: proximal Newton on a working set, the support and the columns whose gradient is closest to the penalty
 (as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, in float32.
-Slopes, objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
-on what is left to gain, is small relative to its objective.
+Gradients, objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
+on what is left to gain, is small relative to its objective (to the part above the least loss of every row by itself,
+if that is negative, as it is for large counts).
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)
@@ -23,27 +24,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.float64 import x64_kernel
+from jaxrules.float64 import in_x64, x64_kernel
+from jaxrules.losses import Loss, check_target, loss_by_name, merge_rows, require, squared
 from jaxrules.results import Run, Status
 from jaxrules.solvers.linear.design import Design, Floats, Parts, whole
 from jaxrules.solvers.linear.proximal_newton import (
-    LOSSES,
-    Iterate,
-    LossName,
+    Data,
+    advance,
     centring_shift,
     dual_bound,
-    loss_curvature,
-    loss_slope,
-    loss_value,
+    first_iterate,
+    model_minimum,
     project_out,
-    proximal_newton,
+    second_order,
 )
 from jaxrules.table import check_sample_weight
 
@@ -65,7 +65,7 @@ class Solution:
         l1_penalty: the penalty it was fitted with.
         objective: the value of the objective.
         bound: a proved lower bound on the minimum of the objective (Fenchel duality).
-        kkt_residual: the largest violation of the optimality conditions |slope_j| <= l1_penalty c_j.
+        kkt_residual: the largest violation of the optimality conditions |gradient_j| <= l1_penalty c_j.
         iterations: Newton steps taken.
         status: CONVERGED, or why the fit ended before that.
     """
@@ -131,10 +131,10 @@ class Path(Sequence[Solution]):
 # ------------------------------------------------------------------------------------------------- kernels
 
 
-def _slopes(storage: jax.Array, low: jax.Array, row_slope: jax.Array) -> jax.Array:
-    """sum_i row_slope_i x_ij for all columns, summed in float64."""
+def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
+    """sum_i rows_i x_ij for all columns, summed in float64."""
     # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
-    stored = jnp.sum(storage.astype(jnp.float64) * row_slope[None, :], axis=1)
+    stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
 
 
@@ -144,67 +144,70 @@ class _Point(NamedTuple):
     shift: Any  # scalar, best change of the intercept; `score` has it
     score: Any  # (rows,)
     loss: Any  # scalar
-    slope: Any  # (columns,) of the loss
-    dual: Any  # (rows,) the loss slope of each row, orthogonal to everything unpenalised
-    dual_slope: Any  # (columns,) sum_i weights_i dual_i x_ij
+    gradient: Any  # (columns,) of the loss
+    dual: Any  # (rows,) the gradient of the loss at each row, made orthogonal to everything unpenalised
+    dual_gradient: Any  # (columns,) sum_i weights_i dual_i x_ij
 
 
 @x64_kernel(static=("loss",))
 def _all_columns(
-    storage: jax.Array,
-    low: jax.Array,
-    unpenalised: Parts,
-    weights: jax.Array,
-    target: jax.Array,
-    score: jax.Array,
-    *,
-    loss: LossName,
-    fit_intercept: jax.Array,
+    loss: Loss, storage: jax.Array, low: jax.Array, unpenalised: Parts, data: Data, score: jax.Array
 ) -> _Point:
-    shift = centring_shift(loss, weights, target, score, fit_intercept)
+    """The point at a score, its intercept shifted to the best one. `data` has no columns."""
+    data = data._replace(columns=whole(unpenalised))
+    _, weights, target, _ = data
+    shift = centring_shift(loss, data, score)
     score = score + shift
-    row_slope = loss_slope(loss, target, score)
-    slope = _slopes(storage, low, weights * row_slope)
-    columns, curvature = whole(unpenalised), loss_curvature(loss, score)
-    dual = project_out(columns, jnp.any(columns != 0, axis=1), weights, row_slope, curvature, fit_intercept)
-    dual_slope = _slopes(storage, low, weights * dual) if len(columns) else slope
-    return _Point(shift, score, weights @ loss_value(loss, target, score), slope, dual, dual_slope)
-
-
-@x64_kernel(static=("loss",))
-def _working_columns(
-    parts: Parts,
-    weights: jax.Array,
-    target: jax.Array,
-    penalties: jax.Array,
-    coefficients: jax.Array,
-    intercept: jax.Array,
-    tolerance: jax.Array,
-    max_steps: jax.Array,
-    *,
-    loss: LossName,
-    fit_intercept: jax.Array,
-) -> Iterate:
-    return proximal_newton(
-        whole(parts),
-        weights,
-        target,
-        penalties,
-        coefficients,
-        intercept,
-        loss=loss,
-        fit_intercept=fit_intercept,
-        tolerance=tolerance,
-        max_steps=max_steps,
-    )
-
-
-_bound = x64_kernel(dual_bound, static=("loss",))
+    rows = loss.gradient(target, score)
+    gradient = _gradient(storage, low, weights * rows)
+    dual = project_out(data, jnp.any(data.columns != 0, axis=1), rows, loss.curvature(target, score))
+    dual_gradient = _gradient(storage, low, weights * dual) if len(data.columns) else gradient
+    return _Point(shift, score, weights @ loss.value(target, score), gradient, dual, dual_gradient)
 
 
 @x64_kernel
 def _score(storage: jax.Array, stored_coefficients: jax.Array, intercept: jax.Array) -> jax.Array:
     return intercept + jnp.sum(storage.astype(jnp.float64) * stored_coefficients[:, None], axis=0)
+
+
+_bound = x64_kernel(dual_bound, static=("loss",))
+_whole = x64_kernel(whole)
+_first_iterate = x64_kernel(first_iterate, static=("loss",))
+_second_order = x64_kernel(second_order, static=("loss",))
+_model_minimum = x64_kernel(model_minimum)
+_advance = x64_kernel(advance, static=("loss",))
+
+
+class _Visit(NamedTuple):
+    """What proximal Newton found on a working set."""
+
+    coefficients: Any  # (working columns,)
+    intercept: Any
+    score: Any  # (rows,)
+    steps: Any
+
+
+@in_x64
+def _newton(
+    loss: Loss,
+    parts: Parts,
+    data: Data,
+    penalties: Any,
+    coefficients: Floats,
+    intercept: float,
+    tolerance: float,
+    max_steps: int,
+) -> _Visit:
+    """`proximal_newton`, step by step: one kernel for every part of a step."""
+    data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
+    penalties = jnp.asarray(penalties)
+    at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept))
+    while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled:
+        if at.stale:
+            model = _second_order.jitted(loss, data, score)
+        goal = _model_minimum.jitted(model, at, penalties, np.float64(tolerance))
+        at, score = _advance.jitted(loss, data, penalties, model, at, score, goal)
+    return _Visit(at.coefficients, at.intercept, score, at.steps)
 
 
 # ------------------------------------------------------------------------------------------------- problem
@@ -230,27 +233,26 @@ class Problem:
     """All but the penalty, in the padded shapes and the centred and scaled columns of the kernels."""
 
     design: Design
-    loss: LossName
-    fit_intercept: bool
-    weights: Floats  # (padded rows,), sum 1
-    target: Floats  # (padded rows,)
+    loss: Loss
+    data: Data  # (padded rows,), without columns
     level: float  # subtracted from the target of a squared loss, so that a far mean costs no digits
-    within: float  # squared loss inside merged rows: a constant
+    constant: float  # of the loss of merged rows
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
-    worth: float  # objective of a model that knows nothing: the scale for a nearly perfect fit
+    least: float  # the least loss of every row by itself: no objective is below
+    worth: float  # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
 
     @classmethod
     def of(
         cls,
         X: ArrayLike | tuple[ArrayLike, ...] | Design,
         y: ArrayLike,
-        loss: LossName,
+        loss: str | Loss,
         sample_weight: ArrayLike | None,
         intercept: bool,
         penalty_factors: ArrayLike | None,
     ) -> Problem:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES}, got {loss!r}")
+        loss = loss_by_name(loss)
+        conjugate = require(loss, "conjugate", "the certificate of a sparse linear model")
         design = Design.of(X, intercept=intercept)
         if design.centre.any() and not intercept:
             raise ValueError("X is a Design with centred columns; make it with Design.of(X, intercept=False)")
@@ -258,42 +260,37 @@ class Problem:
         row_weight = check_sample_weight(sample_weight, design.n_rows)
         row_weight = row_weight / row_weight.sum()
         mean = float(row_weight @ row_target)
-        if loss == "logistic" and intercept and not (row_weight @ (1 - row_target) > 0 and mean > 0):
-            raise ValueError("y holds one class among the rows of positive weight; both are needed")
-        level = mean if loss == "squared" and intercept else 0.0
-        row_target = row_target - level
-        kept = design.n_patterns
+        if intercept:
+            _check_varied(loss, mean)
+        level = mean if loss is squared and intercept else 0.0
+        merged = merge_rows(loss, row_target - level, row_weight, design.inverse, design.n_patterns)
         weights, target = np.zeros((2, design.storage.shape[1]))
-        weights[:kept] = np.bincount(design.inverse, row_weight, kept)
-        summed = np.bincount(design.inverse, row_weight * row_target, kept)
-        np.divide(summed, weights[:kept], out=target[:kept], where=weights[:kept] > 0)
-        if loss == "logistic":
-            np.clip(target, 0.0, 1.0, out=target)  # the quotient of two equal sums may round to above 1
+        weights[: design.n_patterns], target[: design.n_patterns] = merged.weight, merged.target
         factors = np.ones(design.padded_columns)
         factors[: design.n_columns] = _check_factors(penalty_factors, design.n_columns) / design.scale
-        within, worth = 0.0, math.log(2.0)
-        if loss == "squared":
-            within = float(row_weight @ (row_target - target[design.inverse]) ** 2)
-            worth = float(row_weight @ row_target**2)
-        return cls(design, loss, intercept, weights, target, level, within, factors, worth)
+        nothing = np.zeros_like(target)
+        least = merged.constant - float(weights @ conjugate(target, nothing))
+        worth = merged.constant + float(weights @ loss.value(target, nothing)) - min(least, 0.0)
+        data = Data(nothing[:0], weights, target, intercept)
+        return cls(design, loss, data, level, merged.constant, factors, least, worth)
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design = self.design
         coefficients, intercept = np.zeros(design.padded_columns), 0.0
         if start is None:
-            return self._null_model(self._at(coefficients, intercept, np.zeros_like(self.weights), False))
+            return self._null_model(self.at(coefficients, intercept, np.zeros_like(self.data.weights), False))
         given, intercept = (start.coefficients, start.intercept) if isinstance(start, Solution) else start
         given = np.asarray(given, np.float64)
         if given.shape != (design.n_columns,) or not np.isfinite(given).all() or not np.isfinite(intercept):
             raise ValueError(f"start must hold {design.n_columns} finite coefficients and a finite intercept")
         coefficients[: design.n_columns] = given * design.scale
-        intercept = float(intercept + given @ design.centre) - self.level if self.fit_intercept else 0.0
+        intercept = float(intercept + given @ design.centre) - self.level if self.data.fit_intercept else 0.0
         stored = np.zeros(design.storage.shape[0])
         stored[: len(coefficients)] = coefficients
         has_low = design.low >= len(coefficients)
         stored[design.low[has_low]] = coefficients[has_low]
-        return self._at(coefficients, intercept, _score(design.storage, stored, intercept), False)
+        return self.at(coefficients, intercept, _score(design.storage, stored, intercept), False)
 
     def _null_model(self, position: Position) -> Position:
         free = np.flatnonzero(self.factors == 0)
@@ -301,64 +298,57 @@ class Problem:
             return position
         return self.visit(position, free, 0.0, 1e-14 * math.sqrt(self.worth), 100)[0]
 
-    def _at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
+    def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
         """Shift the intercept to its best value and look at all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
-        point = _all_columns(
-            self.design.storage,
-            self.design.low,
-            self.design.take(free, self._working_size(len(free)) if len(free) else 0),
-            self.weights,
-            self.target,
-            score,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-        )
+        unpenalised = self.design.take(free, self._working_size(len(free)) if len(free) else 0)
+        point = _all_columns(self.loss, self.design.storage, self.design.low, unpenalised, self.data, score)
         return Position(coefficients, intercept + float(point.shift), point, all_free)
 
     def visit(
         self, position: Position, working: NDArray[np.intp], l1_penalty: float, tolerance: float, max_steps: int
-    ) -> tuple[Position, Iterate]:
-        """Minimise over the working columns (and the intercept), from `position`."""
+    ) -> tuple[Position, int]:
+        """Minimise over the working columns (and the intercept), from `position`; also the number of steps."""
         size = self._working_size(len(working))
         padded = self.design.pad(working, size)
-        iterate = _working_columns(
+        found = _newton(
+            self.loss,
             self.design.take(working, size),
-            self.weights,
-            self.target,
+            self.data,
             l1_penalty * self.factors[padded],
             position.coefficients[padded],
             position.intercept,
             tolerance,
             max_steps,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
         )
         coefficients = np.zeros_like(position.coefficients)
-        coefficients[working] = iterate.coefficients[: len(working)]
-        intercept = float(iterate.intercept)
-        return self._at(coefficients, intercept, iterate.score, position.all_free), iterate
+        coefficients[working] = found.coefficients[: len(working)]
+        return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(found.steps)
 
     def certificate(self, position: Position, l1_penalty: float) -> _Certificate:
         penalties = l1_penalty * self.factors
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
-        bound = _bound(self.loss, self.weights, self.target, point.dual, point.dual_slope, penalties)
-        slope = np.asarray(point.slope)
+        _, weights, target, _ = self.data
+        bound = float(_bound(self.loss, weights, target, point.dual, point.dual_gradient, penalties))
         violation = np.where(
             coefficients != 0,
-            np.abs(slope + penalties * np.sign(coefficients)),
-            np.maximum(np.abs(slope) - penalties, 0.0),
+            np.abs(point.gradient + penalties * np.sign(coefficients)),
+            np.maximum(np.abs(point.gradient) - penalties, 0.0),
         )
-        return _Certificate(objective + self.within, float(bound) + self.within, violation)
+        return _Certificate(objective + self.constant, max(bound + self.constant, self.least), violation)
+
+    def excess(self, certificate: _Certificate) -> float:
+        """What gaps are relative to: the objective, above the least loss where that is negative."""
+        return certificate.objective - min(self.least, 0.0)
 
     def converged(self, certificate: _Certificate, l1_penalty: float, tolerance: float) -> bool:
-        gap = certificate.objective - certificate.bound
         # A small gap alone leaves coefficients at zero that should just have entered: it is of second order
         # in their violation.
         loose = np.maximum(math.sqrt(tolerance) * l1_penalty * self.factors, 1e-14)
         settled = (certificate.violation <= loose) | (self.factors * l1_penalty == 0)
-        return gap <= tolerance * max(certificate.objective, NEARLY_PERFECT * self.worth) and bool(settled.all())
+        gap = certificate.objective - certificate.bound
+        return gap <= tolerance * max(self.excess(certificate), NEARLY_PERFECT * self.worth) and bool(settled.all())
 
     def solution(
         self, position: Position, certificate: _Certificate, l1_penalty: float, steps: int, status: Status
@@ -367,7 +357,7 @@ class Problem:
         coefficients = position.coefficients[: design.n_columns] / design.scale
         return Solution(
             coefficients,
-            position.intercept + self.level - float(coefficients @ design.centre) if self.fit_intercept else 0.0,
+            position.intercept + self.level - float(coefficients @ design.centre) if self.data.fit_intercept else 0.0,
             l1_penalty,
             certificate.objective,
             certificate.bound,
@@ -378,19 +368,19 @@ class Problem:
 
     def max_penalty(self, null: Position) -> float:
         """The smallest penalty under which the null model is the solution."""
-        slope = np.abs(null.point.slope)[: self.design.n_columns]
+        gradient = np.abs(null.point.gradient)[: self.design.n_columns]
         factors = self.factors[: self.design.n_columns]
-        return float(np.max(slope[factors > 0] / factors[factors > 0], initial=0.0))
+        return float(np.max(gradient[factors > 0] / factors[factors > 0], initial=0.0))
 
     def working_set(self, position: Position, l1_penalty: float) -> NDArray[np.intp]:
-        """The support, the columns without a penalty, and those whose slope comes closest to the penalty."""
+        """The support, the columns without a penalty, and those whose gradient comes closest to the penalty."""
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
         must = (position.coefficients[:n_columns] != 0) | (penalties == 0)
         size = min(self._working_size(int(1.5 * must.sum())), n_columns)
         if size == n_columns:
             return np.arange(n_columns)
-        closeness = np.abs(position.point.slope[:n_columns]) / np.where(penalties == 0, 1.0, penalties)
+        closeness = np.abs(position.point.gradient[:n_columns]) / np.where(penalties == 0, 1.0, penalties)
         closeness[must] = np.inf
         return np.sort(np.argpartition(-closeness, size)[:size])
 
@@ -404,7 +394,7 @@ def _minimise(
 ) -> tuple[Solution, Position]:
     """Working-set proximal Newton from a position until the duality gap is small."""
     if position.all_free != (l1_penalty == 0):
-        position = problem._at(position.coefficients, position.intercept, position.point.score, l1_penalty == 0)
+        position = problem.at(position.coefficients, position.intercept, position.point.score, l1_penalty == 0)
     steps, idle, tightening = 0, 0, 1.0
     certificate = problem.certificate(position, l1_penalty)
     while True:
@@ -425,13 +415,13 @@ def _minimise(
         size = float(np.abs(position.coefficients).sum())
         # A violation v leaves a gap of up to 2 v sum_j |b_j|; there is no point in solving the working set
         # far better than the columns outside of it.
-        wanted = tightening * tolerance * certificate.objective / size if size > 0 else math.inf
+        wanted = tightening * tolerance * problem.excess(certificate) / size if size > 0 else math.inf
         worst = float(certificate.violation.max())
         target = max(min(wanted, 0.2 * worst), 0.2 * outside)
-        position, iterate = problem.visit(
+        position, taken = problem.visit(
             position, working, l1_penalty, target, min(_STEPS_PER_VISIT, max_iterations - steps)
         )
-        steps += int(iterate.steps)
+        steps += taken
         previous, certificate = certificate, problem.certificate(position, l1_penalty)
         gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
         improved = certificate.violation.max() < 0.9 * previous.violation.max()
@@ -448,7 +438,7 @@ def solve(
     y: ArrayLike,
     l1_penalty: float,
     *,
-    loss: LossName,
+    loss: str | Loss,
     sample_weight: ArrayLike | None = None,
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
@@ -462,19 +452,19 @@ def solve(
     Args:
         X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a `Design`. Rows
             of zeros and ones are merged where equal.
-        y: (rows,). Logistic: 1 for the positive class and 0 for the other, or the share of positives of a
-            row that stands for several (then `sample_weight` holds how many). Squared: any numbers.
+        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers for "squared";
+            or its mean for a row that stands for several (then `sample_weight` holds how many).
         l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that depend on each
             other) and, for separable classes, not finite: the objective then falls to its infimum 0 and the
             fit ends, with finite coefficients, once what is left is below the tolerance.
-        loss: "logistic" or "squared".
+        loss: "squared", "logistic", "exponential", "poisson", or a `Loss` with a conjugate.
         sample_weight: (rows,) at least 0; a row of weight 0 counts as absent. None for equal weights.
         intercept: False fits without b_0.
         penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without a penalty. None for ones.
         start: a solution, or (coefficients, intercept), to start from.
-        tolerance: converged when gap <= tolerance * objective (or, for nearly perfect fits, tolerance times
-            a millionth of the objective of a model that knows nothing) and every optimality condition holds
-            up to sqrt(tolerance) of its penalty. 1e-9 is reachable, 1e-12 usually is.
+        tolerance: converged when gap <= tolerance * objective (see the module for negative ones; for nearly
+            perfect fits, tolerance times a millionth of the objective of a model that knows nothing) and every
+            optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is reachable, 1e-12 usually is.
         max_iterations: bound on the Newton steps.
         run: asked between steps whether to stop; the best coefficients so far are returned.
 
@@ -483,13 +473,18 @@ def solve(
 
     Raises:
         TypeError: if X or y is not numeric.
-        ValueError: names the argument that has a wrong shape, is not finite or is out of range, and y if
-            the rows of positive weight hold only one class.
+        ValueError: names the argument that has a wrong shape, is not finite or is out of range, y if
+            the rows of positive weight hold only one class or no count, and a loss without a conjugate.
     """
     check_penalty("l1_penalty", l1_penalty)
     check_limits(tolerance, max_iterations)
     problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
     position = problem.start(start)
+    if start is not None and problem.loss.curvature_bound is None:
+        # Where the curvatures of the rows differ beyond all digits, Newton's method does not move.
+        null = problem.start(None)
+        if problem.certificate(null, l1_penalty).objective < problem.certificate(position, l1_penalty).objective:
+            position = null
     return _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)[0]
 
 
@@ -497,14 +492,14 @@ def max_penalty(
     X: ArrayLike | tuple[ArrayLike, ...] | Design,
     y: ArrayLike,
     *,
-    loss: LossName,
+    loss: str | Loss,
     sample_weight: ArrayLike | None = None,
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
 ) -> float:
     """The smallest penalty at which every penalised coefficient is zero.
 
-    It is max_j |slope_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
+    It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
     column has a penalty. Arguments and errors as in `solve`.
     """
     problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
@@ -516,7 +511,7 @@ def path(
     y: ArrayLike,
     penalties: ArrayLike | int | None = None,
     *,
-    loss: LossName,
+    loss: str | Loss,
     sample_weight: ArrayLike | None = None,
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
@@ -575,87 +570,6 @@ def path(
     return Path(tuple(solutions))
 
 
-def solve_support_size(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
-    y: ArrayLike,
-    size: int,
-    *,
-    loss: LossName,
-    sample_weight: ArrayLike | None = None,
-    intercept: bool = True,
-    penalty_factors: ArrayLike | None = None,
-    otherwise: Literal["smaller", "larger"] = "smaller",
-    precision: float = 1e-4,
-    tolerance: float = 1e-9,
-    max_iterations: int = 1000,
-    run: Run | None = None,
-) -> Solution:
-    """The solution with exactly `size` non-zero coefficients, at the smallest penalty that gives as many.
-
-    Walks down the path to the first penalty with a larger support, then bisects. Columns may enter together
-    (equal columns, ties) and the support may shrink along the path, so that a size can be missing: then
-    `otherwise` decides between the nearest size below and the nearest above that the search met. Coefficients
-    without a penalty count too. `len(solution.support)` tells what was found.
-
-    Args:
-        X, y, loss, sample_weight, intercept, penalty_factors, tolerance, max_iterations: as in `solve`.
-        size: wanted number of non-zero coefficients, from 0 to the number of columns.
-        otherwise: "smaller" (never more than `size`) or "larger" (more only if not exactly `size`).
-        precision: the penalty is the smallest one up to this relative error.
-        run: ends the search early when it is stopped, with the best solution so far.
-
-    Raises:
-        TypeError, ValueError: as `solve`; also if `size` is out of range.
-    """
-    check_limits(tolerance, max_iterations)
-    if otherwise not in ("smaller", "larger"):
-        raise ValueError(f"otherwise must be 'smaller' or 'larger', got {otherwise!r}")
-    if not precision > 0:
-        raise ValueError(f"precision must be positive, got {precision}")
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
-    if not 0 <= size <= problem.design.n_columns:
-        raise ValueError(f"size must lie between 0 and the {problem.design.n_columns} columns, got {size}")
-    position = problem.start(None)
-    largest = problem.max_penalty(position)
-
-    def at(penalty: float, position: Position) -> tuple[Solution, Position]:
-        return _minimise(problem, penalty, position, tolerance, max_iterations, run)
-
-    def stopped() -> bool:
-        return run is not None and run.stopped()
-
-    few, position = at(largest, position)
-    many: Solution | None = None
-    penalty = largest
-    while many is None and penalty > _SMALLEST_RATIO * largest and not stopped():
-        penalty *= _WALK
-        solution, next_position = at(penalty, position)
-        if len(solution.support) > size:
-            many = solution
-        else:
-            few, position = _better(few, solution, size), next_position
-    low, high = penalty, penalty / _WALK
-    while many is not None and high > low * (1 + precision) and not stopped():
-        middle = math.sqrt(low * high)
-        solution, next_position = at(middle, position)
-        if len(solution.support) > size:
-            low, many = middle, solution if len(solution.support) <= len(many.support) else many
-        else:
-            high, few, position = middle, _better(few, solution, size), next_position
-    if many is not None and otherwise == "larger" and len(few.support) != size:
-        return many
-    return few
-
-
-_WALK = 0.8  # factor between the penalties of the walk down the path
-_SMALLEST_RATIO = 1e-6  # where the walk ends, relative to the penalty of the empty model
-
-
-def _better(known: Solution, new: Solution, size: int) -> Solution:
-    """The solution closer to the wanted size from below; the later, less penalised one of equals."""
-    return new if len(known.support) <= len(new.support) <= size else known
-
-
 # ------------------------------------------------------------------------------------------------- checks
 
 
@@ -671,20 +585,25 @@ def check_limits(tolerance: float, iterations: int) -> None:
         raise ValueError(f"max_iterations must be at least 1, got {iterations}")
 
 
-def _check_target(y: ArrayLike, n_rows: int, loss: LossName) -> Floats:
+def _check_target(y: ArrayLike, n_rows: int, loss: Loss) -> Floats:
     target = np.asarray(y)
     if target.dtype.kind not in "buif":
-        raise TypeError(f"y must be numeric, got dtype {target.dtype}; encode two classes as 0 and 1")
+        raise TypeError(f"y must be numeric, got dtype {target.dtype}; encode two classes as -1 and +1")
     target = target.astype(np.float64)
     if target.shape != (n_rows,):
         raise ValueError(f"y must hold one number per row of X ({n_rows}), got shape {target.shape}")
     if not np.isfinite(target).all():
         raise ValueError("y has NaN or infinite values; remove those rows")
-    if loss == "logistic" and ((target < 0) | (target > 1)).any():
-        raise ValueError(
-            "y must be 0 or 1 (or a share in between) for the logistic loss; for labels -1 and 1 pass (y + 1) / 2"
-        )
+    check_target(loss, target, means=True)
     return target
+
+
+def _check_varied(loss: Loss, mean: float) -> None:
+    """Refuse a target whose best intercept is infinite."""
+    if loss.target == "sign" and not -1 < mean < 1:
+        raise ValueError("y holds one class among the rows of positive weight; both are needed")
+    if loss.target == "count" and mean == 0:
+        raise ValueError("y holds no count above 0 among the rows of positive weight")
 
 
 def _check_factors(penalty_factors: ArrayLike | None, n_columns: int) -> Floats:
