@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 
 from jaxrules.bits import Words, distinct, n_words, numbered, pack, take_columns, transposed, unpack
 from jaxrules.conditions import Conjunctions
@@ -25,15 +25,6 @@ from jaxrules.table import Table
 Floats = NDArray[np.float64]
 _CACHED = 1 << 18
 """Entries of float64 that are multiplied at once."""
-
-
-class Aggregate(NamedTuple):
-    """A target summed per pattern: weight (patterns,), weighted mean (patterns,; 0 without weight), and the
-    weighted sum of squares about the means, which no function of the patterns removes."""
-
-    weight: Floats
-    mean: Floats
-    within: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +95,12 @@ class Activations:
         """On which patterns these rules (indices, a mask or a slice) hold, bool (rules, patterns)."""
         return unpack(self.bits[rules], self.n_patterns)
 
+    def at(self, rows: Any) -> NDArray[np.bool_]:
+        """Which rules hold on these rows (indices), bool (rows, rules)."""
+        patterns = self.pattern[rows]
+        words = self.bits[:, patterns // 64] >> (patterns % 64).astype(np.uint64)
+        return (words & np.uint64(1)).astype(bool).T
+
     @cached_property
     def by_rule(self) -> NDArray[np.bool_]:
         """(rules, patterns) bool."""
@@ -122,9 +119,10 @@ class Activations:
     @cached_property
     def sparse(self) -> csr_matrix:
         """(patterns, rules) of ones, float64: what the rules cover, pattern by pattern."""
-        rules = np.broadcast_to(np.arange(self.n_rules, dtype=np.int32), self.dense.shape)[self.dense]
-        ends = np.append(0, np.cumsum(np.count_nonzero(self.dense, axis=1)))
-        return csr_matrix((np.ones(len(rules)), rules, ends), self.dense.shape)
+        holds = self.by_rule
+        ends = np.append(0, np.cumsum(np.count_nonzero(holds, axis=1)))
+        patterns = np.nonzero(holds)[1].astype(np.int32)
+        return csc_matrix((np.ones(len(patterns)), patterns, ends), holds.shape[::-1]).tocsr()
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
@@ -166,12 +164,6 @@ class Activations:
         if weight.shape != classes.shape or not np.isfinite(weight).all() or (weight < 0).any():
             raise ValueError("sample_weight must hold one finite number of at least 0 per row")
         return np.stack([self.totals(weight * (classes == k)) for k in range(n_classes)], axis=1)
-
-    def aggregate(self, target: Floats, sample_weight: Floats) -> Aggregate:
-        """A numeric target (rows,) under these weights (rows,), summed per pattern."""
-        weight = self.totals(sample_weight)
-        mean = np.divide(self.totals(sample_weight * target), weight, out=np.zeros_like(weight), where=weight > 0)
-        return Aggregate(weight, mean, float(sample_weight @ (target - mean[self.pattern]) ** 2))
 
     def covered(self, pattern_weight: Floats | None = None) -> Floats:
         """The weight (patterns,) that every rule covers, shape (rules,); None counts the rows."""

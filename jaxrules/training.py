@@ -71,6 +71,8 @@ class TrainingData:
         weights: of the rows, positive, shape (rows,).
         schema: the table's, with the classes: that of the model.
         loss: what the target is coded for.
+        rows: which rows of X these are, shape (rows,).
+        output: which output of the model the target is for.
     """
 
     table: Table
@@ -78,6 +80,8 @@ class TrainingData:
     weights: NDArray[np.float64]
     schema: Schema
     loss: Loss
+    rows: NDArray[np.intp]
+    output: int = 0
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
@@ -95,8 +99,8 @@ class TrainingData:
 
     def __getitem__(self, rows: NDArray[Any]) -> TrainingData:
         """The selected rows: a boolean mask or an integer array."""
-        table, target, weights = self.table[rows], self.target[rows], self.weights[rows]
-        return TrainingData(table, target, weights, self.schema, self.loss)
+        parts = {name: getattr(self, name)[rows] for name in ("table", "target", "weights", "rows")}
+        return dataclasses.replace(self, **parts)
 
 
 def training_data(
@@ -135,7 +139,7 @@ def training_data(
     else:
         target = regression_target(y, table.n_rows)
         check_target(loss, target)
-    data = TrainingData(table, target, weights, table.schema.with_classes(classes), loss)
+    data = TrainingData(table, target, weights, table.schema.with_classes(classes), loss, np.arange(table.n_rows))
     if not weights.all():
         data = data[weights > 0]
     if classes is None and not constant and (data.target == data.target[0]).all():
@@ -193,7 +197,7 @@ def one_against_rest(
         with run:
             for k in range(len(fits), len(classes)):
                 schema = data.schema.with_classes((False, True))  # the rest, this class
-                part = dataclasses.replace(data, target=data.target[:, k], schema=schema)
+                part = dataclasses.replace(data, target=data.target[:, k], schema=schema, output=k)
                 fits.append(fit(part, run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total)))
                 run.step(fits[k].objective, len(fits[k].model.conjunctions))
     return together(fits, data.schema, run)

@@ -1,6 +1,7 @@
 """LIRE: the paper's lemma and theorem, the objective, the search against brute force, and the facade."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from jaxrules.solvers.support import search as support_search
 from jaxrules.solvers.support.objective import least_loss
 from jaxrules.solvers.support.problem import WEIGHT_CAP as CAP
 from jaxrules.solvers.support.problem import make_problem
+from jaxrules.solvers.support.start import liblinear
 
 PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}
 
@@ -531,6 +533,96 @@ def test_labels_rules_and_schema() -> None:
     assert fit_pool(satisfied, labels, loss="logistic").model.link == "logistic"
 
 
+# Many classes, and rules that were checked before
+
+
+def three_classes(seed: int, rows: int = 150, rules: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    satisfied, _ = noisy(seed, rows, rules)
+    scores = satisfied[:, :3] * 3.0 + satisfied[:, [3, 3, 4]] + rng.gumbel(size=(rows, 3))
+    return satisfied, np.array(["a", "b", "c"])[scores.argmax(axis=1)]
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "logistic"}, {"search": "published"}])
+def test_classes_are_fitted_one_against_the_rest(options: dict[str, Any]) -> None:
+    satisfied, y = three_classes(20)
+    weight = np.random.default_rng(1).random(150)
+    fit = fit_pool(satisfied, y, sample_weight=weight, **options)
+    X, model = satisfied.astype(float), fit.model
+    model.validate()
+    assert model.n_outputs == 3
+    assert model.schema.classes == ("a", "b", "c")
+    assert len(set(chosen_rules(model))) == len(model.conjunctions) == jr.support(model)
+    objectives = []
+    for k, label in enumerate("abc"):
+        alone = fit_pool(satisfied, y == label, sample_weight=weight, **options)
+        used = np.flatnonzero(model.weights[:, k])
+        assert [chosen_rules(model)[r] for r in used] == chosen_rules(alone.model)
+        np.testing.assert_array_equal(model.weights[used, k], alone.model.weights[:, 0])
+        assert model.intercept[k] == alone.model.intercept[0]
+        objectives.append(alone.objective)
+    assert fit.details["objectives"] == tuple(objectives)
+    assert fit.objective == pytest.approx(np.mean(objectives))
+    assert lire.objective(model, X, y, sample_weight=weight, **PENALTIES) == pytest.approx(fit.objective, abs=1e-10)
+    assert jr.accuracy(model, X, y) > 0.6
+
+
+def test_a_path_of_many_classes_is_warm_started_per_class() -> None:
+    satisfied, y = three_classes(21)
+    X, rules = satisfied.astype(float), pool(satisfied)
+    fits = lire.path(X, y, global_penalties=[0.02, 0.005], rules=rules)
+    assert [fit.details["global_penalty"] for fit in fits] == [(0.02,) * 3, (0.005,) * 3]
+    for fit, gamma in zip(fits, (0.02, 0.005), strict=True):
+        assert fit.model.n_outputs == 3
+        again = lire.objective(fit.model, X, y, global_penalty=gamma, local_penalty=2 * gamma)
+        assert fit.objective == pytest.approx(again, abs=1e-10)
+        assert dict(fit.model.options)["global_penalty"] == gamma
+    assert all(a >= b for a, b in zip(fits[0].details["objectives"], fits[1].details["objectives"], strict=True))
+    for k, label in enumerate("abc"):
+        alone = lire.path(X, y == label, global_penalties=[0.02, 0.005], rules=rules)
+        assert [fit.details["objectives"][k] for fit in fits] == [fit.objective for fit in alone]
+
+
+@pytest.mark.parametrize("options", [{"restarts": 0}, {"search": "published"}])
+def test_rules_are_not_checked_again_where_they_hold_already(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(200, 4)).round(1)
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=200) > 0).astype(int)
+    weight = rng.integers(0, 3, 200)
+    forest = jr.default_forest(X, y, n_trees=15, seed=0)
+    candidates = jr.extract_rules(forest, X, activations=True)
+    plain = lire.fit(X, y, rules=candidates.rules, sample_weight=weight, **PENALTIES, **options)
+    checked = jr.Conjunctions.packed_batches
+    calls = []
+    monkeypatch.setattr(jr.Conjunctions, "packed_batches", lambda *args: calls.append(args) or checked(*args))
+    fit = lire.fit(X, y, rules=candidates, sample_weight=weight, **PENALTIES, **options)
+    assert not calls
+    assert fit.objective == plain.objective
+    np.testing.assert_array_equal(fit.model.weights, plain.model.weights)
+    lire.fit(X, y, **PENALTIES, **options)
+    assert len(calls) == 1  # the default pool: the extraction alone checks
+    for rows in (slice(100), slice(None, None, -1)):
+        with pytest.raises(ValueError, match="activated on other rows"):
+            lire.fit(X, y, rules=jr.extract_rules(forest, X[rows], activations=True), **PENALTIES)
+
+
+def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
+    """liblinear draws from one generator of the whole process."""
+    rng = np.random.default_rng(0)
+    columns, target = rng.random((2000, 150)) < 0.3, rng.random(2000) < 0.5
+
+    def weights(seed: int) -> np.ndarray:
+        return liblinear(columns.astype(float), target, np.ones(2000), 0.5, seed=seed, tol=0.1)
+
+    alone = [weights(seed) for seed in (1, 2) * 4]
+    with ThreadPoolExecutor(2) as threads:
+        together = list(threads.map(weights, (1, 2) * 4))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 # Bad input
 
 
@@ -565,11 +657,9 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], message: s
 def test_bad_targets_and_rules() -> None:
     satisfied, target = noisy(0, 60, 5)
     X, rules = satisfied.astype(float), pool(satisfied)
-    with pytest.raises(ValueError, match="3 classes"):
-        lire.fit(X, np.arange(60) % 3, rules=rules, **PENALTIES)
     with pytest.raises(ValueError, match="one class"):
         lire.fit(X, np.zeros(60), rules=rules, **PENALTIES)
-    with pytest.raises(ValueError, match="one value only"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every row of class"):
         lire.fit(X, target, rules=rules, sample_weight=target.astype(float), **PENALTIES)
     with pytest.raises(ValueError, match="other columns"):
         lire.fit(X[:, :4], target, rules=rules, **PENALTIES)

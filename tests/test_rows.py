@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 import jaxrules as jr
 from jaxrules import bits
+from jaxrules.losses import merge_rows, squared
 from jaxrules.rows import Activations, as_binary, check_memory, distinct_rows, is_binary
 
 shapes = st.tuples(st.integers(0, 40), st.integers(0, 70))
@@ -91,6 +92,7 @@ def agrees(activations: Activations, matrix: np.ndarray) -> None:
     np.testing.assert_array_equal(bits.unpack(activations.words, matrix.shape[1])[pattern], matrix)
     np.testing.assert_array_equal(activations.counts[pattern], [(matrix == row).all(axis=1).sum() for row in matrix])
     np.testing.assert_array_equal(activations.covered(), matrix.sum(axis=0))
+    np.testing.assert_array_equal(activations.at(np.arange(len(matrix))), matrix)
     odd = np.arange(matrix.shape[1]) % 2 == 1
     np.testing.assert_array_equal(activations.holds(odd)[:, pattern], matrix[:, odd].T)
     appears = np.unique(pattern, return_index=True)[1]
@@ -138,7 +140,7 @@ def test_weights_are_summed_by_pattern_and_class(matrix: np.ndarray, seed: int, 
     values = rng.normal(size=(len(matrix), 3))
     activations = Activations.of_matrix(matrix)
     sums, counts = activations.class_weights(codes, n_classes, weight), activations.class_weights(codes, n_classes)
-    total, mean, within = activations.aggregate(values[:, 0], weight)
+    mean, total, within = merge_rows(squared, values[:, 0], weight, activations.pattern, activations.n_patterns)
     assert sums.shape == counts.shape == (activations.n_patterns, n_classes)
     for pattern, held in enumerate(activations.dense):
         same = (matrix == held).all(axis=1)

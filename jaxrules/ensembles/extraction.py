@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
 from jaxrules.rows import Activations
@@ -34,9 +35,12 @@ from jaxrules.table import (
     regression_target,
     target_array,
 )
+from jaxrules.training import TrainingData
 
 _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
+_ROWS_COMPARED = 16
+"""Rows on which given activations are checked against the rules."""
 
 
 class RulePool(NamedTuple):
@@ -196,6 +200,33 @@ def default_rules(
     """The candidate rules of ``rules=None``: those of `default_forest`."""
     forest = default_forest(table, y, classification=classification, sample_weight=sample_weight, seed=seed)
     return extract_rules(forest, table)
+
+
+def rule_pool(rules: Conjunctions | RulePool | None, data: TrainingData, seed: int) -> RulePool:
+    """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`.
+
+    Raises:
+        TypeError: if they are no rules.
+        ValueError: for rules of other columns, or that were activated on other rows.
+    """
+    if rules is None:
+        classification = data.classes is not None
+        forest = default_forest(
+            data.table, data.labels, classification=classification, sample_weight=data.weights, seed=seed
+        )
+        rules, activations = extract_rules(forest, data.table, activations=True)
+    elif isinstance(rules, RulePool):
+        rules, activations = rules
+        some = data.rows[:_ROWS_COMPARED]
+        if activations.n_rows <= data.rows.max() or (
+            not np.array_equal(activations.at(some), rules.satisfied(data.table[np.arange(len(some))]))
+        ):
+            raise ValueError("rules were activated on other rows than those of X; extract them from the same data")
+        activations = activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
+    else:
+        rules = checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
+        activations = Activations.of(rules, data.table)
+    return RulePool(rules.with_schema(data.schema), activations)
 
 
 # Trees, whatever library they come from

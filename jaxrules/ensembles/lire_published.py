@@ -18,13 +18,14 @@ It keeps every row and every rule, equal ones included, and looks at the outside
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jaxrules.solvers.support.start import liblinear
 
 Floats = NDArray[np.float64]
 
@@ -159,14 +160,6 @@ def rulefit_start(columns: Floats, target: Floats, sample_weight: Floats, gamma:
         gamma: the global penalty; liblinear's C is 1 / (gamma N). Without a penalty C is 1e6.
         seed: of liblinear's coordinate order.
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(
-        l1_ratio=1.0, solver="liblinear", C=1 / gamma if gamma else 1e6, fit_intercept=False, max_iter=100,
-        random_state=seed,
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # 100 iterations, converged or not: as published
-        model.fit(columns.T, target, sample_weight=sample_weight)
-    return np.asarray(model.coef_[0], np.float64)
+    return liblinear(
+        columns.T, target, sample_weight, 1 / gamma if gamma else 1e6, seed=seed, fit_intercept=False, max_iter=100
+    )

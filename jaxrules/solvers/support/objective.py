@@ -86,8 +86,10 @@ def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tupl
     Args:
         target, weight: the mean target and the weight of every pattern, see `jaxrules.losses.merge_rows`.
     """
-    if loss is exponential:
-        margins = (jnp if isinstance(margins, jax.Array) else np).clip(margins, -600.0, 600.0)  # 0 * inf would be NaN
-    value = weight * loss.value(target, margins)
-    curvature = value if loss is exponential else weight * loss.curvature(target, margins)
-    return value.sum(), -weight * loss.gradient(target, margins), curvature
+    if loss is exponential:  # one power serves all three; it stays finite, because 0 * inf would be NaN
+        xp = jnp if isinstance(margins, jax.Array) else np
+        power = xp.exp(xp.clip(margins, -600.0, 600.0))
+        right, wrong = weight * (1 + target) / 2 / power, weight * (1 - target) / 2 * power
+        return (right + wrong).sum(), right - wrong, right + wrong
+    value, slope = weight * loss.value(target, margins), -weight * loss.gradient(target, margins)
+    return value.sum(), slope, weight * loss.curvature(target, margins)

@@ -22,6 +22,8 @@ Integers = NDArray[np.int64]
 
 WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
 """The largest weight under the exponential loss, which the clip implies (11.5); twice that on the log-odds."""
+SMALL = 1_000_000
+"""Entries of the matrix of distinct rows up to which a problem counts as small: more starts are cheap."""
 CAPACITIES = (32, 96, 512, 2048, 8192, 32768)
 """Slots of the kernels; one search uses the first and one more."""
 
