@@ -1,0 +1,61 @@
+"""Literals of rule lists: the columns of a table as yes / no questions at few cut points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jaxrules import checks
+from jaxrules.conditions import Category, Missing, Proposition, PropositionPool, Threshold
+from jaxrules.table import MISSING, Table
+
+
+def literals_of(
+    table: Table,
+    *,
+    quantiles: int | Sequence[float] = 9,
+    cut_points: Mapping[str, Sequence[float]] | None = None,
+) -> PropositionPool:
+    """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
+
+    A number is cut at quantiles, linearly interpolated; one with no more distinct values than there are quantiles is
+    cut at every value. A column with missing values is also asked whether it is missing; a missing value satisfies
+    no comparison, and every ``!=``. Literals that hold on all rows or on none, and copies, are left out.
+
+    Args:
+        table: the columns.
+        quantiles: how many evenly spaced quantiles (9: the deciles), or the shares of rows below them, in (0, 1).
+        cut_points: the cut points of some numeric columns by name, instead of quantiles.
+
+    Raises:
+        TypeError, ValueError: for bad shares, or cut points of columns that are not there or not numeric.
+    """
+    if isinstance(quantiles, (int, np.integer)) and not isinstance(quantiles, bool):
+        n = checks.integer("quantiles", quantiles, at_least=1)
+        shares = np.arange(1, n + 1) / (n + 1)
+    else:
+        shares = checks.sequence("quantiles", quantiles, above=0, below=1)
+    given = {name: checks.sequence(f"cut_points[{name!r}]", cuts) for name, cuts in (cut_points or {}).items()}
+    numeric = {feature.name for feature in table.schema.features if feature.is_numeric}
+    for name in given:
+        if name not in numeric:
+            raise ValueError(f"cut_points names {name!r}, which is no numeric column; those are {sorted(numeric)}")
+    literals: list[Proposition] = []
+    for index, feature in enumerate(table.schema.features):
+        missing = table.missing_mask(index)
+        if feature.is_numeric:
+            values = np.unique(table.columns[index][~missing])
+            if feature.name in given:
+                values = np.unique(given[feature.name])
+            elif len(values) > len(shares):
+                values = np.unique(np.quantile(table.columns[index][~missing], shares))
+            for cut in values.tolist():
+                literals += [Threshold(index, "<", cut), Threshold(index, ">=", cut)]
+        else:
+            for code in np.unique(table.columns[index]).tolist():
+                if code != MISSING and code >= 0:
+                    literals += [Category(index, "==", code), Category(index, "!=", code)]
+        if missing.any():
+            literals += [Missing(index), Missing(index, present=True)]
+    return PropositionPool.of(table.schema, literals).distinct(table)
