@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,22 +28,28 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+Subproblem = Literal["beam", "modmod", "exact"]
+
 MOST_ROWS = 2**24
+_TOLERANCE = 1e-6
+"""Gains that differ by less than this share are ties."""
+_POLISHED = 4
+"""Conditions of a beam that are improved literal by literal at its end."""
+_BLOCK = 64
+"""Conditions that the exact search looks at together."""
 _WORDS = 4
 """32-bit words of a chunk of rows: groups of rows are padded to 128."""
-_FEW_ROWS = 512
-"""Up to so many distinct rows, products over the distinct rows beat bit counts over all."""
-_SCORES = 3
-"""Children of a beam are ranked by gain, by gain + potential and by weighted relative accuracy."""
 
 
 class Insertion(NamedTuple):
-    """A rule to insert: its gain, its literals (ascending), where, and with which label."""
+    """A rule to insert: its gain, its literals (ascending; none if nothing gains), where, and with which label."""
 
     gain: float
     condition: tuple[int, ...]
     position: int
     label: int
+    bound: float | None = None
+    """A proved upper bound on the gain of every insertion, from the exact search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,9 @@ class Examples:
     counts: Floats
     default: int
 
+    FEW_ROWS: ClassVar[int] = 512
+    """Up to so many distinct rows, products over the distinct rows beat bit counts over all."""
+
     @property
     def n_rows(self) -> int:
         return self.literals.shape[1]
@@ -71,7 +80,9 @@ class Examples:
     @functools.cached_property
     def labels(self) -> NDArray[np.intp] | None:
         """The class of every row if each row is one row of weight one, else None: then bits can be counted."""
-        single = (np.count_nonzero(self.counts, axis=1) == 1).all() and (self.counts.max(axis=1, initial=1.0) == 1).all()
+        single = (np.count_nonzero(self.counts, axis=1) == 1).all() and (
+            self.counts.max(axis=1, initial=1.0) == 1
+        ).all()
         return self.counts.argmax(axis=1) if single else None
 
     @functools.cached_property
@@ -189,7 +200,7 @@ class _Layout:
     ) -> None:  # fmt: skip
         m, K = len(rule_labels), examples.n_classes
         labels = examples.labels
-        self.packed = labels is not None and examples.n_rows > _FEW_ROWS
+        self.packed = labels is not None and examples.n_rows > examples.FEW_ROWS
         if labels is not None and self.packed:
             group = (first * K + labels) * 2 + mask
             order = np.argsort(group, kind="stable")
@@ -230,93 +241,101 @@ class _Layout:
         return rows & self.by_literal[literal] if self.packed else rows * self.by_literal[literal]
 
 
-@dataclass(frozen=True)
-class _State:
-    """A condition of the beam."""
+class _State(NamedTuple):
+    """A condition of the search: its literals, the rows that it covers, and what its refinements can gain."""
 
     condition: tuple[int, ...]
-    rows: NDArray  # as `_Layout.of` has them
+    rows: NDArray  # as in `_Layout`
+    potential: float = np.inf
 
 
-class _Beam:
-    """Conditions refined literal by literal; the best insertion of any of them."""
+class _Conditions:
+    """Conditions refined literal by literal, layer by layer; the best insertion of any of them.
 
-    def __init__(self, layout: _Layout, n_literals: int, m: int, penalty: float, width: int) -> None:
-        self.layout, self.n_literals, self.m, self.penalty = layout, n_literals, m, penalty
+    Gains are float32, exact but for the rounding of alpha: what is within `_TOLERANCE` of the best is a tie.
+    """
+
+    def __init__(self, layout: _Layout, examples: Examples, m: int, penalty: float, labels: Bools) -> None:
+        self.layout, self.n_literals, self.m, self.penalty = layout, len(examples.literals), m, penalty
+        self.labels = labels
         self.device_table = jax.device_put(layout.table)
-        K = layout.table.gain.shape[1]
-        self.per_list = max(2, -(-width // (3 * K)))
-        self.capacity = 3 * K * self.per_list
         self.best: tuple[float, tuple[int, ...], int, int] = (0.0, (), 0, 0)
         self.promising: dict[tuple[int, ...], float] = {}
 
+    @property
+    def needed(self) -> float:
+        """A gain must be above this to be better than the best."""
+        return self.best[0] + _TOLERANCE * max(1.0, self.best[0])
+
     def score(self, states: Sequence[_State]) -> _Scores:
         """Gains after the penalty, and the other scores, of all children of some states."""
-        size = 1 if len(states) == 1 else 8 if len(states) <= 8 else max(self.capacity, len(states))
+        size = padded(len(states), 8) if len(states) > 1 else 1
         rows = np.stack([state.rows for state in states])
         rows = np.concatenate([rows, np.zeros((size - len(rows), *rows.shape[1:]), rows.dtype)])
         scores = score_children(rows, self.layout.literals, self.device_table)
-        scores = _Scores(*(np.asarray(part)[: len(states), : self.n_literals] for part in scores))
-        lengths = np.array([len(state.condition) for state in states])[:, None, None] + 1
-        gain = scores.gain - np.float32(self.penalty) * lengths
-        used = np.zeros(gain.shape[:2], bool)
+        scores = _Scores(*(np.asarray(part)[: len(states)] for part in scores))
+        length = np.array([len(state.condition) + 1 for state in states], np.float32)[:, None, None]
+        open_ = np.broadcast_to(self.labels, scores.gain.shape).copy()
         for row, state in enumerate(states):
-            used[row, list(state.condition)] = True
-        gain[used] = -np.inf
-        self.note(states, gain, scores.position)
-        return scores._replace(gain=gain, potential=scores.potential - np.float32(self.penalty) * (lengths + 1))
+            open_[row, list(state.condition)] = False
+        gain = np.where(open_, scores.gain - np.float32(self.penalty) * length, -np.inf)
+        potential = np.where(open_, scores.potential - np.float32(self.penalty) * (length + 1), -np.inf)
+        scores = scores._replace(gain=gain, potential=potential)
+        self._note(states, scores)
+        return scores
 
-    def note(self, states: Sequence[_State], gain: NDArray, position: NDArray) -> None:
+    def _note(self, states: Sequence[_State], scores: _Scores) -> None:
         """Remember the best child, and a few more to polish."""
-        flat = gain.reshape(-1)
+        flat = scores.gain.reshape(-1)
         for index in np.argpartition(-flat, min(3, len(flat) - 1))[:4].tolist():
             value = float(flat[index])
-            row, literal, label = np.unravel_index(index, gain.shape)
+            row, literal, label = np.unravel_index(index, scores.gain.shape)
             condition = tuple(sorted((*states[row].condition, int(literal))))
             if value > self.promising.get(condition, 0.0):
                 self.promising[condition] = value
-            if value > self.best[0] * (1 + 1e-6) + 1e-6:
-                self.best = (value, condition, min(int(position[row, literal, label]), self.m), int(label))
+            if value > self.needed:
+                position = min(int(scores.position[row, literal, label]), self.m)
+                self.best = (value, condition, position, int(label))
 
-    def select(self, states: Sequence[_State], scores: _Scores) -> list[_State]:
-        """The next states: the best children by each score and label that can still win, equal covers once."""
-        live = (scores.potential > self.best[0] * (1 + 1e-6) + 1e-6) & np.isfinite(scores.gain)
-        if not live.any():
-            return []
-        chosen: dict[bytes, _State] = {state.rows.tobytes(): state for state in states}
-        parents = len(chosen)
-        D = scores.gain.shape[1]
-        for ranking in (scores.gain, scores.purity, scores.accuracy):
-            for label in range(ranking.shape[2]):
-                ranked = np.where(live[:, :, label], ranking[:, :, label], -np.inf).reshape(-1)
-                many = min(6 * self.per_list, len(ranked))
-                order = np.argpartition(-ranked, many - 1)[:many]
-                taken = 0
-                for index in order[np.argsort(-ranked[order], kind="stable")].tolist():
-                    if taken == self.per_list or not np.isfinite(ranked[index]):
-                        break
-                    parent = states[index // D]
-                    rows = self.layout.meet(parent.rows, index % D)
-                    key = rows.tobytes()
-                    if key not in chosen:
-                        chosen[key] = _State(tuple(sorted((*parent.condition, index % D))), rows)
-                        taken += 1
-        return list(chosen.values())[parents:]
+    def child(self, state: _State, literal: int, potential: float) -> _State:
+        condition = tuple(sorted((*state.condition, literal)))
+        return _State(condition, self.layout.meet(state.rows, literal), potential)
 
-    def run(self, everything: NDArray, max_length: int, stopped: Callable[[], bool]) -> None:
-        """Refine from the empty condition; then drop, exchange and add single literals of the best ones."""
-        states = [_State((), everything)]
+    def beam(self, max_length: int, width: int, stopped: Callable[[], bool]) -> None:
+        """Keep some children of every layer; then exchange single literals of the best conditions."""
+        states = [_State((), self.layout.everything)]
+        per_list = max(2, -(-width // (3 * int(self.labels.sum()))))
         for length in range(1, max_length + 1):
             scores = self.score(states)
             if length == max_length or stopped():
                 break
-            states = self.select(states, scores)
+            states = self._select(states, scores, per_list)
             if not states:
                 break
-        for condition, _ in sorted(self.promising.items(), key=lambda item: -item[1])[:4]:
-            self.polish(condition, max_length, stopped)
+        for condition, _ in sorted(self.promising.items(), key=lambda item: -item[1])[:_POLISHED]:
+            self._polish(condition, max_length, stopped)
 
-    def polish(self, condition: tuple[int, ...], max_length: int, stopped: Callable[[], bool]) -> None:
+    def _select(self, states: Sequence[_State], scores: _Scores, per_list: int) -> list[_State]:
+        """The best children by every score and label that can still win; of equal covers one."""
+        live = scores.potential > self.needed
+        chosen: dict[bytes, _State | None] = {state.rows.tobytes(): None for state in states}
+        for ranking in (scores.gain, scores.purity, scores.accuracy):
+            for label in np.flatnonzero(live.any(axis=(0, 1))).tolist():
+                ranked = np.where(live[:, :, label], ranking[:, :, label], -np.inf).reshape(-1)
+                most = min(6 * per_list, len(ranked))
+                order = np.argpartition(-ranked, most - 1)[:most]
+                taken = 0
+                for index in order[np.argsort(-ranked[order], kind="stable")].tolist():
+                    if taken == per_list or not np.isfinite(ranked[index]):
+                        break
+                    child = self.child(states[index // self.n_literals], index % self.n_literals, np.inf)
+                    key = child.rows.tobytes()
+                    if key not in chosen:
+                        chosen[key] = child
+                        taken += 1
+        return [state for state in chosen.values() if state is not None]
+
+    def _polish(self, condition: tuple[int, ...], max_length: int, stopped: Callable[[], bool]) -> None:
         """Hill climbing over conditions that differ in one literal."""
         value = self.promising[condition]
         while len(condition) > 1 and not stopped():
@@ -324,10 +343,31 @@ class _Beam:
             bases += [condition[:i] + condition[i + 1 :] for i in range(len(condition))]
             states = [_State(base, functools.reduce(self.layout.meet, base, self.layout.everything)) for base in bases]
             gain = self.score(states).gain
-            row, literal, _ = np.unravel_index(int(gain.argmax()), gain.shape)
-            if not gain.max() > value * (1 + 1e-6) + 1e-6:
+            if not gain.max() > value + _TOLERANCE * max(1.0, value):
                 return
+            row, literal, _ = np.unravel_index(int(gain.argmax()), gain.shape)
             value, condition = float(gain.max()), tuple(sorted((*bases[row], int(literal))))
+
+    def exhaust(self, max_length: int, stopped: Callable[[], bool]) -> float:
+        """Keep every child that can still win, of equal covers the shortest; returns a bound on all gains."""
+        states = [_State((), self.layout.everything)]
+        seen: set[bytes] = set()
+        for length in range(1, max_length + 1):
+            children: list[_State] = []
+            for start in range(0, len(states), _BLOCK):
+                if stopped():
+                    return max([self.needed, *(s.potential for s in states[start:]), *(c.potential for c in children)])
+                block = states[start : start + _BLOCK]
+                potential = self.score(block).potential.max(axis=-1)
+                if length < max_length:
+                    for row, literal in np.argwhere(potential > self.needed).tolist():
+                        child = self.child(block[row], literal, float(potential[row, literal]))
+                        key = child.rows.tobytes()
+                        if key not in seen:
+                            seen.add(key)
+                            children.append(child)
+            states = sorted((c for c in children if c.potential > self.needed), key=lambda c: -c.potential)
+        return self.needed
 
 
 def best_insertion(
@@ -338,17 +378,141 @@ def best_insertion(
     alpha: float,
     mask: Bools,
     penalty: float,
-    max_length: int,
+    max_length: int | None,
     max_rules: int,
+    method: Subproblem = "beam",
     width: int = 36,
+    labels: Sequence[int] | None = None,
     stopped: Callable[[], bool] = lambda: False,
-) -> Insertion | None:
-    """The insertion with the largest gain that a beam search finds, None if none gains anything."""
-    layout = _Layout(examples, first, rule_labels, alpha, mask, padded(max_rules, 4))
-    beam = _Beam(layout, len(examples.literals), len(rule_labels), penalty, width)
-    beam.run(layout.everything, max_length, stopped)
-    gain, condition, position, label = beam.best
+) -> Insertion:
+    """The insertion with the largest gain that a search finds.
+
+    Args:
+        examples: the rows.
+        first: F, the first rule that covers each row, shape (rows,).
+        rule_labels: the labels of the rules in order.
+        alpha, mask: see the module.
+        penalty: the price of a literal.
+        max_length: most literals, None for no limit.
+        max_rules: most rules that the list will ever have; lists up to that length share compiled kernels.
+        method: "beam", "modmod" or "exact".
+        width: of the beam.
+        labels: the labels that a rule may have; None for all.
+        stopped: asked between layers; the best so far is returned when it says True.
+    """
+    m, n_literals = len(rule_labels), len(examples.literals)
+    allowed = np.isin(np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels)
+    limit = n_literals if max_length is None else min(max_length, n_literals)
+    bound = None
+    if method == "modmod":
+        condition, position, label = modmod(examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped)
+    else:
+        layout = _Layout(examples, first, rule_labels, alpha, mask, padded(max_rules, 4))
+        search = _Conditions(layout, examples, m, penalty, allowed)
+        search.beam(limit, width, stopped)
+        if method == "exact":
+            bound = search.exhaust(limit, stopped)
+        _, condition, position, label = search.best
     if not condition:
-        return None
+        return Insertion(0.0, (), 0, 0, bound)
     exact = gains_of(examples.cover(condition), examples, first, rule_labels, alpha, mask)
-    return Insertion(float(exact[position, label]) - penalty * len(condition), condition, position, label)
+    return Insertion(float(exact[position, label]) - penalty * len(condition), condition, position, label, bound)
+
+
+# ModMod, the paper's own sub-problem solver (Algorithm 4)
+
+
+@functools.partial(jax.jit, static_argnames="rounds")
+def _modmod(
+    unsatisfied: jax.Array, charge: jax.Array, reward: jax.Array, penalty: jax.Array, rounds: int
+) -> tuple[jax.Array, jax.Array]:
+    """The best condition of some rounds, for every row of weights.
+
+    With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, up to a constant, omega(c) - v(c)
+    with the submodular omega(c) = sum of P over the rows that some literal of c rejects, and v likewise with Q, plus
+    penalty |c|. A round replaces omega by a modular lower bound that is tight at c (Eq. 12: marginals along a
+    permutation that begins with c) and v by two upper bounds (Eq. 10 and 11), and keeps the better of both maximisers.
+
+    Args:
+        unsatisfied: Z, float32 (rows, literals).
+        charge, reward: P and Q, float32 (weight rows, rows): what covering a row costs, and what it brings.
+        penalty: the price of a literal.
+        rounds: how many.
+
+    Returns:
+        Conditions, bool (weight rows, literals), and their gains, float32 (weight rows,).
+    """
+    n_literals = unsatisfied.shape[1]
+
+    def product(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.matmul(a, b, precision="highest")
+
+    def of_row(weights: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        p, q = weights
+        alone_p, alone_q = product(p, unsatisfied), product(q, unsatisfied) + penalty
+
+        def gain(condition: jax.Array) -> jax.Array:
+            covered = product(unsatisfied, condition.astype(jnp.float32)) == 0
+            value = jnp.sum(jnp.where(covered, q - p, 0.0)) - penalty * condition.sum()
+            return jnp.where(condition.any(), value, -jnp.inf)
+
+        def one_round(_: int, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+            condition, best, best_gain = state
+            rejected = product(unsatisfied, condition.astype(jnp.float32))
+            covered, once = rejected == 0, rejected == 1
+            more_q = product(jnp.where(covered, q, 0.0), unsatisfied) + penalty
+            only_q = product(jnp.where(once, q, 0.0), unsatisfied) + penalty
+            more_p = product(jnp.where(covered, p, 0.0), unsatisfied)
+            # the condition's literals first, then by what the bounds leave of a literal
+            ratio = more_p / jnp.maximum(more_q, 1e-6)
+            order = jnp.argsort(jnp.where(condition, 1e30, 0.0) + jnp.where(condition, alone_p - alone_q, ratio))[::-1]
+            rank = jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
+            place = jnp.where(unsatisfied > 0, rank, n_literals).min(axis=1)
+            marginal = jax.ops.segment_sum(p, place, n_literals + 1)[rank]
+            first = jnp.where(condition, marginal >= only_q, marginal >= alone_q)
+            second = jnp.where(condition, marginal >= penalty, marginal >= more_q)
+            gains = gain(first), gain(second)
+            condition = jnp.where(gains[0] >= gains[1], first, second)
+            top = jnp.maximum(*gains)
+            better = top > best_gain
+            return condition, jnp.where(better, condition, best), jnp.where(better, top, best_gain)
+
+        nothing = jnp.zeros(n_literals, bool)
+        _, best, best_gain = jax.lax.fori_loop(0, rounds, one_round, (nothing, nothing, -jnp.inf))
+        return best, best_gain
+
+    return jax.lax.map(of_row, (charge, reward))
+
+
+def modmod(
+    examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools, penalty: float,
+    labels: Bools, max_length: int, stopped: Callable[[], bool],
+) -> tuple[tuple[int, ...], int, int]:  # fmt: skip
+    """Algorithm 4 for all positions and labels: the literals of the best condition, its position and label.
+
+    A condition longer than `max_length` is none. Nothing is found when already stopped.
+    """
+    m, rows = len(rule_labels), np.arange(examples.n_rows)
+    right = np.where(first < m, examples.counts[rows, np.append(rule_labels, 0).astype(int)[first]], 0.0)
+    behind = first >= np.arange(m + 1)[:, None]
+    charge = alpha * behind * right + mask * examples.counts[:, examples.default]
+    reward = alpha * behind[:, None, :] * examples.counts.T[labels]
+    n_labels = int(labels.sum())
+    size = padded(m + 1, 4) * n_labels
+    pad = ((0, size - (m + 1) * n_labels), (0, 0))
+    if stopped():
+        return (), 0, 0
+    conditions, gains = _modmod(
+        1.0 - examples.literal_floats,
+        np.pad(np.repeat(charge, n_labels, axis=0), pad).astype(np.float32),
+        np.pad(reward.reshape(-1, examples.n_rows), pad).astype(np.float32),
+        np.float32(penalty),
+        rounds=8,
+    )
+    chosen = np.asarray(conditions)[: (m + 1) * n_labels]
+    value = np.where(chosen.sum(axis=1) <= max_length, np.asarray(gains)[: len(chosen)], -np.inf)
+    best = int(value.argmax())
+    if not value[best] > 0:
+        return (), 0, 0
+    condition = tuple(np.flatnonzero(chosen[best]).tolist())
+    return condition, best // n_labels, int(np.flatnonzero(labels)[best % n_labels])

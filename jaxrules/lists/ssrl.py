@@ -1,124 +1,338 @@
-"""SSRL: rule lists by sequence-submodular optimisation (Yang, Yang and Sun, KDD 2024). WIP core."""
+"""SSRL: rule lists by sequence-submodular optimisation (Yang, Yang and Sun, KDD 2024).
+
+A rule list R decides a row by its first satisfied rule, else by the default label. With literals as the elements of
+conditions, learn the list of at most nu rules that maximises (Eq. 14)
+
+    f(R) = rows right - literal_penalty * literals  =  c(R) + d(R) - literal_penalty * literals,
+
+c the rows that the rules get right, d those that the default label does. c is sequence submodular, d supermodular:
+it is replaced by one of two modular lower bounds, tight at the list of the round before (Lemma 1), and Algorithm 1
+inserts rules greedily under a distorted gain: what c gains counts (1 - 1/nu)^(nu - i) in step i. Algorithm 2 repeats
+that with both bounds until f does not rise, then searches locally: delete, exchange, replace, insert. Finding the
+best rule to insert, at any position, with any label, is the sub-problem (`jaxrules.lists.insertion`).
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+>>> print(fit(X, X[:, 0] & X[:, 1]).model)
+if x0 >= 1 & x1 >= 1: y = 1 (p = 86 %)
+else: y = 0 (p = 94 %)
+"""
+
 from __future__ import annotations
-from collections.abc import Callable, Sequence
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
 import numpy as np
-from jaxrules.lists.insertion import Examples, Insertion, best_insertion, gains_of
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks
+from jaxrules.conditions import PropositionPool
+from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
+from jaxrules.lists.literals import literals_of
+from jaxrules.models import RuleList
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.rows import Activations
+from jaxrules.table import Label, MissingRule, as_table, check_sample_weight, class_target
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_TIE = 1e-9
+"""f must rise by more than this share of the rows' weight to count as better."""
 
 
-class Rules:
-    """A rule list under construction: conditions, labels and covers."""
+def fit(
+    X: Any,
+    y: ArrayLike,
+    *,
+    max_rules: int = 20,
+    literal_penalty: float = 1.0,
+    max_length: int | None = None,
+    quantiles: int | Sequence[float] = 9,
+    cut_points: Mapping[str, Sequence[float]] | None = None,
+    literals: PropositionPool | None = None,
+    default: Label | Literal["majority"] = "majority",
+    subproblem: Subproblem = "beam",
+    beam_width: int = 36,
+    local_search: bool = True,
+    max_rounds: int = 10,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleList]:
+    """Learn a rule list, for two classes or many.
 
-    def __init__(self, examples, penalty, conditions=(), labels=(), covers=()):
-        self.examples, self.penalty = examples, penalty
-        self.conditions, self.labels, self.covers = list(conditions), list(labels), list(covers)
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: class labels, shape (rows,).
+        max_rules: the paper's nu, the most rules.
+        literal_penalty: the paper's lambda >= 0, the rows (their weight) that a literal must be worth.
+        max_length: the most literals of a rule; None for no limit.
+        quantiles, cut_points: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
+        literals: the literals to build rules from, instead of these.
+        default: the label of rows that no rule covers; "majority" takes the heaviest class.
+        subproblem: how the rule to insert is found: "beam"; "modmod", the paper's ModMod procedure; or "exact", which
+            looks at all conditions that can still win and takes as long as it takes (bound it by `max_length` and
+            `time_limit`).
+        beam_width: conditions that the beam refines at once.
+        local_search: delete, exchange, replace and insert rules after the greedy rounds.
+        max_rounds: most rounds of minorise-maximise and of local search, each.
+        sample_weight: weight of every row, shape (rows,); f then counts weights.
+        missing: rule for missing values, see `jaxrules.as_table`.
+        seed: unused, the search is deterministic; every learner takes it.
+        time_limit: seconds; the best list so far is returned when they are over.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
-    def __len__(self):
+    Returns:
+        A Fit with f as objective, to be maximised; "converged" is a local optimum. The probabilities of the model
+        are the weights of the classes among the training rows that each rule decides, one row of each class added.
+        The history has a step per insertion. ``details``: n_literals, rounds, insertions (sub-problems solved), and
+        greedy_objective, f before the local search.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        ValueError: for a bad value of an argument, a single class, columns that tell no rows apart, or more rows
+            than can be counted exactly (2^24).
+    """
+    settings = _Settings(
+        checks.integer("max_rules", max_rules, at_least=1),
+        checks.penalty("literal_penalty", literal_penalty),
+        checks.optional(checks.integer, "max_length", max_length, at_least=1),
+        checks.choice("subproblem", subproblem, ("beam", "modmod", "exact")),
+        checks.integer("beam_width", beam_width, at_least=1),
+        checks.flag("local_search", local_search),
+        checks.integer("max_rounds", max_rounds, at_least=1),
+    )
+    checks.seed(seed)
+    run = Run("ssrl", time_limit, progress)
+    table = as_table(X, missing=missing)
+    codes, classes = class_target(y, table.n_rows)
+    weights = check_sample_weight(sample_weight, table.n_rows)
+    if table.n_rows > MOST_ROWS:
+        raise ValueError(f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them")
+    if literals is None:
+        pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
+    else:
+        pool = checks.instance("literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of")
+        if pool.schema.features != table.schema.features:
+            raise ValueError("literals speak of other columns than X has; build them from the same table")
+    if not len(pool):
+        raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+    totals = np.bincount(codes, weights, len(classes))
+    examples = _examples(Activations.of(pool, table), codes, weights, len(classes), _default(default, classes, totals))
+    search = _Search(examples, settings, run)
+    search.run()
+    best = search.best
+    decided = np.zeros((len(best) + 1, len(classes)))
+    np.add.at(decided, best.first(), examples.counts)
+    conjunctions = pool.conjunctions(best.conditions, table.schema.with_classes(classes))
+    model = RuleList(
+        conjunctions,
+        np.append(best.labels, examples.default).astype(np.int32),
+        (decided + 1) / (decided + 1).sum(axis=1, keepdims=True),
+    )
+    status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
+    return run.finish(
+        model, best.objective(), "max", status, n_literals=len(pool), rounds=search.rounds,
+        insertions=search.insertions, greedy_objective=search.greedy_objective,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The choices that do not depend on the data, checked."""
+
+    max_rules: int
+    penalty: float
+    max_length: int | None
+    subproblem: Subproblem
+    beam_width: int
+    local_search: bool
+    max_rounds: int
+
+
+def _default(default: Any, classes: tuple[Label, ...], totals: Floats) -> int:
+    """The code of the default label."""
+    if isinstance(default, str) and default == "majority" and "majority" not in classes:
+        return int(totals.argmax())
+    if default not in classes:
+        raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')
+    return classes.index(default)
+
+
+def _examples(activations: Activations, codes: NDArray, weights: Floats, n_classes: int, default: int) -> Examples:
+    """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
+    unit = (weights == 1).all()
+    if unit and activations.n_patterns > Examples.FEW_ROWS:
+        counts = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
+        return Examples(activations.by_rule[:, activations.pattern], counts, default)
+    return Examples(activations.by_rule, activations.class_weights(codes, n_classes, weights), default)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rules:
+    """A rule list under construction."""
+
+    examples: Examples
+    penalty: float
+    conditions: tuple[tuple[int, ...], ...] = ()
+    labels: tuple[int, ...] = ()
+    covers: tuple[Bools, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
         return len(self.conditions)
 
-    def copy(self):
-        return Rules(self.examples, self.penalty, self.conditions, self.labels, self.covers)
-
-    def first(self):
-        m, n = len(self), self.examples.n_rows
-        first = np.full(n, m)
-        for k in range(m - 1, -1, -1):
+    def first(self) -> NDArray[np.intp]:
+        """The first rule that covers each row; the number of rules where none does."""
+        first = np.full(self.examples.n_rows, len(self))
+        for k in range(len(self) - 1, -1, -1):
             first[self.covers[k]] = k
         return first
 
-    def objective(self):
-        first = self.first()
-        label = np.append(self.labels, self.examples.default).astype(int)[first]
-        right = self.examples.counts[np.arange(len(first)), label].sum()
-        return float(right - self.penalty * sum(map(len, self.conditions)))
+    def objective(self) -> float:
+        """f, Eq. 14."""
+        labels = np.append(self.labels, self.examples.default).astype(np.intp)
+        right = np.take_along_axis(self.examples.counts, labels[self.first()][:, None], axis=1).sum()
+        return float(right) - self.penalty * sum(map(len, self.conditions))
 
-    def insert(self, ins):
-        self.conditions.insert(ins.position, ins.condition)
-        self.labels.insert(ins.position, ins.label)
-        self.covers.insert(ins.position, self.examples.cover(ins.condition))
+    def insert(self, rule: Insertion) -> _Rules:
+        """With one rule more."""
+        order = [*range(rule.position), len(self), *range(rule.position, len(self))]
+        return _Rules(
+            self.examples, self.penalty, (*self.conditions, rule.condition), (*self.labels, rule.label),
+            (*self.covers, self.examples.cover(rule.condition)),
+        ).take(order)  # fmt: skip
 
-    def without(self, *places):
-        keep = [k for k in range(len(self)) if k not in places]
-        return self.reordered(keep)
+    def take(self, order: Sequence[int]) -> _Rules:
+        """These rules, in this order."""
+        parts = (tuple(part[k] for k in order) for part in (self.conditions, self.labels, self.covers))
+        return _Rules(self.examples, self.penalty, *parts)
 
-    def reordered(self, order):
-        return Rules(self.examples, self.penalty, [self.conditions[k] for k in order], [self.labels[k] for k in order], [self.covers[k] for k in order])
-
-
-def distorted_greedy(examples, penalty, nu, Rt, bound, solve):
-    R = Rules(examples, penalty)
-    ct = np.sum(Rt.covers, axis=0) if len(Rt) else np.zeros(examples.n_rows, int)
-    isd = examples.counts[:, examples.default]
-    mask = ct == 0 if bound == 2 else np.ones(examples.n_rows, bool)
-    none = np.zeros(examples.n_rows, bool)
-    for i in range(1, nu + 1):
-        alpha = (1 - 1 / nu) ** (nu - i)
-        first = R.first()
-        found = solve(first, R.labels, alpha, mask)
-        known = set(zip(R.conditions, R.labels))
-        for c, l, cover in zip(Rt.conditions, Rt.labels, Rt.covers):
-            if (c, l) in known:
-                continue
-            charge = isd[cover & (ct == 1)].sum() if bound == 1 else 0.0
-            g = gains_of(cover, examples, first, R.labels, alpha, none)[:, l] - charge - penalty * len(c)
-            k = int(g.argmax())
-            if g[k] > (found.gain if found else 0.0):
-                found = Insertion(float(g[k]), c, k, l)
-        if found is None or found.gain <= 0:
-            continue
-        R.insert(found)
-    return R
+    def merged(self) -> _Rules:
+        """The same list on rows merged by the rules that cover them: as good for deleting and reordering."""
+        if not len(self):
+            return self
+        rows = Activations.of_matrix(np.stack(self.covers, axis=1))
+        examples = Examples(rows.by_rule, rows.totals(self.examples.counts), self.examples.default)
+        return _Rules(examples, self.penalty, self.conditions, self.labels, tuple(rows.by_rule))
 
 
-def local_search(R, nu, solve, rounds=3):
-    f = R.objective()
-    for _ in range(rounds):
-        before = f
-        j = 0
-        while j < len(R):
-            T = R.without(j)
-            if T.objective() >= f:
-                R, f = T, T.objective()
+class _Search:
+    """Algorithm 2: rounds of distorted greedy insertion, then local search. Keeps the best list of all."""
+
+    def __init__(self, examples: Examples, settings: _Settings, run: Run) -> None:
+        self.examples, self.settings, self.watch = examples, settings, run
+        self.best = _Rules(examples, settings.penalty)
+        self.best_objective = self.greedy_objective = self.best.objective()
+        self.tie = _TIE * float(examples.counts.sum())
+        self.rounds = self.insertions = 0
+        self.exhausted = False
+
+    def keep(self, rules: _Rules) -> bool:
+        """Whether this list is the best so far; then it is kept."""
+        objective = rules.objective()
+        better = objective > self.best_objective + self.tie
+        if better:
+            self.best, self.best_objective = rules, objective
+        self.watch.step(objective, len(rules))
+        return better
+
+    def run(self) -> None:
+        """Both parts, until nothing rises or the run is stopped."""
+        settings = self.settings
+        with self.watch:
+            rises = True
+            while rises and not self.watch.stopped():
+                known = self.best
+                rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])
+                self.rounds += 1
+                if rises and self.rounds == settings.max_rounds:
+                    self.exhausted = True
+                    break
+            self.greedy_objective = self.best_objective
+            rises = settings.local_search
+            for _ in range(settings.max_rounds):
+                if not rises or self.watch.stopped():
+                    return
+                before = self.best_objective
+                self.reorder()
+                self.replace()
+                rises = self.best_objective > before + self.tie
+            self.exhausted |= rises
+
+    def solve(self, rules: _Rules, first: NDArray[np.intp], alpha: float, mask: Bools) -> Insertion:
+        """The sub-problem: the best rule to insert into a list."""
+        settings = self.settings
+        self.insertions += 1
+        return best_insertion(
+            self.examples, first, rules.labels, alpha=alpha, mask=mask, penalty=settings.penalty,
+            max_length=settings.max_length, max_rules=settings.max_rules, method=settings.subproblem,
+            width=settings.beam_width, stopped=self.watch.stopped,
+        )  # fmt: skip
+
+    def greedy(self, known: _Rules, bound: int) -> bool:
+        """Algorithm 1 with d bounded at a known list: d_1 charges a rule for all rows of the default label that it
+        covers (a rule of the list for those that it alone covers), d_2 for those that the list does not cover."""
+        examples, nu = self.examples, self.settings.max_rules
+        covering = np.sum(known.covers, axis=0) if len(known) else np.zeros(examples.n_rows, int)
+        charged = np.ones(examples.n_rows, bool) if bound == 1 else covering == 0
+        alone = covering == 1 if bound == 1 else np.zeros(examples.n_rows, bool)
+        rules, better = _Rules(examples, self.settings.penalty), False
+        for step in range(1, nu + 1):
+            if self.watch.stopped():
+                break
+            alpha = (1 - 1 / nu) ** (nu - step)
+            first = rules.first()
+            found = self.solve(rules, first, alpha, charged)
+            used = set(zip(rules.conditions, rules.labels, strict=True))
+            for condition, label, cover in zip(known.conditions, known.labels, known.covers, strict=True):
+                if (condition, label) not in used:
+                    gains = gains_of(cover, examples, first, rules.labels, alpha, alone)[:, label]
+                    gain = float(gains.max()) - self.settings.penalty * len(condition)
+                    if gain > found.gain:
+                        found = Insertion(gain, condition, int(gains.argmax()), label)
+            if found.gain > 0:
+                rules = rules.insert(found)
+                better |= self.keep(rules)
+        return better
+
+    def reorder(self) -> None:
+        """Delete every rule that is not missed, exchange every pair that helps."""
+        rules = self.best.merged()
+        kept, objective = list(range(len(rules))), rules.objective()
+        place = 0
+        while place < len(kept):
+            shorter = kept[:place] + kept[place + 1 :]
+            value = rules.take(shorter).objective()
+            if value >= objective:
+                kept, objective = shorter, value
             else:
-                j += 1
-        for a in range(len(R)):
-            for b in range(a + 1, len(R)):
-                order = list(range(len(R)))
-                order[a], order[b] = b, a
-                T = R.reordered(order)
-                if T.objective() > f + 1e-9:
-                    R, f = T, T.objective()
-        for j in [*range(len(R)), None]:
-            if j is None and len(R) >= nu:
-                continue
-            if j is not None and j >= len(R):
-                continue
-            T = R.copy() if j is None else R.without(j)
-            first = T.first()
-            found = solve(first, T.labels, 1.0, first == len(T))
-            if found and T.objective() + found.gain > f + 1e-9:
-                T.insert(found)
-                R, f = T, T.objective()
-        if f <= before + 1e-9:
-            break
-    return R
+                place += 1
+        for a in range(len(kept)):
+            for b in range(a + 1, len(kept)):
+                order = kept.copy()
+                order[a], order[b] = order[b], order[a]
+                value = rules.take(order).objective()
+                if value > objective + self.tie:
+                    kept, objective = order, value
+        if kept != list(range(len(rules))):
+            self.best, self.best_objective = self.best.take(kept), objective
 
-
-def learn(examples, penalty, nu, max_length=8, width=36, log=None):
-    calls = [0]
-    def solve(first, labels, alpha, mask):
-        calls[0] += 1
-        return best_insertion(examples, first, labels, alpha=alpha, mask=mask, penalty=penalty, max_length=max_length, max_rules=nu, width=width)
-    best = Rules(examples, penalty)
-    t = 0
-    while True:
-        cands = [distorted_greedy(examples, penalty, nu, best, b, solve) for b in ((1, 2) if t else (1,))]
-        top = max(cands, key=lambda r: r.objective())
-        if log: log(("mm", t, [c.objective() for c in cands], calls[0]))
-        if top.objective() <= best.objective() + 1e-9:
-            break
-        best = top
-        t += 1
-        if t > 6: break
-    best = local_search(best, nu, solve)
-    if log: log(("ls", best.objective(), calls[0]))
-    return best
+    def replace(self) -> None:
+        """Take every rule out in turn and insert the best; at the end insert one more if there is room."""
+        for place in [*range(self.settings.max_rules), None]:
+            rules = self.best
+            if self.watch.stopped() or (place is not None and place >= len(rules)):
+                continue
+            if place is not None:
+                rules = rules.take([k for k in range(len(rules)) if k != place])
+            if len(rules) == self.settings.max_rules:
+                continue
+            first = rules.first()
+            found = self.solve(rules, first, 1.0, first == len(rules))
+            if found.gain > 0:
+                self.keep(rules.insert(found))
