@@ -428,8 +428,8 @@ def _modmod(
 ) -> tuple[jax.Array, jax.Array]:
     """The best condition of some rounds, for every row of weights.
 
-    With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, up to a constant, omega(c) - v(c)
-    with the submodular omega(c) = sum of P over the rows that some literal of c rejects, and v likewise with Q, plus
+    With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a constant,
+    omega(c) - v(c) with the submodular omega(c) = sum of P over the rows that some literal of c rejects, and v likewise with Q, plus
     penalty |c|. A round replaces omega by a modular lower bound that is tight at c (Eq. 12: marginals along a
     permutation that begins with c) and v by two upper bounds (Eq. 10 and 11), and keeps the better of both maximisers.
 

@@ -1,0 +1,364 @@
+"""SSRL: gains and bounds against their definitions, searches against brute force, the guarantee, the learner."""
+
+import functools
+import itertools
+import math
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.lists import insertion, ssrl
+from jaxrules.lists.insertion import Examples, best_insertion, gains_of
+from jaxrules.lists.literals import literals_of
+
+
+def random_examples(seed, rows=40, literals=6, classes=2):
+    """Rows with a class that depends on the literals, noisily."""
+    rng = np.random.default_rng(seed)
+    satisfied = rng.random((literals, rows)) < rng.uniform(0.2, 0.8, (literals, 1))
+    label = np.where(
+        rng.random(rows) < 0.3, rng.integers(classes, size=rows), (satisfied[0] * 1 + satisfied[1]) % classes
+    )
+    counts = (label[:, None] == np.arange(classes)).astype(float)
+    return Examples(satisfied, counts, int(counts.sum(axis=0).argmax()))
+
+
+def all_conditions(examples):
+    n = len(examples.literals)
+    return [c for size in range(1, n + 1) for c in itertools.combinations(range(n), size)]
+
+
+def random_rules(rng, examples, m):
+    """A list of m random rules."""
+    conditions = all_conditions(examples)
+    chosen = [conditions[i] for i in rng.choice(len(conditions), m, replace=False)]
+    labels = tuple(rng.integers(examples.n_classes, size=m).tolist())
+    return ssrl._Rules(examples, 0.5, tuple(chosen), labels, tuple(examples.cover(c) for c in chosen))
+
+
+def rows_right(examples, rules):
+    """f and its part c by the definition: rows one by one, rules one by one."""
+    by_rule = by_default = 0.0
+    for i in range(examples.n_rows):
+        for condition, label in zip(rules.conditions, rules.labels, strict=True):
+            if all(examples.literals[j, i] for j in condition):
+                by_rule += examples.counts[i, label]
+                break
+        else:
+            by_default += examples.counts[i, examples.default]
+    return by_rule, by_default
+
+
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4))
+@settings(max_examples=40, deadline=None)
+def test_objective_is_the_definition(seed, m, classes):
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng, random_examples(seed, classes=classes), m)
+    expected = sum(rows_right(rules.examples, rules)) - 0.5 * sum(map(len, rules.conditions))
+    assert rules.objective() == pytest.approx(expected)
+    assert rules.merged().objective() == pytest.approx(expected)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4))
+@settings(max_examples=30, deadline=None)
+def test_gain_is_the_change_of_the_objective(seed, m, classes):
+    """With alpha = 1 and the default charged where it decides, G is f after minus f before."""
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng, random_examples(seed, classes=classes), m)
+    first = rules.first()
+    condition = tuple(sorted(rng.choice(len(rules.examples.literals), 2, replace=False).tolist()))
+    gains = gains_of(rules.examples.cover(condition), rules.examples, first, rules.labels, 1.0, first == m)
+    for position, label in itertools.product(range(m + 1), range(classes)):
+        after = rules.insert(insertion.Insertion(0.0, condition, position, label))
+        assert after.conditions[position] == condition
+        assert gains[position, label] - 0.5 * 2 == pytest.approx(after.objective() - rules.objective())
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 4))
+@settings(max_examples=40, deadline=None)
+def test_modular_bounds_bound_and_are_tight(seed, known, m):
+    """What the default label loses is at most what a bound charges, and just that at the known list (Lemma 1)."""
+    rng = np.random.default_rng(seed)
+    examples = random_examples(seed)
+    pool = random_rules(rng, examples, known + m)
+    given_rules, rules = pool.take(range(known)), pool.take(rng.permutation(known + m)[: max(1, m)])
+    owned = examples.counts[:, examples.default]
+    covering = np.sum(given_rules.covers, axis=0)
+
+    def lost(covers):
+        return owned[np.any(covers, axis=0)].sum() if len(covers) else 0.0
+
+    def charged(bound, chosen):
+        total = lost(given_rules.covers)
+        mine = set(chosen.conditions)
+        for condition, cover in zip(given_rules.conditions, given_rules.covers, strict=True):
+            if condition not in mine and bound == 1:
+                total -= owned[cover & (covering == 1)].sum()
+        for condition, cover in zip(chosen.conditions, chosen.covers, strict=True):
+            if condition not in given_rules.conditions:
+                total += owned[cover & ((covering == 0) | (bound == 1))].sum()
+        return total
+
+    for bound in (1, 2):
+        assert lost(rules.covers) <= charged(bound, rules) + 1e-9
+        assert lost(given_rules.covers) == charged(bound, given_rules)
+
+
+@pytest.mark.parametrize("few_rows", [0, 512], ids=["bits", "products"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_exact_search_equals_brute_force(few_rows, classes, monkeypatch):
+    monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        m = seed % 4
+        rules = random_rules(rng, random_examples(seed, classes=classes), m)
+        examples, first = rules.examples, rules.first()
+        mask = first == m if seed % 2 else np.ones(examples.n_rows, bool)
+        alpha = 1.0 if seed % 3 else 0.7
+        limit = (None, 2)[seed % 2]
+        arguments = {"alpha": alpha, "mask": mask, "penalty": 0.5, "max_length": limit, "max_rules": 4}
+        best = max(
+            gains_of(examples.cover(c), examples, first, rules.labels, alpha, mask).max() - 0.5 * len(c)
+            for c in all_conditions(examples)
+            if limit is None or len(c) <= limit
+        )
+        found = best_insertion(examples, first, rules.labels, method="exact", **arguments)
+        assert found.gain == pytest.approx(max(best, 0.0), abs=1e-4)
+        assert found.bound >= best - 1e-4
+        assert found.bound <= max(best, 0.0) + 1e-3
+        for method in ("beam", "modmod"):
+            other = best_insertion(examples, first, rules.labels, method=method, **arguments)
+            assert other.gain <= found.gain + 1e-4
+            if other.condition:
+                assert len(other.condition) <= (limit or 6)
+                gains = gains_of(examples.cover(other.condition), examples, first, rules.labels, alpha, mask)
+                assert other.gain == pytest.approx(gains[other.position, other.label] - 0.5 * len(other.condition))
+
+
+def test_bits_and_products_agree(monkeypatch):
+    """Both kernels find insertions of one gain on data of some size, weights of one for both."""
+    examples = random_examples(3, rows=700, literals=12, classes=3)
+    rules = random_rules(np.random.default_rng(0), random_examples(3, rows=700, literals=5, classes=3), 3)
+    covers = tuple(examples.cover(c) for c in rules.conditions)
+    rules = ssrl._Rules(examples, 0.5, rules.conditions, rules.labels, covers)
+    first = rules.first()
+    gains = []
+    for few_rows in (0, 10_000):
+        monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
+        found = best_insertion(
+            examples, first, rules.labels, alpha=0.9, mask=first == 3, penalty=1.0, max_length=4, max_rules=5
+        )
+        gains.append(found.gain)
+    assert gains[0] == pytest.approx(gains[1], abs=1e-3)
+    assert gains[0] > 0
+
+
+def test_a_stopped_exact_search_bounds_what_it_left():
+    examples = random_examples(5, rows=200, literals=10)
+    calls = iter(range(10**6))
+    first, everything = np.zeros(200, int), np.ones(200, bool)
+    arguments = {
+        "alpha": 1.0,
+        "mask": everything,
+        "penalty": 0.1,
+        "max_length": None,
+        "max_rules": 3,
+        "method": "exact",
+    }
+    full = best_insertion(examples, first, (), **arguments)
+    stopped = best_insertion(examples, first, (), stopped=lambda: next(calls) > 2, **arguments)
+    assert stopped.gain <= full.gain
+    assert stopped.bound >= full.gain - 1e-3
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
+    """psi - pi of Algorithm 1 is at least (1 - 1/e) / (K - 1) psi(R*) - pi(R*), for all R* without the default's label."""
+    nu, penalty, tried = 2, 0.3, 0
+    for seed in range(12):
+        examples = random_examples(seed, rows=24, literals=3, classes=classes)
+        labels = [k for k in range(classes) if k != examples.default]
+        monkeypatch.setattr(ssrl, "best_insertion", functools.partial(best_insertion, labels=labels))
+        chosen = ssrl._Settings(nu, penalty, None, "exact", 36, False, 1)
+        search = ssrl._Search(examples, chosen, jr.results.Run("test"))
+        lists = []
+        monkeypatch.setattr(search, "keep", lambda rules, lists=lists: lists.append(rules) or True)
+        search.greedy(ssrl._Rules(examples, penalty), 1)
+        if not lists:
+            continue
+        tried += 1
+        owned = examples.counts[:, examples.default]
+
+        def parts(rules, owned=owned):
+            right, _ = rows_right(rules.examples, rules)
+            charge = sum(owned[cover].sum() for cover in rules.covers)
+            return right, charge + penalty * sum(map(len, rules.conditions))
+
+        reached = np.subtract(*parts(lists[-1]))
+        rules_of_one = list(itertools.product(all_conditions(examples), labels))
+        for size in (1, nu):
+            for chosen_rules in itertools.product(rules_of_one, repeat=size):
+                conditions, given_labels = zip(*chosen_rules, strict=True)
+                covers = tuple(examples.cover(c) for c in conditions)
+                psi, pi = parts(ssrl._Rules(examples, penalty, conditions, given_labels, covers))
+                assert reached >= (1 - 1 / math.e) / (classes - 1) * psi - pi - 1e-3
+    assert tried >= 6
+
+
+def test_local_search_never_lowers_the_objective():
+    for seed in range(6):
+        examples = random_examples(seed, rows=80, literals=7, classes=3)
+        plain = ssrl._Settings(4, 0.5, None, "beam", 12, False, 5)
+        search = ssrl._Search(examples, plain, jr.results.Run("test"))
+        search.best = random_rules(np.random.default_rng(seed), examples, 4)
+        search.best_objective = search.best.objective()
+        for part in (search.reorder, search.replace):
+            before = search.best_objective
+            part()
+            assert search.best_objective >= before
+            assert search.best.objective() == pytest.approx(search.best_objective)
+
+
+# The learner
+
+
+@pytest.fixture(scope="module")
+def iris():
+    data = jr.datasets.load("iris")
+    return np.stack(data.X.columns, axis=1), np.asarray(data.y)
+
+
+def recomputed(model, X, y, penalty):
+    return float((jr.predict(model, X) == y).sum()) - penalty * float(model.conjunctions.propositions.sum())
+
+
+@pytest.mark.parametrize("subproblem", ["beam", "modmod", "exact"])
+def test_fit_on_iris(iris, subproblem):
+    X, y = iris
+    fit = ssrl.fit(X, y, subproblem=subproblem, max_rules=5, quantiles=[1 / 3, 2 / 3], max_length=3)
+    assert fit.sense == "max"
+    assert fit.status == "converged"
+    assert fit.objective == pytest.approx(recomputed(fit.model, X, y, 1.0))
+    assert jr.accuracy(fit.model, X, y) >= 0.95
+    assert len(fit.model.conjunctions) <= 5
+    assert fit.model.conjunctions.propositions.max() <= 3
+    assert fit.details["greedy_objective"] <= fit.objective
+
+
+def test_a_perfect_list_is_found():
+    X = np.array(list(itertools.product([0, 1], repeat=4)) * 4)
+    y = np.where(X[:, 0] & X[:, 1], "a", np.where(X[:, 2] == 1, "b", "c"))
+    fit = ssrl.fit(X, y, literal_penalty=0.5)
+    assert jr.accuracy(fit.model, X, y) == 1.0
+    assert fit.objective == len(y) - 0.5 * fit.model.conjunctions.propositions.sum()
+
+
+def test_probabilities_are_smoothed_class_shares(iris):
+    X, y = iris
+    model = ssrl.fit(X, y, max_rules=3).model
+    position = model.position(jr.as_table(X))
+    for k in range(len(model.conjunctions) + 1):
+        counts = np.array([np.sum((position == k) & (y == label)) for label in model.schema.classes]) + 1
+        np.testing.assert_allclose(model.probabilities[k], counts / counts.sum())
+
+
+def test_weights_repeat_rows(iris):
+    X, y = iris
+    weights = np.random.default_rng(0).integers(1, 4, len(y))
+    kwargs = {"quantiles": [0.3, 0.7], "max_rules": 4}
+    weighted = ssrl.fit(X, y, sample_weight=weights, cut_points=None, **kwargs)
+    cuts = {name: np.quantile(X[:, j], [0.3, 0.7]) for j, name in enumerate(jr.as_table(X).schema.names)}
+    repeated = ssrl.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights), cut_points=cuts, max_rules=4)
+    assert weighted.objective == pytest.approx(repeated.objective)
+
+
+def test_default_label(iris):
+    X, y = iris
+    for label in np.unique(y):
+        model = ssrl.fit(X, y, default=label, max_rules=3).model
+        assert model.schema.classes[model.labels[-1]] == label
+
+
+def test_missing_and_unseen_categories():
+    X = pd.DataFrame({"colour": ["red", "blue", "green"] * 20, "size": [1.0, 2.0, np.nan, 4.0] * 15})
+    y = ((X.colour == "red") | X["size"].isna()).to_numpy()
+    with pytest.raises(ValueError, match="missing"):
+        ssrl.fit(X, y)
+    fit = ssrl.fit(X, y, missing="own_category", literal_penalty=0.5)
+    assert jr.accuracy(fit.model, X, y) == 1.0
+    unseen = pd.DataFrame({"colour": ["violet"], "size": [2.0]})
+    with pytest.warns(UserWarning, match=r"unseen|not seen|violet"):
+        assert jr.predict(fit.model, unseen).shape == (1,)
+
+
+def test_time_limit_and_interrupt(iris):
+    X, y = iris
+    stopped = ssrl.fit(X, y, time_limit=0)
+    assert stopped.status == "time_limit"
+    assert len(stopped.model.conjunctions) == 0
+
+    def interrupt(progress):
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    fit = ssrl.fit(X, y, progress=interrupt)
+    assert fit.status == "interrupted"
+    assert 1 <= len(fit.model.conjunctions) <= 2
+
+
+def test_second_fit_compiles_nothing(iris):
+    X, y = iris
+    ssrl.fit(X, y, max_rules=4)
+    before = insertion.score_children._cache_size()
+    ssrl.fit(X, y[::-1].copy(), max_rules=3)
+    assert insertion.score_children._cache_size() == before
+
+
+def test_under_the_precision_flag(iris):
+    X, y = iris
+    plain = ssrl.fit(X, y, max_rules=3)
+    with jax.enable_x64(True):
+        other = ssrl.fit(X, y, max_rules=3)
+    assert other.objective == plain.objective
+    assert str(other.model) == str(plain.model)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("max_rules", 0, ValueError), ("max_rules", 1.5, TypeError), ("literal_penalty", -1, ValueError),
+        ("literal_penalty", "1", TypeError), ("max_length", 0, ValueError), ("subproblem", "best", ValueError),
+        ("default", "rose", ValueError), ("quantiles", 0, ValueError), ("quantiles", [0.5, 1.5], ValueError),
+        ("cut_points", {"height": [1.0]}, ValueError), ("local_search", 1, TypeError), ("seed", -1, ValueError),
+        ("beam_width", 0, ValueError), ("max_rounds", 0, ValueError), ("literals", [[1]], TypeError),
+        ("time_limit", -1, ValueError), ("sample_weight", [1.0], ValueError),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(iris, name, value, error):
+    X, y = iris
+    with pytest.raises(error, match=name):
+        ssrl.fit(X, y, **{name: value})
+
+
+def test_bad_data(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="one class"):
+        ssrl.fit(X, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="rows apart"):
+        ssrl.fit(np.ones_like(X), y)
+    with pytest.raises(ValueError, match="other columns"):
+        ssrl.fit(X, y, literals=literals_of(jr.as_table(X[:, :2])))
+
+
+def test_literals():
+    table = jr.as_table(pd.DataFrame({"x": np.arange(100.0), "few": [0, 1] * 50, "c": ["a", "b"] * 50}))
+    pool = literals_of(table, quantiles=3)
+    texts = {pool.describe(i) for i in range(len(pool))}
+    assert {"x < 24.75", "x >= 24.75", "x < 49.5", "x >= 74.25", "few < 1", "few >= 1"} <= texts
+    assert len(pool) == 8  # c says what few says
+    assert len(literals_of(table, cut_points={"x": [10.0]})) == 4
