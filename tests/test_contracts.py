@@ -26,15 +26,7 @@ PENDING = {
     "test_claims_are_true[lire-published-*]": "the last refit is not in the history",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-logistic]": "||q_perp|| knows no weights",
     "test_integer_weights_are_repeated_rows[boosting-orthogonal-*-squared]": "||q_perp|| knows no weights",
-    "test_many_classes_*[lire-*": "two classes only",
-    "test_a_fit_can_be_repeated_*[lire-*": "some settings are not kept",
     "test_a_fit_can_be_repeated_*[paths-*": "some settings are not kept",
-    **{
-        f"test_bad_arguments_are_refused_by_name[{argument}]": "unlike checks of arguments"
-        for argument in (
-            "lire-penalise_intercept", "lire-seed",
-        )
-    },
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,11 +125,11 @@ class _Table(NamedTuple):
 class _Scores(NamedTuple):
     """Of all conditions "state and literal" by label, each at its best position; (states, literals, classes)."""
 
-    gain: NDArray[np.float32]
-    position: NDArray[np.int32]
-    purity: NDArray[np.float32]  # positive weight minus half of the negative
-    accuracy: NDArray[np.float32]  # weighted relative accuracy
-    potential: NDArray[np.float32]  # the positive weight at the first position: no refinement gains more
+    gain: Any
+    position: Any
+    purity: Any  # positive weight minus half of the negative
+    accuracy: Any  # weighted relative accuracy
+    potential: Any  # the positive weight at the first position: no refinement gains more
 
 
 @jax.jit
@@ -429,8 +429,8 @@ def _modmod(
     """The best condition of some rounds, for every row of weights.
 
     With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a constant,
-    omega(c) - v(c) with the submodular omega(c) = sum of P over the rows that some literal of c rejects, and v likewise with Q, plus
-    penalty |c|. A round replaces omega by a modular lower bound that is tight at c (Eq. 12: marginals along a
+    omega(c) - v(c), both submodular: omega(c) = sum of P over the rows that some literal of c rejects; v(c) likewise
+    with Q, plus penalty |c|. A round replaces omega by a modular lower bound, tight at c (Eq. 12: marginals along a
     permutation that begins with c) and v by two upper bounds (Eq. 10 and 11), and keeps the better of both maximisers.
 
     Args:

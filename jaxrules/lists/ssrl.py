@@ -14,8 +14,8 @@ best rule to insert, at any position, with any label, is the sub-problem (`jaxru
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
 >>> print(fit(X, X[:, 0] & X[:, 1]).model)
-if x0 >= 1 & x1 >= 1: y = 1 (p = 86 %)
-else: y = 0 (p = 94 %)
+if x0 >= 1 & x1 >= 1: target = 1 (p = 0.857)
+else: target = 0 (p = 0.941)
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from jaxrules.models import RuleList
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.rows import Activations
 from jaxrules.table import Label, MissingRule, as_table, check_sample_weight, class_target
+from jaxrules.training import settings
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -98,7 +99,8 @@ def fit(
         ValueError: for a bad value of an argument, a single class, columns that tell no rows apart, or more rows
             than can be counted exactly (2^24).
     """
-    settings = _Settings(
+    options = settings("ssrl", locals())
+    chosen = _Settings(
         checks.integer("max_rules", max_rules, at_least=1),
         checks.penalty("literal_penalty", literal_penalty),
         checks.optional(checks.integer, "max_length", max_length, at_least=1),
@@ -124,7 +126,7 @@ def fit(
         raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
     totals = np.bincount(codes, weights, len(classes))
     examples = _examples(Activations.of(pool, table), codes, weights, len(classes), _default(default, classes, totals))
-    search = _Search(examples, settings, run)
+    search = _Search(examples, chosen, run)
     search.run()
     best = search.best
     decided = np.zeros((len(best) + 1, len(classes)))
@@ -134,6 +136,7 @@ def fit(
         conjunctions,
         np.append(best.labels, examples.default).astype(np.int32),
         (decided + 1) / (decided + 1).sum(axis=1, keepdims=True),
+        tuple(options.items()),
     )
     status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
     return run.finish(
@@ -155,7 +158,7 @@ class _Settings:
     max_rounds: int
 
 
-def _default(default: Any, classes: tuple[Label, ...], totals: Floats) -> int:
+def _default(default: Any, classes: tuple[Label, ...], totals: NDArray[Any]) -> int:
     """The code of the default label."""
     if isinstance(default, str) and default == "majority" and "majority" not in classes:
         return int(totals.argmax())
@@ -209,8 +212,11 @@ class _Rules:
 
     def take(self, order: Sequence[int]) -> _Rules:
         """These rules, in this order."""
-        parts = (tuple(part[k] for k in order) for part in (self.conditions, self.labels, self.covers))
-        return _Rules(self.examples, self.penalty, *parts)
+        conditions, labels, covers = self.conditions, self.labels, self.covers
+        return _Rules(
+            self.examples, self.penalty, tuple(conditions[k] for k in order), tuple(labels[k] for k in order),
+            tuple(covers[k] for k in order),
+        )  # fmt: skip
 
     def merged(self) -> _Rules:
         """The same list on rows merged by the rules that cover them: as good for deleting and reordering."""
