@@ -8,8 +8,8 @@ from jaxrules import datasets, losses, paths
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
-from jaxrules.lowered import Direction
 from jaxrules.lists import ssrl
+from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
     Explanation,
