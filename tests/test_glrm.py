@@ -76,7 +76,7 @@ def test_the_model_is_the_optimum_over_all_rules_solved_at_once(loss):
     space = space_of(X)
     rules = list(every_rule(space, 2))
     whole = sparse_glm.solve(
-        np.stack([rows for _, rows in rules], axis=1), y, 1.0, loss=loss,
+        np.stack([rows for _, rows in rules], axis=1), 2 * y - 1 if loss == "logistic" else y, 1.0, loss=loss,
         penalty_factors=np.array([0.02 + 0.005 * len(rule) for rule, _ in rules]), tolerance=1e-9,
     )  # fmt: skip
     assert fit.objective == pytest.approx(whole.objective, abs=1e-6)

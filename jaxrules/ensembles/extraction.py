@@ -188,10 +188,11 @@ def default_forest(
     kind = RandomForestClassifier if classification else RandomForestRegressor
     forest = kind(n_estimators=n_trees, max_depth=max_depth, random_state=seed, n_jobs=-1)
     matrix = table.one_hot()[0]
+    used = weight > 0
+    matrix, target, weight = matrix[used], target[used], weight[used]
     if (weight == weight[0]).all():  # as good as none, but scikit-learn would draw other rows
         return forest.fit(matrix, target)
-    used = weight > 0
-    return forest.fit(matrix[used], target[used], sample_weight=weight[used])
+    return forest.fit(matrix, target, sample_weight=weight)
 
 
 def default_rules(

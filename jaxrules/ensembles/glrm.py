@@ -185,7 +185,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
         state.objective,
         "min",
         status,
-        state.bound,
+        None if state.bound is None else min(state.bound, state.objective),  # equal but for rounding, when proved
         rounds=state.rounds,
         n_candidates=len(state.rules),
         n_propositions=len(problem.space),
