@@ -233,9 +233,8 @@ def custom(function: LossFunction) -> Loss:
     [0.7616]
     """
     gradient = jax.grad(function, argnums=1)
-    name = getattr(function, "__name__", type(function).__name__)
     return Loss(
-        f"custom {name}" if name in _BY_NAME else name,  # models keep the name: it must not pass for another loss
+        getattr(function, "__name__", type(function).__name__),
         value=_elementwise(function),
         gradient=_elementwise(gradient),
         curvature=_elementwise(jax.grad(gradient, argnums=1)),

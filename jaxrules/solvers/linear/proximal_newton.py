@@ -1,18 +1,17 @@
-"""Proximal Newton for an L1-penalised loss of a linear score, as traceable functions of arrays.
+"""The parts of proximal Newton for an L1-penalised loss of a linear score, as traceable functions of arrays.
 
 Minimises, over the coefficients b (one per column) and an unpenalised intercept b0,
 
     F(b, b0) = sum_i v_i loss(t_i, f_i) + sum_j penalty_j |b_j|,     f_i = b0 + sum_j b_j x_ij,
 
-with row weights v that sum to one. Every step minimises a quadratic model of the loss plus the penalty
-(coordinate descent on the Gram matrix, finished by Newton steps on the support) and then searches along the
-line (Lee, Sun and Saunders 2014, "Proximal Newton-type methods for minimizing composite functions"): the step is
-halved until F falls, so that F never rises, also for losses without a bound on their curvature.
+with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type methods for
+minimizing composite functions") makes a quadratic model of the loss (`second_order`), minimises it plus the penalty
+(`model_minimum`: coordinate descent on the Gram matrix, finished by Newton steps on the support) and searches along the
+line (`advance`): the step is halved until F falls, so that F never rises, also where the loss has no bound on its
+curvature. Only the first and the last see the rows; the second, by far the longest to compile, is compiled
+once for all data. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
 
-Everything here may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the loss
-is static. `proximal_newton` and `l1_path` are whole solvers for that use. `jaxrules.solvers.linear.sparse_glm`,
-the front door for arrays on the host, calls the parts of a step one by one: only two of the three see the rows, and
-the third, by far the longest to compile, is compiled once for all data.
+All may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the loss is static.
 """
 
 from __future__ import annotations
@@ -349,7 +348,7 @@ class SecondOrder(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Where proximal Newton stands, but for the rows' scores; the result of `proximal_newton`.
+    """Where proximal Newton stands, but for the rows' scores.
 
     Attributes:
         coefficients: (k,).
@@ -460,115 +459,3 @@ def _derivatives(
         jnp.where(data.fit_intercept, jnp.abs(by_intercept), 0),
     )
     return gradient, by_intercept, worst
-
-
-def proximal_newton(
-    loss: Loss,
-    data: Data,
-    penalties: Array,
-    coefficients: Array,
-    intercept: Array,
-    *,
-    tolerance: Array,
-    max_steps: Array,
-) -> Iterate:
-    """Minimise F from a start, using all columns in every step.
-
-    Args:
-        penalties: (k,), at least 0.
-        coefficients: (k,), the start.
-        intercept: scalar, the start.
-        tolerance: scalar, the largest KKT violation to leave.
-        max_steps: scalar int, bound on the Newton steps.
-    """
-
-    def step(state: tuple[Iterate, Array, SecondOrder]) -> tuple[Iterate, Array, SecondOrder]:
-        at, score, model = state
-        model = lax.cond(at.stale, lambda: second_order(loss, data, score), lambda: model)
-        goal = model_minimum(model, at, penalties, tolerance)
-        return *advance(loss, data, penalties, model, at, score, goal), model
-
-    def unfinished(state: tuple[Iterate, Array, SecondOrder]) -> Array:
-        at, *_ = state
-        return (at.violation > tolerance) & (at.steps < max_steps) & ~at.stalled
-
-    start = first_iterate(loss, data, penalties, coefficients, intercept)
-    size, dtype = len(coefficients), data.columns.dtype
-    none = SecondOrder(jnp.zeros((size, size), dtype), jnp.zeros(size, dtype), jnp.zeros((), dtype))
-    return lax.while_loop(unfinished, step, (*start, none))[0]
-
-
-class Supports(NamedTuple):
-    """The result of `l1_path`: row s - 1 is for s non-zero coefficients.
-
-    Attributes:
-        coefficients: (max_size, k); zeros where not found.
-        intercepts: (max_size,).
-        penalties: (max_size,) the smallest penalty met with this support size.
-        violations: (max_size,) the largest KKT violation left, to be judged against the penalty.
-        found: (max_size,) bool.
-    """
-
-    coefficients: Array
-    intercepts: Array
-    penalties: Array
-    violations: Array
-    found: Array
-
-
-def l1_path(
-    loss: Loss,
-    data: Data,
-    factors: Array,
-    *,
-    max_size: int,
-    ratio: Array | float = 0.85,
-    n_penalties: Array | int = 60,
-    tolerance: Array | float = 1e-5,
-    max_steps: Array | int = 20,
-) -> Supports:
-    """Solutions with 1, ..., max_size non-zero coefficients, each at the smallest penalty met on a path.
-
-    Walks from the penalty of the empty model down a geometric path, each problem started at the one before,
-    until more than `max_size` coefficients are non-zero. Sizes that the path skips (columns that enter
-    together) are not found.
-
-    Args:
-        factors: (k,) the penalties of the columns are a multiple of these; all positive.
-        max_size: static, the largest support.
-        ratio: between penalties of the path.
-        n_penalties: length of the path.
-        tolerance: KKT violation to leave, relative to the penalty.
-        max_steps: Newton steps for each problem.
-    """
-    dtype, sizes = data.columns.dtype, jnp.arange(1, max_size + 1)
-    empty = jnp.zeros_like(data.target)
-    first = centring_shift(loss, data, empty)
-    gradient = data.columns @ (data.weights * loss.gradient(data.target, empty + first))
-    largest = jnp.max(jnp.abs(gradient) / factors)
-
-    def walking(state: tuple[Array, Array, Array, Array, Supports]) -> Array:
-        step, *_, size, _ = state
-        return (step < n_penalties) & (size <= max_size) & (largest > 0)
-
-    def walk(state: tuple[Array, Array, Array, Array, Supports]) -> tuple[Array, Array, Array, Array, Supports]:
-        step, b, intercept, _, known = state
-        penalty = largest * jnp.asarray(ratio, dtype) ** (step + 1)
-        at = proximal_newton(
-            loss, data, penalty * factors, b, intercept,
-            tolerance=tolerance * penalty * jnp.min(factors), max_steps=jnp.asarray(max_steps),
-        )  # fmt: skip
-        size = jnp.sum(at.coefficients != 0)
-        here = sizes == size
-        known = Supports(
-            jnp.where(here[:, None], at.coefficients[None, :], known.coefficients),
-            jnp.where(here, at.intercept, known.intercepts),
-            jnp.where(here, penalty, known.penalties),
-            jnp.where(here, at.violation, known.violations),
-            known.found | here,
-        )
-        return step + 1, at.coefficients, at.intercept, size, known
-
-    nothing, none = jnp.zeros(len(data.columns), dtype), jnp.zeros(max_size, dtype)
-    known = Supports(jnp.zeros((max_size, len(nothing)), dtype), none, none, none, sizes < 0)
-    return lax.while_loop(walking, walk, (jnp.int32(0), nothing, first, jnp.sum(nothing != 0), known))[-1]

@@ -198,7 +198,7 @@ def _newton(
     tolerance: float,
     max_steps: int,
 ) -> _Visit:
-    """`proximal_newton`, step by step: one kernel for every part of a step."""
+    """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
     data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
     penalties = jnp.asarray(penalties)
     at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept))
