@@ -177,7 +177,7 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     given = depth_first.Given(
         cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.full, False
     )
-    level, value, _ = depth_first.search(given, stack, 0, 0, 4, np.inf, 0.0, 10**6)
+    level, value, _ = depth_first.search(tuple(given), tuple(stack), 0, 0, 4, np.inf, 0.0, 10**6)
     assert level < 0
     best = path_objective(cost, weights, best_path(cost, weights, stack.best))
     assert value == pytest.approx(best, rel=1e-9)

@@ -5,6 +5,8 @@ coefficients, Phi(v) = v'Av - 2 h'v + phi: the least cost of the first p steps t
 feature i minimises out the old v_i, frees it, and adds alpha c(v). The children's least values come from one
 Cholesky factor of their common part: bordered by a new feature, or corrected by the rank-one term of an old
 one. Bounds on the steps that remain come from a table by support (see `exact`).
+
+Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far longer to recognise named ones.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import numpy as np
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
+_inline = numba.njit(inline="always", nogil=True, error_model="numpy")  # a call with so many arrays is dear
+
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
 
 class Given(NamedTuple):
-    """The problem and the tables of its bounds; numba takes it as it is."""
+    """The problem and the tables of its bounds."""
 
     Q: Any  # curvature of the cost, (features, features)
     g: Any  # its linear part, (features,)
@@ -84,7 +88,7 @@ def _locate(masks: Any, full: bool, mask: int) -> int:
     return len(masks)
 
 
-@_jit
+@_inline
 def _children(given: Any, stack: Any, level: int, weight: float, out: Any) -> None:
     """Least values of all children of a state whose new step has this weight, into `out`."""
     Q, g = given.Q, given.g
@@ -146,7 +150,7 @@ def _children(given: Any, stack: Any, level: int, weight: float, out: Any) -> No
         out[c] = value
 
 
-@_jit
+@_inline
 def _append(given: Any, stack: Any, level: int, feature: int) -> None:
     """Write the child that changes `feature` to the next level."""
     Q, g, weight = given.Q, given.g, given.weights[level]
@@ -192,10 +196,9 @@ def search(
         the level where it stopped (below `first`: finished), the least value found (`incumbent` where
         nothing is better by `tolerance`), and the number of states expanded.
     """
+    given, stack = Given(*given), Stack(*stack)
     bounds, features, count, following = stack.bounds, stack.features, stack.count, stack.following
-    sequence, own, mask = stack.sequence, stack.own, stack.mask
-    weights, shares, table, masks, full = given.weights, given.shares, given.rest, given.masks, given.full
-    no_repeats = given.no_repeats
+    sequence, own = stack.sequence, stack.own
     d = len(given.g)
     values = np.empty(d)
     expanded = 0
@@ -204,12 +207,12 @@ def search(
             if expanded >= budget:
                 return level, incumbent, expanded
             expanded += 1
-            _children(given, stack, level, weights[level] * (1 - shares[level + 1]), values)
+            _children(given, stack, level, given.weights[level] * (1 - given.shares[level + 1]), values)
             n = 0
             for i in range(d):
-                if no_repeats and level > first and sequence[level - 1] == i:
+                if given.no_repeats and level > first and sequence[level - 1] == i:
                     continue
-                rest = table[level + 1, _locate(masks, full, mask[level] | (1 << min(i, 62)))]
+                rest = given.rest[level + 1, _locate(given.masks, given.full, stack.mask[level] | (1 << min(i, 62)))]
                 bound = max(values[i] + rest, own[level])
                 if bound < incumbent - tolerance:
                     j = n
@@ -245,6 +248,7 @@ def search(
 @_jit
 def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
     """The least bound among the states that an interrupted search has left open."""
+    stack = Stack(*stack)
     bounds, count, following, own = stack.bounds, stack.count, stack.following, stack.own
     least = incumbent
     for k in range(first, level + 1):
@@ -265,31 +269,32 @@ def tighten(
     model is free on U and has the weight's share that the table owns. Russian dolls: the steps beyond `last`
     are bounded by the table. Values that cannot matter below the incumbent are cut off there.
     """
-    A, h, support, member = stack.A, stack.h, stack.support, stack.member
+    problem, states = Given(*given), Stack(*stack)
+    A, h, support, member = states.A, states.h, states.support, states.member
     expanded = 0
-    weight = given.shares[step] * given.weights[step - 1]
+    weight = problem.shares[step] * problem.weights[step - 1]
     for position in positions:
         cutoff = incumbent - before[position]
-        if given.rest[step, position] >= cutoff:
+        if problem.rest[step, position] >= cutoff:
             continue
-        chosen = given.masks[position]
+        chosen = problem.masks[position]
         n = 0
-        for i in range(len(given.g)):
+        for i in range(len(problem.g)):
             member[step, i] = i < 62 and (chosen >> i) & 1 == 1
             if member[step, i]:
                 support[step, n] = i
                 n += 1
-        stack.size[step] = n
-        stack.mask[step] = chosen
+        states.size[step] = n
+        states.mask[step] = chosen
         for r in range(n):
             i = support[step, r]
             for c in range(n):
-                A[step, i, support[step, c]] = weight * given.Q[i, support[step, c]]
-            h[step, i] = weight * given.g[i]
-        stack.phi[step] = weight * given.s
-        stack.own[step] = given.rest[step, position]
-        stack.following[step] = -1
+                A[step, i, support[step, c]] = weight * problem.Q[i, support[step, c]]
+            h[step, i] = weight * problem.g[i]
+        states.phi[step] = weight * problem.s
+        states.own[step] = problem.rest[step, position]
+        states.following[step] = -1
         level, value, nodes = search(given, stack, step, step, last, cutoff, 0.0, budget)
         expanded += nodes
-        given.rest[step, position] = max(given.rest[step, position], open_bound(stack, step, level, value))
+        problem.rest[step, position] = max(problem.rest[step, position], open_bound(stack, step, level, value))
     return expanded

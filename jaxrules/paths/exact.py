@@ -112,7 +112,8 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         bounds = values + self.rest[step + 1, self.supports.positions(masks[:, None] | bits(d))]
         if self.no_repeats and step:
             bounds[np.arange(count), sequences[:, -1]] = np.inf
-        return Children(np.repeat(np.arange(count), d), np.tile(np.arange(d), count), bounds.ravel(), bounds.ravel())
+        parents, moves = np.divmod(np.arange(count * d), d)
+        return Children(parents, moves, bounds.ravel(), bounds.ravel())
 
     def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
         sequences = np.concatenate([states.sequences[children.parents], children.moves[:, None]], axis=1)
@@ -168,11 +169,9 @@ def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], 
     from jaxrules.paths import depth_first  # numba loads when it is needed
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
-    given = depth_first.Given(
-        cost.curvature, cost.linear, cost.constant, prefixes.weights, prefixes.shares, prefixes.rest,
-        supports.masks, supports.full, prefixes.no_repeats,
-    )  # fmt: skip
-    stack = depth_first.workspace(len(prefixes.features), steps)
+    tables = (prefixes.weights, prefixes.shares, prefixes.rest, supports.masks, supports.full, prefixes.no_repeats)
+    given = (cost.curvature, cost.linear, cost.constant, *tables)  # a `depth_first.Given`
+    stack = tuple(depth_first.workspace(len(prefixes.features), steps))
     before = supports.beginnings(prefixes.weights, prefixes.shares)
     rungs = (*(rung for rung in RUNGS if rung[0] < steps), (steps, None, 10_000))
     for window, budget, per_support in rungs:
@@ -184,7 +183,7 @@ def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], 
                 certificate.nodes += depth_first.tighten(
                     given, stack, p, min(p + window, steps), positions, before[p], certificate.objective, per_support
                 )
-        stack = depth_first.workspace(len(prefixes.features), steps)
+        stack = tuple(depth_first.workspace(len(prefixes.features), steps))
         level, spent = 0, 0
         while level >= 0 and (budget is None or spent < budget) and not stopped():
             known = certificate.objective
@@ -192,7 +191,7 @@ def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], 
             spent += nodes
             certificate.nodes += nodes
             if value < known:
-                certificate.offer(prefixes.solution(stack.best.copy()))
+                certificate.offer(prefixes.solution(depth_first.Stack(*stack).best.copy()))
         unproved = depth_first.open_bound(stack, 0, level, certificate.objective)
         certificate.prove(unproved if level >= 0 else certificate.settled)
         if level < 0 or stopped():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,39 +83,38 @@ class Supports:
         larger = np.empty((d, count), np.int64)
         coupling = np.zeros((d, count))
         unexplained = np.ones((d, count))
-        for i in range(d):
-            grown = masks | bits(d)[i]
-            larger[i] = grown if full else _positions(masks, grown)
-            known = (larger[i] < count) & ~members[:, i]
-            known[known] = independent[known] & independent[larger[i, known]]
-            to = larger[i, known]
-            if known.any():
-                unexplained[i, known] = np.clip(np.exp(logarithms[to] - logarithms[known]) / diagonal[i], 0, 1)
-            gain = np.maximum(least[:count][known] - least[to], 0)
-            coupling[i, known] = gain * (1 - unexplained[i, known])
+        for some in _blocks(d, count):
+            grown = masks | bits(d)[some, None]
+            larger[some] = to = grown if full else _positions(masks, grown)
+            known = (to < count) & ~members.T[some] & independent
+            known[known] = independent[to[known]]
+            feature, support = np.nonzero(known)
+            share = np.exp(logarithms[to[known]] - logarithms[support]) / diagonal[some][feature]
+            unexplained[some][known] = np.clip(share, 0, 1)
+            coupling[some] = np.maximum(least[:count] - least[to], 0) * (1 - unexplained[some])
         return cls(masks, sizes, full, least, larger, coupling, unexplained)
 
     def positions(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where supports stand in the tables; those beyond them at the last entry."""
         return masks if self.full else _positions(self.masks, masks)
 
-    def pair(self, i: int, first: float, second: float) -> Array:
-        """The least of first c(b) + second c(b + t e_i), b in R^U, for every support U, shape (supports,)."""
-        total = first + second * self.unexplained[i]
-        penalty = self.coupling[i] * (first * second / np.where(total > 0, total, 1.0))
-        return first * self.least[:-1] + second * self.least[self.larger[i]] + penalty
+    def pairs(self, some: slice, p: int, step_weights: Array, shares: Array) -> Array:
+        """The least of first c(b_p) + second c(b_p + t e_i), b_p in R^U, for features i, shape (some, supports)."""
+        first, second = _pair_weights(p, step_weights, shares)
+        total = first + second * self.unexplained[some]
+        penalty = self.coupling[some] * (first * second / np.where(total > 0, total, 1.0))
+        return first * self.least[:-1] + second * self.least[self.larger[some]] + penalty
 
     def remainders(self, step_weights: Array, shares: Array) -> Array:
         """rest_p(U), shape (steps + 1, supports + 1), by the chain of pairs from the end."""
         steps = len(step_weights)
         rest = np.zeros((steps + 1, len(self.masks) + 1))
         for p in range(steps - 1, -1, -1):
-            first = shares[p] * step_weights[p - 1] if p else 0.0
-            second = (1 - shares[p + 1]) * step_weights[p]
             rest[p, :-1] = np.inf
-            for i in range(len(self.larger)):
-                np.minimum(rest[p, :-1], self.pair(i, first, second) + rest[p + 1, self.larger[i]], out=rest[p, :-1])
-            rest[p, -1] = (first + second) * self.least[-1] + rest[p + 1, -1]
+            for some in _blocks(*self.larger.shape):
+                following = self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some]]
+                np.minimum(rest[p, :-1], following.min(axis=0), out=rest[p, :-1])
+            rest[p, -1] = sum(_pair_weights(p, step_weights, shares)) * self.least[-1] + rest[p + 1, -1]
         return rest
 
     def beginnings(self, step_weights: Array, shares: Array) -> Array:
@@ -122,16 +122,24 @@ class Supports:
         steps = len(step_weights)
         before = np.full((steps + 1, len(self.masks) + 1), np.inf)
         before[0, 0] = 0.0
-        for p in range(steps):
-            first = shares[p] * step_weights[p - 1] if p else 0.0
-            second = (1 - shares[p + 1]) * step_weights[p]
-            for i in range(len(self.larger)):
-                to = self.larger[i]
-                value = self.pair(i, first, second) + before[p, :-1]
-                stays = to == np.arange(len(to))  # i belongs to U
-                before[p + 1, to[stays]] = np.minimum(before[p + 1, to[stays]], value[stays])
-                before[p + 1, to[~stays]] = np.minimum(before[p + 1, to[~stays]], value[~stays])
+        for p, i in itertools.product(range(steps), range(len(self.larger))):
+            to = self.larger[i]
+            value = self.pairs(slice(i, i + 1), p, step_weights, shares)[0] + before[p, :-1]
+            stays = to == np.arange(len(to))  # i belongs to U
+            for group in (stays, ~stays):
+                before[p + 1, to[group]] = np.minimum(before[p + 1, to[group]], value[group])
         return before
+
+
+def _pair_weights(p: int, step_weights: Array, shares: Array) -> tuple[float, float]:
+    """What the remainder after p steps pays of c(b_p), and of c(b_{p+1}) before the share of the next remainder."""
+    return shares[p] * step_weights[p - 1] if p else 0.0, (1 - shares[p + 1]) * step_weights[p]
+
+
+def _blocks(d: int, count: int) -> list[slice]:
+    """Features that are looked at together: all for few supports, one for many, so that arrays stay small."""
+    size = max(2**14 // count, 1)
+    return [slice(i, i + size) for i in range(0, d, size)]
 
 
 def bits(n_features: int) -> NDArray[np.int64]:

@@ -239,9 +239,10 @@ def _cut(
     width: int,
 ) -> tuple[Children, float]:
     """The most promising children, those needless beside others left out; and the least bound beyond the width."""
-    parents, moves, bounds, reached = (np.concatenate(some) for some in list(zip(*open_children, strict=True))[:4])
-    children = Children(parents, moves, bounds, reached)
-    children = children.take(bounds < certificate.sign * certificate.settled)
+    children = open_children[0]
+    if len(open_children) > 1:
+        parents, moves, bounds, reached = (np.concatenate(some) for some in list(zip(*open_children, strict=True))[:4])
+        children = Children(parents, moves, bounds, reached).take(bounds < certificate.sign * certificate.settled)
     keys = problem.keys(states, children) if len(children.parents) else None
     if keys is not None:
         order = np.argsort(certificate.sign * children.reached, kind="stable")
@@ -250,7 +251,7 @@ def _cut(
         children = children.take(order[first])
     order = np.argsort(children.bounds, kind="stable")
     certificate.dropped += max(len(order) - width, 0)
-    return children.take(order[:width]), children.bounds[order[width:]].min(initial=np.inf)
+    return children.take(order[:width]), float(children.bounds[order[width]]) if len(order) > width else np.inf
 
 
 def _moves(trail: list[tuple[Indices, Indices]], parent: int, move: Any) -> Indices:
