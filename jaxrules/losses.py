@@ -232,9 +232,10 @@ def custom(function: LossFunction) -> Loss:
     >>> log_cosh.gradient(np.array([0.0]), np.array([1.0])).round(4).tolist()
     [0.7616]
     """
+    name = getattr(function, "__name__", type(function).__name__)
     gradient = jax.grad(function, argnums=1)
     return Loss(
-        getattr(function, "__name__", type(function).__name__),
+        f"custom {name}" if name in _BY_NAME else name,  # models keep the name: it must not pass for another loss
         value=_elementwise(function),
         gradient=_elementwise(gradient),
         curvature=_elementwise(jax.grad(gradient, argnums=1)),

@@ -93,7 +93,7 @@ def fit(
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    problem = _prepare(X, y, rules, sample_weight, options)
+    problem = _prepare(X, y, loss_by_name(loss), rules, sample_weight, options)
     if l1_penalty is not None:
         return _walk(problem, [l1_penalty], run)[0]
     fold_of = _folds(problem.data, n_folds, options["seed"])
@@ -147,7 +147,7 @@ def path(
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    problem = _prepare(X, y, rules, sample_weight, options)
+    problem = _prepare(X, y, loss_by_name(loss), rules, sample_weight, options)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 
@@ -228,10 +228,14 @@ class _Problem:
 
 
 def _prepare(
-    X: Any, y: ArrayLike, rules: Conjunctions | None, sample_weight: ArrayLike | None, options: Mapping[str, Any]
+    X: Any,
+    y: ArrayLike,
+    loss: Loss,
+    rules: Conjunctions | None,
+    sample_weight: ArrayLike | None,
+    options: Mapping[str, Any],
 ) -> _Problem:
     """Check every argument, then build the design."""
-    loss = loss_by_name(options["loss"])
     require(loss, "conjugate", "the certificate of rulefit")
     checks.flag("linear_terms", options["linear_terms"])
     checks.number("winsorise", options["winsorise"], at_least=0, below=0.5)
