@@ -1,7 +1,7 @@
 """Two working trees of this project, paired in one run: is a change slower than the commit before it?
 
     git worktree add ../before <commit>
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/before_after.py ../before [--only lire paths] [--rounds 3]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/before_after.py ../before [--only lire paths]
 
 Each measurement is a process of its own that imports one of the trees; the trees take turns. Printed are the medians
 over the rounds: the first call (which compiles), the warm call, its CPU seconds, the peak memory, and after / before of
@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from memory import peak_memory
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-from memory import peak_memory
 
 Job = Callable[[], Any]
 
@@ -91,8 +90,9 @@ def paths(features: int, steps: int) -> Job:
 
 
 def predict(n_rules: int) -> Job:
-    import jaxrules as jr
     from predict import random_model
+
+    import jaxrules as jr
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_000_000, 20))

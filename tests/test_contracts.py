@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import inspect
 import math
@@ -20,23 +19,6 @@ import pytest
 import jaxrules as jr
 from catalogue import CASES, LEARNERS, Case, Learner
 from problems import CLASSES, N_ROWS, NOISY, PERFECT, WEIGHTS, X, pool, size
-
-# Contracts that are not kept yet, by test. Whoever mends one deletes its line.
-PENDING = {
-    "test_claims_are_true[lire-published-*]": "the last refit is not in the history",
-    "test_integer_weights_are_repeated_rows[boosting-orthogonal-optimal-logistic]": "||q_perp|| knows no weights",
-    "test_integer_weights_are_repeated_rows[boosting-orthogonal-*-squared]": "||q_perp|| knows no weights",
-    "test_a_fit_can_be_repeated_*[paths-*": "some settings are not kept",
-}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def pending(request: pytest.FixtureRequest) -> None:
-    name = request.node.name.replace("[", "<")  # fnmatch reads brackets as sets
-    for pattern, reason in PENDING.items():
-        if fnmatch.fnmatch(name, pattern.replace("[", "<")):
-            request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
 
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
 each_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)

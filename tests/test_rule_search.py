@@ -313,10 +313,13 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
         value = q @ objective.weights
     else:
         assert isinstance(objective, Orthogonal)
-        span = objective.found.astype(float)
-        g, outside = (v - v @ np.linalg.pinv(span).T @ span.T for v in (objective.gradient, q))
+        root = np.ones(q.shape[1]) if objective.weights is None else np.sqrt(objective.weights)
+        span = objective.found * root[:, None]
+        vectors = (objective.gradient / root, q * root)
+        g, outside = (v - v @ np.linalg.pinv(span).T @ span.T for v in vectors)
         square = np.sum(outside**2, axis=1)
-        inside = square <= 1e-9 * np.maximum(q.sum(axis=1), 1)
+        inside = square <= 1e-9 * (q @ root**2)
+        q = q * root
         value = np.where(inside, 0.0, np.abs(q @ g) / (np.sqrt(square) + 1e-6))
     priced = objective.rule_price or objective.condition_price or isinstance(objective, SignedWeights)
     value = np.where(
@@ -357,7 +360,8 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
     if kind == "signed":
         return space, SignedWeights(g, **prices)
     found = [space.selected(random.permutation(len(space))[: 1 + k % 2]) for k in range(draw(st.integers(0, 3)))]
-    return space, Orthogonal(g, np.array(found).T.reshape(len(g), len(found)), **prices)
+    weights = random.integers(1, 5, len(g)) / 2.0 if draw(st.booleans()) else None
+    return space, Orthogonal(g, np.array(found).T.reshape(len(g), len(found)), weights, **prices)
 
 
 def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:

@@ -360,7 +360,7 @@ def _objective(state: _Ensemble, name: str) -> rule_search.Objective:
     """What the next rule maximises."""
     g, h = state.derivatives()
     if name == "orthogonal":
-        return rule_search.Orthogonal(g, state.span())
+        return rule_search.Orthogonal(g, state.span(), state.sample_weight)
     if name == "gradient_sum":
         return rule_search.GradientSum(g)
     ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)

@@ -364,6 +364,7 @@ class _Candidates:
             if not run.stopped():
                 state.refit()
                 best, best_objective = state.weights.copy(), state.objective()
+                run.step(best_objective, len(state.support))
         rules = np.flatnonzero(best[1:])
         found = {"start": "l1", "swap_optimal": False}
         return rules, best[1:][rules], float(best[0]), best_objective, status, found

@@ -133,10 +133,11 @@ class ModelSpace:
         models[1:, self.allowed] += changes
         return models
 
-    def path(self, changes: Changes, step_weights: Array) -> CoordinatePath:
-        """The path of these changes of the allowed columns."""
+    def path(self, changes: Changes, step_weights: Array, options: Mapping[str, Any] | None = None) -> CoordinatePath:
+        """The path of these changes of the allowed columns, and the settings it was made with."""
         features, models = self.allowed[changes.features], self.models(changes.models)
-        return CoordinatePath(**self._parts(models), features=features, step_weights=step_weights)
+        kept = tuple((options or {}).items())
+        return CoordinatePath(**self._parts(models), features=features, step_weights=step_weights, options=kept)
 
     def sequence(self, models: Array) -> ModelSequence:
         """Any sequence of models, shape (steps + 1, columns)."""

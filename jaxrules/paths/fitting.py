@@ -17,6 +17,7 @@ from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule
+from jaxrules.training import settings
 
 Method = Literal["exact", "mip", "local"]
 
@@ -87,6 +88,7 @@ def fit(
     Raises:
         TypeError, ValueError: for arguments that are wrong or do not fit together.
     """
+    options = settings("paths", locals())
     weights = check_step_weights(step_weights, checks.integer("steps", steps, at_least=1))
     checks.choice("method", method, ("exact", "mip", "local"))
     checks.choice("integer_steps", integer_steps, (None, "any", "unit"))
@@ -122,7 +124,7 @@ def fit(
         else:
             status = solve(problem, certificate)
     space, problem, certificate = prepared or prepare()
-    path = space.path(certificate.solution, weights)
+    path = space.path(certificate.solution, weights, options)
     bound = None
     details: dict[str, float] = {"nodes": certificate.nodes}
     if isinstance(certificate, SequentialCertificate):

@@ -88,6 +88,7 @@ class ModelSequence:
         output_scale: what the scores are multiplied with, shape (); 1 without standardisation.
         schema: of the table.
         columns: which feature, or category of a feature, each column is.
+        options: how the learner set the problem up, as (name, value) pairs.
     """
 
     models: Array
@@ -97,6 +98,7 @@ class ModelSequence:
     output_scale: NDArray[np.float64]
     schema: Schema = field(metadata={"static": True})
     columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
+    options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True}, kw_only=True)
 
     title: ClassVar[str] = "Sequence of models"
 

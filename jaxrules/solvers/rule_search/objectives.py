@@ -185,33 +185,41 @@ class Orthogonal(Objective):
     """|g'q| / (||q_perp|| + 1e-6): orthogonal gradient boosting, Yang et al., AISTATS 2024, arXiv 2402.15691.
 
     q is the 0/1 vector of the selected rows, g the gradient and q_perp the part of q that is orthogonal to the span of
-    the rules found so far. ||q_perp||^2 = |q| - ||B'q||^2 for an orthonormal basis B of the span.
+    the rules found so far. ||q_perp||^2 = |q| - ||B'q||^2 for an orthonormal basis B of the span. A weight w counts as
+    w equal rows: all vectors, and B, are multiplied by sqrt(w), which makes |q| the weight of the rows.
 
     Args:
-        gradient: (rows,); its part in the span is removed.
+        gradient: (rows,), multiplied by the weights; its part in the span is removed.
         found: bool (rows, rules): the extents of the rules found so far, and all rows for an intercept;
             they must be unions of the merged rows.
+        weights: (rows,), positive; None for ones.
     """
 
     gradient: Floats
     found: NDArray[np.bool_]
+    weights: Floats | None = None
+
+    @functools.cached_property
+    def roots(self) -> Floats:
+        """sqrt(w), (rows,)."""
+        return np.ones(len(self.gradient)) if self.weights is None else np.sqrt(self.weights)
 
     @functools.cached_property
     def basis(self) -> Floats:
         """Of the span, (rows, dimensions)."""
-        left, values, _ = np.linalg.svd(self.found.astype(np.float64), full_matrices=False)
+        left, values, _ = np.linalg.svd(self.found * self.roots[:, None], full_matrices=False)
         return np.asarray(left[:, values > 1e-9 * max(values, default=0.0)])
 
     def terms(self, space: SearchSpace) -> Floats:
         """g, 1 and the rows of B: rules do not tell the rows of a merged row apart."""
-        perpendicular = self.gradient - self.basis @ (self.basis.T @ self.gradient)
-        rows = [perpendicular, np.ones(len(perpendicular)), *self.basis.T]
-        return np.stack([space.activations.totals(row) for row in rows])[None]
+        gradient = self.gradient / self.roots
+        rows = [gradient - self.basis @ (self.basis.T @ gradient), self.roots, *self.basis.T]
+        return np.stack([space.activations.totals(self.roots * row) for row in rows])[None]
 
     def value(self, sums: Floats) -> Any:
         distance = sums[1] - np.sum(sums[2:] ** 2, axis=0)
         value = np.abs(sums[0]) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
-        return np.where(distance > _IN_SPAN * np.maximum(sums[1], 1.0), value, 0.0)
+        return np.where(distance > _IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
         """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise the negative one.
@@ -235,7 +243,7 @@ class Orthogonal(Objective):
             order = np.argsort(-g / count, kind="stable")
             order = order[g[order] > 0]
             sums, counts = (np.cumsum(term[order, None] * members[order], axis=0) for term in (g, count))
-            square = np.max(sums**2 / np.maximum(counts, 1.0), axis=0, initial=0.0)
+            square = np.max(sums**2 / np.maximum(counts, count.min(initial=1.0)), axis=0, initial=0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 squared_bound = np.where(square > 0, square / slack, 0.0)
             safe = np.flatnonzero(slack > 1e-6)
