@@ -20,9 +20,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import jaxrules as jr
-from jaxrules.ensembles.extraction import default_rules, tree_rules
+from jaxrules.ensembles.extraction import rule_pool, tree_rules
 from jaxrules.ensembles.forests import float64_thresholds
+from jaxrules.losses import logistic, squared
 from jaxrules.table import UNSEEN, Table, conform
+from jaxrules.training import training_data
 
 lightgbm = pytest.importorskip("lightgbm")
 pandas = pytest.importorskip("pandas")
@@ -537,13 +539,14 @@ def test_the_default_forest_is_seeded_and_weighted():
     )  # rows of weight 0 take no part
 
 
-def test_default_rules_of_values_and_of_classes():
+def test_the_pool_of_values_and_of_classes():
     frame = mixed_frame(np.random.default_rng(0), 200)
-    table = jr.as_table(frame, missing="own_category")
-    classes = default_rules(table, mixed_target(frame), classification=True, seed=0)
-    values = default_rules(table, frame["z"].to_numpy(), classification=False, seed=0, sample_weight=np.ones(200))
-    assert classes.schema == values.schema == table.schema
-    assert min(len(classes), len(values)) > 50
+    for y, loss in ((mixed_target(frame), logistic), (frame["z"].to_numpy(), squared)):
+        data = training_data(frame, y, loss, missing="own_category")
+        rules, activations = rule_pool(None, data, seed=0)
+        assert rules.schema == data.schema
+        assert activations.n_rows == 200
+        assert len(rules) == activations.n_rules > 50
 
 
 def test_a_target_or_weights_that_do_not_fit_are_refused():

@@ -195,14 +195,6 @@ def default_forest(
     return forest.fit(matrix, target, sample_weight=weight)
 
 
-def default_rules(
-    table: Table, y: ArrayLike, *, classification: bool, seed: int, sample_weight: ArrayLike | None = None
-) -> Conjunctions:
-    """The candidate rules of ``rules=None``: those of `default_forest`."""
-    forest = default_forest(table, y, classification=classification, sample_weight=sample_weight, seed=seed)
-    return extract_rules(forest, table)
-
-
 def rule_pool(rules: Conjunctions | RulePool | None, data: TrainingData, seed: int) -> RulePool:
     """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`.
 

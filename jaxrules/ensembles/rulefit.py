@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.extraction import default_rules
+from jaxrules.ensembles.extraction import RulePool, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
@@ -43,7 +43,7 @@ def fit(
     y: ArrayLike,
     *,
     l1_penalty: float | None = None,
-    rules: Conjunctions | None = None,
+    rules: Conjunctions | RulePool | None = None,
     loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
     linear_terms: bool = False,
     winsorise: float = 0.025,
@@ -114,7 +114,7 @@ def path(
     *,
     penalties: Sequence[float] | None = None,
     n_penalties: int = 50,
-    rules: Conjunctions | None = None,
+    rules: Conjunctions | RulePool | None = None,
     loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
     linear_terms: bool = False,
     winsorise: float = 0.025,
@@ -177,21 +177,22 @@ class _Solved(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class _Problem:
     data: TrainingData
-    rules: Conjunctions
+    pool: RulePool
     linear: LinearTerms | None  # with coefficients of 1
     factors: NDArray[np.float64]  # of the penalties of rules and terms
     design: sparse_glm.Design
     options: Mapping[str, Any]  # the settings of the fit
 
     @classmethod
-    def of(cls, data: TrainingData, rules: Conjunctions, options: Mapping[str, Any]) -> _Problem:
-        linear, factors = None, np.ones(len(rules))
-        columns: tuple[NDArray[Any], ...] = (rules.satisfied(data.table),)
-        apart = None if data.loss.mergeable else np.arange(len(data.target))
+    def of(cls, data: TrainingData, pool: RulePool, options: Mapping[str, Any]) -> _Problem:
+        linear, factors, row = None, np.ones(len(pool.rules)), pool.activations.pattern
+        columns: tuple[NDArray[Any], ...] = (pool.activations.dense,)
+        if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
+            columns, row = (columns[0][row],), np.arange(len(row))
         if options["linear_terms"]:
             linear, more = linear_terms_of(data, options["winsorise"])
             columns, factors = (*columns, linear.values(data.table)), np.concatenate([factors, more])
-        return cls(data, rules, linear, factors, sparse_glm.Design.of(columns, inverse=apart), options)
+        return cls(data, pool, linear, factors, sparse_glm.Design.of(columns, inverse=row), options)
 
     @property
     def masters(self) -> list[dict[str, Any]]:
@@ -213,7 +214,7 @@ class _Problem:
 
     def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
-        weights, coefficients = np.split(solved.coefficients, [len(self.rules)])
+        weights, coefficients = np.split(solved.coefficients, [len(self.pool.rules)])
         used = np.flatnonzero(weights.any(axis=1))
         linear = None
         if self.linear is not None:
@@ -224,14 +225,14 @@ class _Problem:
             options["chosen_l1_penalty"] = solved.l1_penalty
         loss, intercept = self.data.loss, np.array(solved.each("intercept"))
         made = tuple(options.items())
-        return RuleEnsemble(self.rules.take(used), weights[used], intercept, linear, loss.link, made, loss.name)
+        return RuleEnsemble(self.pool.rules.take(used), weights[used], intercept, linear, loss.link, made, loss.name)
 
 
 def _prepare(
     X: Any,
     y: ArrayLike,
     loss: Loss,
-    rules: Conjunctions | None,
+    rules: Conjunctions | RulePool | None,
     sample_weight: ArrayLike | None,
     options: Mapping[str, Any],
 ) -> _Problem:
@@ -242,18 +243,10 @@ def _prepare(
     checks.number("tolerance", options["tolerance"], above=0, below=1)
     checks.seed(options["seed"])
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
-    if rules is None:
-        rules = _extract(data, options)
-    checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
-    if not len(rules) and not options["linear_terms"]:
+    pool = rule_pool(rules, data, options["seed"])
+    if not len(pool.rules) and not options["linear_terms"]:
         raise ValueError("rules is empty; extract rules from deeper or more trees, or pass linear_terms=True")
-    return _Problem.of(data, rules.with_schema(data.schema), options)
-
-
-def _extract(data: TrainingData, options: Mapping[str, Any]) -> Conjunctions:
-    """The default rules, for this data."""
-    kind = {"classification": data.classes is not None, "seed": options["seed"]}
-    return default_rules(data.table, data.labels, sample_weight=data.weights, **kind).with_schema(data.schema)
+    return _Problem.of(data, pool, options)
 
 
 # Fits along a path
@@ -283,7 +276,7 @@ def _walk(
             problem.model(solved), solved.objective, "min", Status.worst(solved.each("status")),
             float(np.mean(solved.each("bound"))), run.history[: i + 1],
             run.history[i].seconds if i < len(run.history) else run.seconds(),
-            {"l1_penalty": solved.l1_penalty, "n_candidates": len(problem.rules), **details}
+            {"l1_penalty": solved.l1_penalty, "n_candidates": len(problem.pool.rules), **details}
             | ({name: solved.each(figure) for name, figure in FIGURES.items()} if len(solved.outputs) > 1 else {}),
         )
         for i, solved in enumerate(path)
@@ -307,7 +300,9 @@ def _cross_validate(
     """Fill `scores`, shape (folds, penalties), with held-out mean losses until the run is stopped."""
     for k in range(len(scores)):
         inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
-        fold = _Problem.of(inside, _extract(inside, problem.options) if extract else problem.rules, problem.options)
+        known = RulePool(problem.pool.rules, problem.pool.activations.take_rows(fold_of != k))
+        pool = rule_pool(None, inside, problem.options["seed"]) if extract else known
+        fold = _Problem.of(inside, pool, problem.options)
         solved = None
         for i, penalty in enumerate(penalties):
             solved = fold.solve(float(penalty), solved, run)
