@@ -195,6 +195,18 @@ poisson = Loss(
     conjugate=lambda y, dual: _inside(dual + y, 0, np.inf, lambda mean: _entropy(mean) - mean),
     mergeable=True,
 )
+
+
+def softmax(target: Array, scores: Array) -> Array:
+    """The logistic loss of more than two classes together, log sum_k exp(f_k) - f_y per row.
+
+    Args:
+        target: +1 for the row's class, -1 for the others, (..., classes).
+        scores: (..., classes).
+    """
+    return _special(scores).logsumexp(scores, axis=-1) - ((1 + target) / 2 * scores).sum(axis=-1)
+
+
 _BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson)}
 
 

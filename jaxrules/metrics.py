@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.losses import Loss, LossFunction, check_target, exponential, logistic, loss_by_name, poisson, squared
+from jaxrules.losses import (
+    Loss,
+    LossFunction,
+    check_target,
+    exponential,
+    logistic,
+    loss_by_name,
+    poisson,
+    softmax,
+    squared,
+)
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict
 from jaxrules.table import Label, check_sample_weight, conform, regression_target, target_array
 
@@ -137,6 +147,9 @@ def risk(
 ) -> float:
     """Weighted mean of a loss; with more than two classes also the mean over the one-vs-rest outputs.
 
+    Where the classes were fitted together (link "softmax") the logistic loss is theirs together, see
+    `jaxrules.losses.softmax`.
+
     Args:
         model: a model with scores.
         X, y: the data.
@@ -148,7 +161,7 @@ def risk(
             not know, if the loss is not defined for `y`, or if the model was fitted with a loss of one's own, which
             must be passed again.
     """
-    chosen = _loss_of(model) if loss is None else loss_by_name(loss)
+    chosen = loss_of(model) if loss is None else loss_by_name(loss)
     scores = np.asarray(decision_function(model, X), np.float64)
     weights = check_sample_weight(sample_weight, len(scores))
     classes = model.schema.classes
@@ -159,16 +172,17 @@ def risk(
         positive = truth == classes[1] if len(classes) == 2 else truth[:, None] == np.asarray(classes)[None]
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)
-    losses = np.asarray(chosen.value(target, scores))
+    together = getattr(model, "link", None) == "softmax" and chosen is logistic
+    losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))
 
 
-def _loss_of(model: Any) -> Loss:
+def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
     if not isinstance(model, RuleEnsemble):
         raise TypeError(f"a {type(model).__name__} does not know its loss; pass it as loss=")
-    name, link = model.loss, model.link
+    name, link = model.loss, "logistic" if model.link == "softmax" else model.link
     for loss in (squared, logistic, exponential, poisson):
         if name == loss.name or (name is None and link == loss.link):
             return loss

@@ -29,7 +29,7 @@ from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.table import Label, Schema, Table, conform
 
-Link = Literal["identity", "logistic", "exponential", "log"]
+Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
 Array = NDArray[Any] | jax.Array
 
 
@@ -102,11 +102,12 @@ class RuleEnsemble:
 
     Attributes:
         conjunctions: the rules.
-        weights: shape (rules, outputs); one output, or one per class for more than two (one-vs-rest).
+        weights: shape (rules, outputs); one output, or one per class for more than two.
         intercept: shape (outputs,).
         linear: RuleFit's linear terms, or None.
         link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 + e^-f);
-            "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an expected count.
+            "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an expected count;
+            "softmax" log-probabilities of several classes up to a common constant, p_k = e^f_k / sum_j e^f_j.
         options: how the learner set the problem up, as (name, value) pairs; `jaxrules.save` keeps them.
         loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the one that the link is of.
     """
@@ -139,6 +140,7 @@ class RuleEnsemble:
         require(self.link in get_args(Link), f"unknown link {self.link!r}")
         wanted = 1 if classes is None or len(classes) == 2 else len(classes)
         require(self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}")
+        require(self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes")
         of_numbers = self.link in ("identity", "log")
         require(of_numbers == (classes is None), f"the link {self.link!r} does not fit classes {classes}")
         if self.linear is not None:
@@ -170,6 +172,7 @@ class RuleEnsemble:
             "log": f"log expected {self.schema.target} =",
             "logistic": "log-odds of",
             "exponential": "half the log-odds of",
+            "softmax": "log-probability, up to a constant, of",
         }[self.link]
         classes = self.schema.classes
         if classes is not None:
@@ -287,7 +290,8 @@ def predict(model: Any, X: Any) -> Array:
 def predict_proba(model: Any, X: Any) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
-    One-vs-rest ensembles give each class its own probability, scaled to sum to one.
+    One-vs-rest ensembles give each class its own probability, scaled to sum to one; those of classes that were fitted
+    together (link "softmax") do by themselves.
 
     Raises:
         ValueError: if `X` does not fit the model's columns, or the model has no classes.
@@ -468,6 +472,8 @@ def _(model: RuleEnsemble, X: Any) -> Array:
         if on_host:
             return expit(np.concatenate(both, axis=1))
         return jax.nn.sigmoid(jnp.concatenate(both, axis=1))
+    if model.link == "softmax":
+        return softmax(scores, axis=1) if on_host else jax.nn.softmax(scores, axis=1)
     if on_host:  # shares of the classes' own probabilities, from logarithms: those may all be tiny
         return softmax(log_expit(margins), axis=1)
     return jax.nn.softmax(jax.nn.log_sigmoid(margins), axis=1)

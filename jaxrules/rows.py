@@ -8,7 +8,7 @@ keeps one bit per pattern and rule; wider views are made on request.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -201,6 +201,21 @@ class Activations:
         kept = self.pattern[rows]
         first, pattern = numbered(*np.unique(kept, return_index=True, return_inverse=True)[1:])
         return Activations(take_columns(self.bits, self.n_patterns, kept[first]), pattern)
+
+
+def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
+    """Of conditions, those that their conjunction needs to hold on the same rows; the dearest is left out first.
+
+    Args:
+        holds: (conditions, rows).
+        prices: (conditions,).
+    """
+    kept, conjunction = list(range(len(holds))), holds.all(axis=0)
+    for one in sorted(kept, key=lambda one: -prices[one]):
+        others = [other for other in kept if other != one]
+        if (holds[np.array(others, np.intp)].all(axis=0) == conjunction).all():
+            kept = others
+    return kept
 
 
 # Memory

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.losses import Loss, check_target
+from jaxrules.losses import Loss, check_target, squared
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, Run, Status
 from jaxrules.table import (
@@ -172,6 +172,37 @@ def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearT
     columns, lower, upper, spreads = np.array(found).reshape(-1, 4).T
     terms = LinearTerms(columns.astype(np.int32), np.ones((len(found), 1)), lower, upper)
     return terms, spreads / _RULE_SCALE
+
+
+def location_and_scale(data: TrainingData) -> tuple[float, float]:
+    """Weighted mean and standard deviation of the target of the squared loss; 0 and 1 for other losses.
+
+    The squared loss alone is the same on any scale: gradient descent then sees the same problem.
+    """
+    if data.loss is not squared:
+        return 0.0, 1.0
+    largest = float(np.abs(data.target).max()) or 1.0  # so that no square overflows or vanishes
+    shares, scaled = data.weights / data.weights.sum(), data.target / largest
+    mean = float(shares @ scaled)
+    return largest * mean, largest * float(shares @ (scaled - mean) ** 2) ** 0.5 or 1.0
+
+
+def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """The rows to validate on: this share of the distinct rows of every class, of counts zero or not, or of all."""
+    key = np.zeros(data.table.n_rows, np.uint64)
+    for column in (*data.table.columns, data.labels):
+        numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
+        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
+        key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    kind = {"real": np.zeros(len(key)), "count": np.minimum(data.labels, 1)}.get(data.loss.target, data.labels)
+    random = np.random.default_rng(seed)
+    chosen = np.zeros(len(key), bool)
+    for one in np.unique(kind):
+        members = random.permutation(np.sort(first[kind[first] == one]))  # in the order in which they first appear
+        chosen[members[: int(fraction * len(members))]] = True
+    return chosen[first[group]]
 
 
 # One class against the rest

@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 
 import jaxrules as jr
 from jaxrules.ensembles import lltboost
-from jaxrules.ensembles.lltboost import Arrays, _held_out, best_cuts, bucket, propose
+from jaxrules.ensembles.lltboost import Arrays, best_cuts, bucket, propose
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import logistic, loss_by_name, squared
-from jaxrules.training import training_data
+from jaxrules.training import held_out, training_data
 
 Floats = NDArray[np.float64]
 
@@ -147,7 +147,7 @@ def test_algorithm_1() -> None:
             X, y, max_rules=3, max_nonzeros=4, objective_tolerance=gain, **LITERAL | {"risk_tolerance": tolerance}
         )
         trains = ~fit.details["validation_rows"]
-        np.testing.assert_array_equal(~trains, _held_out(table, 0.25, 0))
+        np.testing.assert_array_equal(~trains, held_out(table, 0.25, 0))
         arrays = Arrays(X.T.copy(), np.zeros((0, 80), bool), y, trains / trains.sum(), ~trains / (~trains).sum())
         design, weights = np.zeros((4, 80)), np.zeros(4)
         design[0], weights[0] = 1.0, y[trains].mean()
@@ -272,14 +272,14 @@ def test_equal_rows_stay_together_and_classes_keep_their_shares() -> None:
     X, y = data(8, n=200)
     drawn = rng.integers(0, 200, 500)
     part = training_data(X[drawn], np.where(y > 1.5, "rare", "often")[drawn], logistic)
-    held = _held_out(part, 0.25, 0)
+    held = held_out(part, 0.25, 0)
     for row in np.unique(drawn):
         assert len(set(held[drawn == row])) == 1
     for label in (-1, 1):
         distinct = len(np.unique(drawn[part.target == label]))
         assert len(np.unique(drawn[held & (part.target == label)])) == int(0.25 * distinct)
-    assert not _held_out(part, 0.0, 0).any()
-    assert (_held_out(part, 0.25, 1) != held).any()
+    assert not held_out(part, 0.0, 0).any()
+    assert (held_out(part, 0.25, 1) != held).any()
 
 
 def test_weights_are_fitted_on_all_rows_or_on_the_training_part() -> None:

@@ -49,7 +49,7 @@ from jaxrules.solvers.linear.l1_path import l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, one_against_rest, settings, together, training_data
+from jaxrules.training import TrainingData, held_out, one_against_rest, settings, together, training_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -326,7 +326,7 @@ class _Ensemble:
     def __init__(self, data: TrainingData, plan: _Plan) -> None:
         self.data, self.plan = data, plan
         n = data.table.n_rows
-        self.held_out = _held_out(data, plan.validation_fraction, plan.seed)
+        self.held_out = held_out(data, plan.validation_fraction, plan.seed)
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
@@ -432,24 +432,6 @@ class _Ensemble:
         m = len(self.rules)
         risk = mean_loss(self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights)
         return _Step(b[1 : m + 1].copy(), float(b[0]), risk + self.plan.l2_penalty / 2 * float(b[1:] @ b[1:]))
-
-
-def _held_out(data: TrainingData, fraction: float, seed: int) -> Rows:
-    """The rows to validate on: this share of the distinct rows of every class, of counts zero or not, or of all."""
-    key = np.zeros(data.table.n_rows, np.uint64)
-    for column in (*data.table.columns, data.target):
-        numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
-        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
-        key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    kind = np.zeros(len(key)) if data.loss.target == "real" else np.minimum(data.target, 1)
-    random = np.random.default_rng(seed)
-    chosen = np.zeros(len(key), bool)
-    for one in np.unique(kind):
-        members = random.permutation(np.sort(first[kind[first] == one]))  # in the order in which they first appear
-        chosen[members[: int(fraction * len(members))]] = True
-    return chosen[first[group]]
 
 
 def bucket(count: int) -> int:

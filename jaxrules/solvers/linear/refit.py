@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax as shares
 
-from jaxrules.losses import Loss, derivatives
+from jaxrules.losses import Loss, derivatives, softmax
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +25,7 @@ def refit_weights(
     intercept: bool,
     sample_weight: Floats,
     start: tuple[Floats, float],
+    offset: Floats | float = 0.0,
     max_steps: int = 100,
 ) -> tuple[Floats, float]:
     """The best weights and intercept (0 and fixed if `intercept` is False), from a start.
@@ -36,6 +38,7 @@ def refit_weights(
         intercept: whether there is one.
         sample_weight: float64 (rows,).
         start: weights (rules,) and intercept.
+        offset: a part of the scores that stays as it is, (rows,).
         max_steps: of Newton's method.
 
     Raises:
@@ -50,11 +53,11 @@ def refit_weights(
 
     def objective(at: Floats) -> float:
         with np.errstate(over="ignore"):
-            return float(sample_weight @ loss.value(y, design @ at) + 0.5 * penalty @ at**2)
+            return float(sample_weight @ loss.value(y, design @ at + offset) + 0.5 * penalty @ at**2)
 
     value = objective(point)
     for _ in range(max_steps):
-        g, h = derivatives(loss, y, design @ point)
+        g, h = derivatives(loss, y, design @ point + offset)
         slope = design.T @ (sample_weight * g) + penalty * point
         hessian = (design.T * (sample_weight * h)) @ design + np.diag(penalty)
         step = -np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
@@ -70,3 +73,38 @@ def refit_weights(
             break
         point, value = point + size * step, trial
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
+
+
+def refit_softmax(
+    y: Floats,
+    features: NDArray[np.bool_] | Floats,
+    *,
+    l2_penalty: float,
+    sample_weight: Floats,
+    start: tuple[Floats, Floats],
+    max_steps: int = 1000,
+) -> tuple[Floats, Floats]:
+    """The best weights of K classes together under `jaxrules.losses.softmax`, by L-BFGS.
+
+    Args:
+        y: +1 for the row's class, -1 for the others, (rows, K).
+        features, l2_penalty, sample_weight: as in `refit_weights`.
+        start: weights (rules, K) and intercepts (K,).
+        max_steps: of L-BFGS.
+    """
+    from scipy.optimize import minimize
+
+    design: Floats = np.column_stack([features, np.ones(len(y))]).astype(np.float64)
+    penalty = np.full((design.shape[1], 1), float(l2_penalty))
+    penalty[-1] = 0.0
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        at = flat.reshape(design.shape[1], y.shape[1])
+        scores = design @ at
+        slopes = design.T @ (sample_weight[:, None] * (shares(scores, axis=1) - (1 + y) / 2)) + penalty * at
+        return float(sample_weight @ softmax(y, scores) + 0.5 * (penalty * at**2).sum()), slopes.ravel()
+
+    first = np.concatenate([start[0], start[1][None]]).ravel()
+    options = {"maxiter": max_steps, "ftol": 1e-15, "gtol": 1e-10 * float(sample_weight.sum())}
+    best = minimize(objective, first, jac=True, method="L-BFGS-B", options=options).x.reshape(-1, y.shape[1])
+    return best[:-1], best[-1]

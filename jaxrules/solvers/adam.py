@@ -1,0 +1,115 @@
+"""Adam on a pytree of parameters, in one compiled program that is asked to stop between chunks of steps.
+
+The objective is a value of a frozen dataclass, so that equal ones share their program; the data are arguments, and so
+are the number of steps and the learning rate: nothing is compiled twice for the same shapes. Optax makes the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from numpy.typing import NDArray
+
+from jaxrules.float64 import in_x64, on_device, x64_kernel
+
+_STEPS_PER_CHUNK = 25
+_DECAYS = (0.9, 0.99)
+"""Of Adam's two running means; the second forgets faster than usual, for a few hundred steps."""
+
+
+Objective = Callable[[Any, Any, Any, Array], Array]
+"""What is minimised: (parameters, rows, fixed arrays, number of the step) -> values, (lanes,), one per problem.
+
+Problems that are solved side by side have a first axis in the parameters. The rows are arrays whose last axis is that
+of the rows, the row weights first: these sum to one over all rows, and over a batch in expectation.
+"""
+
+
+class Descent(NamedTuple):
+    """Where the descent is after a chunk: the steps done, the parameters, and the mean values over the chunk."""
+
+    steps: int
+    parameters: Any
+    values: NDArray[np.float64]
+
+
+def adam(
+    objective: Objective,
+    parameters: Any,
+    rows: tuple[Any, ...],
+    fixed: Any = (),
+    *,
+    n_rows: int,
+    iterations: int,
+    learning_rate: float,
+    cosine: bool = True,
+    batch_size: int | None = None,
+    seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[Descent]:
+    """Descend, and tell after every chunk of steps; ends early when stopped.
+
+    Args:
+        objective: hashable and equal to its equals, see `Objective`.
+        parameters: a pytree of float64 arrays.
+        rows: row weights first; arrays with the rows as last axis. They may be padded with rows of weight 0.
+        fixed: other arrays.
+        n_rows: without the padding.
+        iterations: the number of steps.
+        learning_rate: of the first step; with `cosine` it falls to 0 along a cosine.
+        batch_size: rows drawn for every step; None, or no fewer than there are, takes all.
+        seed: of the draws.
+    """
+    import optax
+
+    size = 0 if batch_size is None or batch_size >= n_rows else batch_size
+    random = np.random.default_rng(seed)
+    state = in_x64(optax.scale_by_adam(*_DECAYS).init)(parameters)
+    rows, fixed = on_device((rows, fixed))
+    done = 0
+    while done < iterations and not stopped():
+        steps = min(_STEPS_PER_CHUNK, iterations - done)
+        order = random.permutation(n_rows).astype(np.int32) if size else np.zeros(0, np.int32)
+        batches = np.resize(order, _STEPS_PER_CHUNK * size).reshape(_STEPS_PER_CHUNK, size)
+        parameters, state, total = _chunk(
+            objective, parameters, state, rows, fixed, batches, np.array([done, steps]),
+            np.array([learning_rate, iterations if cosine else np.inf]), float(n_rows),
+        )  # fmt: skip
+        done += steps
+        yield Descent(done, parameters, total / steps)
+
+
+@x64_kernel(static=("objective",))
+def _chunk(
+    objective: Objective, parameters: Any, state: Any, rows: Any, fixed: Any, batches: Array, span: Array,
+    schedule: Array, n_rows: Array,
+) -> tuple[Any, Any, Array]:  # fmt: skip
+    """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the optimiser, sums of the values."""
+    import optax
+
+    optimiser = optax.scale_by_adam(*_DECAYS)
+    size = batches.shape[1]
+
+    def total(parameters: Any, rows: Any, step: Array) -> tuple[Array, Array]:
+        values = objective(parameters, rows, fixed, step)
+        return jnp.sum(values), values
+
+    def step(i: Array, carry: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
+        parameters, state, sums = carry
+        used = rows
+        if size:
+            weights, *others = (array[..., batches[i]] for array in rows)
+            used = (weights * n_rows / size, *others)
+        slopes, values = jax.grad(total, has_aux=True)(parameters, used, span[0] + i)
+        directions, state = optimiser.update(slopes, state)
+        rate = schedule[0] / 2 * (1 + jnp.cos(jnp.pi * (span[0] + i) / schedule[1]))
+        moved = jax.tree.map(lambda one, direction: one - rate * direction, parameters, directions)
+        return moved, state, sums + values
+
+    sums = jnp.zeros(jax.tree.leaves(parameters)[0].shape[0])
+    return lax.fori_loop(0, span[1], step, (parameters, state, sums))
