@@ -6,8 +6,9 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 
 from jaxrules import datasets, losses, paths
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.ensembles import boosting, glrm, lire, lltboost, rulefit
+from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
+from jaxrules.ensembles.finetune import finetune
 from jaxrules.lists import ssrl
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
@@ -53,6 +54,7 @@ __all__ = [
     "default_forest",
     "explain",
     "extract_rules",
+    "finetune",
     "glrm",
     "lire",
     "lltboost",
@@ -60,6 +62,7 @@ __all__ = [
     "local_support",
     "local_supports",
     "losses",
+    "ltrnet",
     "paths",
     "predict",
     "predict_proba",

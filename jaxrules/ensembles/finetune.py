@@ -1,0 +1,362 @@
+"""Fine-tuning: the thresholds, directions and weights of a fitted rule ensemble, by gradient descent.
+
+What conditions look at stays as it is: every end of an interval keeps its column, or the columns that its direction
+weighs. A condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
+
+    p = sigmoid(a (z - lower)) sigmoid(a (upper - z)),      q_i = prod_j p_ij,      f = b_0 + sum_i b_i q_i,
+
+and w, lower, upper and b descend on the loss; forward p is the step that it stands for, and only the gradient is that
+of the sigmoids (straight-through). Conditions on categories and on what is missing, and linear terms, stay fixed and
+take part as they are. At the end there are steps again, and the weights are refitted.
+
+A guard decides whether to keep the result: rows that were held out must confirm it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks
+from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.ensembles.lltboost import bucket
+from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.losses import Loss, LossFunction, loss_by_name, softmax
+from jaxrules.lowered import Direction, Directions
+from jaxrules.metrics import loss_of
+from jaxrules.models import RuleEnsemble
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
+from jaxrules.solvers.adam import adam
+from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.table import EncodedColumn, conform
+from jaxrules.training import TrainingData, held_out, location_and_scale, settings, training_data
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+
+def finetune(
+    model: RuleEnsemble,
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: str | Loss | LossFunction | None = None,
+    guard: bool = True,
+    validation_fraction: float = 0.25,
+    iterations: int = 250,
+    learning_rate: float = 0.01,
+    sharpness: float = 4.0,
+    batch_size: int | None = 1024,
+    l2_penalty: float = 1e-3,
+    sample_weight: ArrayLike | None = None,
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Tune all thresholds, directions and weights of a rule ensemble, which becomes no more complex.
+
+    Args:
+        model: a rule ensemble of any learner: LIRE, RuleFit, boosting, GLRM, LLTBoost, LTRNet.
+        X: data with the columns of the model.
+        y: the target, with the classes of the model if it has any, shape (rows,).
+        loss: None for the one that the model was fitted with; one of one's own has to be passed again.
+        guard: keep the result only where it lowers the risk on rows that were held out.
+        validation_fraction: share of the rows, in (0, 1), that the guard holds out.
+        iterations: steps of Adam.
+        learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
+        sharpness: a of the sigmoids.
+        batch_size: rows drawn for every step, where there are more; None takes all.
+        l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
+        sample_weight: weight of every row, shape (rows,).
+        seed: of the rows that are held out, and of the batches.
+        time_limit: seconds, or a `Deadline`; what is tuned by then is judged.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
+
+    Returns:
+        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2; without the guard's consent it
+        is the start. ``details``: "accepted"; "start_risk" and "risk", of the start's and of the tuned rules on the
+        held-out rows, weights refitted on the others; "validation_rows", which rows of positive weight were held out.
+        Without the guard both risks are NaN.
+
+    Raises:
+        ValueError: for bad values in any argument, or data that do not fit the model.
+        TypeError: for arguments of the wrong type.
+    """
+    options = tuple(settings("finetune", locals()).items())
+    checks.instance("model", model, RuleEnsemble, "fit.model")
+    chosen = loss_of(model) if loss is None else loss_by_name(loss)
+    fraction = checks.number("validation_fraction", validation_fraction, above=0, below=1)
+    plan = _Plan(
+        fraction if checks.flag("guard", guard) else 0.0,
+        checks.integer("iterations", iterations, at_least=1),
+        checks.number("learning_rate", learning_rate, above=0),
+        checks.number("sharpness", sharpness, above=0),
+        checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
+        checks.penalty("l2_penalty", l2_penalty),
+        checks.seed(seed),
+        options,
+    )
+    run = Run("finetune", time_limit, progress, total=plan.iterations)
+    table = conform(X, model.schema)
+    data = training_data(table, y, chosen, sample_weight=sample_weight, missing=model.schema.missing, constant=True)
+    if data.classes != model.schema.classes:
+        raise ValueError(f"y has the classes {data.classes}, but the model was fitted on {model.schema.classes}")
+    data = replace(data, schema=model.schema)
+    return _Tuning(model, data, plan, run).fit()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The checked arguments of `finetune`."""
+
+    validation_fraction: float
+    iterations: int
+    learning_rate: float
+    sharpness: float
+    batch_size: int | None
+    l2_penalty: float
+    seed: int
+    options: tuple[tuple[str, Any], ...]
+
+
+class Soft(NamedTuple):
+    """What is tuned: of conditions that are padded to the same number in every rule, with an axis of length 1 in front.
+
+    Attributes:
+        w: (rules, conditions, columns), of any length but 0.
+        lower, upper: (rules, conditions), for w of length 1.
+        b, b0: (outputs, rules) and (outputs,).
+    """
+
+    w: Any
+    lower: Any
+    upper: Any
+    b: Any
+    b0: Any
+
+
+class Fixed(NamedTuple):
+    """What is not.
+
+    Attributes:
+        supports: (rules, conditions, columns) of 0 and 1, what w weighs.
+        has_lower, has_upper: (rules, conditions) bool.
+        admits: (rules, conditions) bool, whether a row that misses a number of the condition satisfies it.
+        used: (outputs, rules) bool, which weights there are.
+        sharpness: a of the sigmoids.
+    """
+
+    supports: Any
+    has_lower: Any
+    has_upper: Any
+    admits: Any
+    used: Any
+    sharpness: Any
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """The training loss of the tuned ensemble."""
+
+    loss: Loss
+    together: bool
+
+    def __call__(self, lanes: Soft, rows: Any, fixed: Fixed, step: Array) -> Array:
+        weights, columns, target, held, lost, offset = rows
+        soft = jax.tree.map(lambda array: array[0], lanes)
+        w = soft.w * fixed.supports
+        w = w / jnp.sqrt((w**2).sum(axis=-1, keepdims=True))
+        z = jnp.einsum("rkd,dn->rkn", w, columns)
+
+        def end(distance: Array, exists: Array) -> Array:
+            smooth = jax.nn.sigmoid(fixed.sharpness * distance)
+            step = smooth + jax.lax.stop_gradient((distance >= 0) - smooth)
+            return jnp.where(exists[..., None], step, 1)
+
+        p = end(z - soft.lower[..., None], fixed.has_lower) * end(soft.upper[..., None] - z, fixed.has_upper)
+        if lost.shape[0]:
+            p = jnp.where(lost, fixed.admits[..., None], p)
+        q = functools.reduce(operator.mul, [p[:, j] for j in range(p.shape[1])], held.astype(p.dtype))
+        scores = (soft.b * fixed.used) @ q + soft.b0[:, None] + offset
+        losses = losses_of(self.loss, self.together, target, scores)
+        return jnp.sum(jnp.where(weights > 0, weights * losses, 0))[None]
+
+
+def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
+    """The loss per row of targets and scores, (outputs, rows): of classes together by softmax, else their mean."""
+    return softmax(target.T, scores.T) if together else loss.value(target, scores).mean(axis=0)
+
+
+class _Tuning:
+    """A model, its data, and what it takes to tune one on the other."""
+
+    def __init__(self, model: RuleEnsemble, data: TrainingData, plan: _Plan, run: Run) -> None:
+        self.start, self.data, self.plan, self.run = model, data, plan, run
+        self.together = model.link == "softmax"
+        self.columns = Standardised.of(data.table, data.weights)
+        self.centre, self.scale = location_and_scale(data)
+        self.target = (data.outputs - self.centre) / self.scale
+        in_use = np.flatnonzero(np.asarray(model.weights).any(axis=1))
+        self.rules = model.conjunctions.take(in_use)
+        self.rows = self.rules.satisfied(data.table).T
+        self.b = np.asarray(model.weights, np.float64)[in_use].T / self.scale
+        self.b0 = (np.asarray(model.intercept, np.float64) - self.centre) / self.scale
+        self.offset = np.zeros_like(self.target)
+        if model.linear is not None:
+            self.offset = (model.linear.values(data.table) @ np.asarray(model.linear.coefficients)).T / self.scale
+        self.validation = held_out(data, plan.validation_fraction, plan.seed)
+        self.place = {one: j for j, one in enumerate(self.columns.encoded)}
+        self.soft = [[c for c in rule if self.weighs(c) is not None] for rule in self.rules]
+        self.stay = [[c for c in rule if self.weighs(c) is None] for rule in self.rules]
+
+    def fit(self) -> Fit[RuleEnsemble]:
+        """Tune, judge, and finish."""
+        data, plan, run = self.data, self.plan, self.run
+        fits, everything = data.weights * ~self.validation, data.weights / data.weights.sum()
+        fits, judges = fits / fits.sum(), data.weights * self.validation / (data.weights @ self.validation or np.nan)
+        lanes, rows, fixed = self.arrays(fits)
+        history = []
+        with run:
+            for descent in adam(
+                _Objective(data.loss, self.together), lanes, rows, fixed, n_rows=len(fits),
+                iterations=plan.iterations, learning_rate=plan.learning_rate, batch_size=plan.batch_size,
+                seed=plan.seed, stopped=run.stopped,
+            ):  # fmt: skip
+                lanes, risk = descent.parameters, self.scale**2 * float(descent.values[0])
+                history.append(Step(risk, len(self.rules), run.seconds()))
+                run.report(descent.steps, risk)
+        soft: Soft = jax.tree.map(lambda array: array[0], lanes)
+        conditions, tuned = self.hardened(soft)
+        risks = [self.risk(rows, *self.refitted(rows, soft, fits), judges) for rows in (self.rows, tuned)]
+        accepted = not plan.validation_fraction or risks[1] < risks[0]
+        model, b, b0 = self.start, self.b, self.b0
+        if accepted:
+            b, b0 = self.refitted(tuned, soft, everything)
+            used = np.flatnonzero(b.any(axis=0))  # the weight of a rule that has come to hold nowhere is 0
+            rules = Conjunctions.build(model.schema, conditions, self.rules.propositions.tolist())
+            model = replace(
+                model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
+                intercept=self.scale * b0 + self.centre, loss=data.loss.name, options=plan.options,
+            )  # fmt: skip
+        ridge = plan.l2_penalty / 2 * float((b**2).sum()) / (1 if self.together else len(b0))
+        objective = self.scale**2 * (self.risk(tuned if accepted else self.rows, b, b0, everything) + ridge)
+        fit = run.finish(
+            model, objective, "min", Status.CONVERGED, accepted=accepted, start_risk=self.scale**2 * risks[0],
+            risk=self.scale**2 * risks[1], validation_rows=self.validation,
+        )  # fmt: skip
+        return replace(fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds)))
+
+    def weighs(self, condition: Condition) -> tuple[NDArray[np.intp], Floats] | None:
+        """The standardised columns of a condition on numbers, and their weights; None for one that stays fixed."""
+        ends = math.isfinite(condition.lower) or math.isfinite(condition.upper)
+        if condition.categories is not None or condition.admits_no_number or not ends:
+            return None
+        one = condition.feature
+        direction = one if isinstance(one, Direction) else Direction((one,), (1.0,))
+        terms = zip(direction.features, direction.categories, strict=True)
+        is_numeric = [self.data.table.schema.features[f].is_numeric for f in direction.features]
+        keys = [EncodedColumn(f, None if number else code) for (f, code), number in zip(terms, is_numeric, strict=True)]
+        if not all(key in self.place for key in keys):
+            return None  # a column that is constant
+        return np.array([self.place[key] for key in keys]), np.array(direction.weights)
+
+    def arrays(self, weights: Floats) -> tuple[Soft, tuple[Any, ...], Fixed]:
+        """What `adam` is given; rows, rules and columns are padded to buckets."""
+        table, columns, n = self.data.table, self.columns, len(weights)
+        shape = (bucket(max(len(self.rules), 4)), max(map(len, self.soft), default=1) or 1)
+        width, size = bucket(max(len(columns.values), 4)), bucket(max(n, 64))
+        w, supports = np.zeros((*shape, width)), np.zeros((*shape, width))
+        w[..., 0] = supports[..., 0] = 1.0  # padding looks somewhere, to no effect
+        ends, exists, admits = np.zeros((2, *shape)), np.zeros((2, *shape), bool), np.zeros(shape, bool)
+        lost = np.zeros((*shape, size) if len(columns.missing) else (0, 0, size), bool)
+        for r, rule in enumerate(self.soft):
+            for j, condition in enumerate(rule):
+                on, raw = self.weighs(condition) or (np.zeros(0, np.intp), np.zeros(0))
+                scaled, shift = raw * columns.scale[on], float(raw @ columns.centre[on])
+                length = float(np.sqrt(scaled @ scaled))
+                w[r, j], supports[r, j] = 0.0, 0.0
+                w[r, j, on], supports[r, j, on], admits[r, j] = scaled / length, 1.0, condition.missing
+                values = self.values(condition.feature)
+                lower = _between(values, condition.lower, condition.lower_closed)
+                upper = -_between(-values, -condition.upper, condition.upper_closed)
+                exists[:, r, j] = np.isfinite([lower, upper])
+                ends[:, r, j] = (np.where(exists[:, r, j], [lower, upper], shift) - shift) / length
+                if len(columns.missing):
+                    lost[r, j, :n] = columns.missing[on].any(axis=0)
+        rules = shape[0] - len(self.rules)
+        held = Conjunctions.build(table.schema, self.stay).satisfied(table).T
+        b = np.pad(self.b, [(0, 0), (0, rules)])
+        soft = Soft(w, ends[0], ends[1], b, self.b0)
+        more = [(0, 0), (0, size - n)]
+        rows = (
+            np.pad(weights, more[1:]), np.pad(columns.values, [(0, width - len(columns.values)), more[1]]),
+            np.pad(self.target, more, constant_values=1.0), np.pad(held, [(0, rules), more[1]]), lost,
+            np.pad(self.offset, more),
+        )  # fmt: skip
+        fixed = Fixed(supports, exists[0], exists[1], admits, b != 0, self.plan.sharpness)
+        return jax.tree.map(lambda array: array[None], soft), rows, fixed
+
+    def values(self, feature: int | Direction) -> Floats:
+        """A column, or a direction's values, (rows,)."""
+        table = self.data.table
+        return table.columns[feature] if isinstance(feature, int) else Directions.build([feature]).project(0, table)
+
+    def hardened(self, soft: Soft) -> tuple[list[list[Condition]], Rows]:
+        """The rules that tuned parameters stand for, and where they hold; those that hold where they did stay."""
+        conditions, rows = [list(rule) for rule in self.rules], self.rows.copy()
+        held = Conjunctions.build(self.data.table.schema, self.stay).satisfied(self.data.table).T
+        for r, rule in enumerate(self.soft):
+            tuned, among = list(self.stay[r]), held[r].copy()
+            for j, condition in enumerate(rule):
+                on, _ = self.weighs(condition) or (np.zeros(0, np.intp), None)
+                w = np.zeros(len(self.columns.values))
+                w[on] = soft.w[r, j, on] / np.sqrt((soft.w[r, j, on] ** 2).sum())
+                for sign, end, exists in (
+                    (1.0, soft.lower[r, j], math.isfinite(condition.lower)),
+                    (-1.0, soft.upper[r, j], math.isfinite(condition.upper)),
+                ):
+                    if exists and w.any():
+                        one, holds = readable(
+                            self.columns, self.data.table, sign * w, -sign * end, condition.missing, among
+                        )
+                        tuned.append(one)
+                        among &= holds
+            if (among != rows[r]).any():
+                conditions[r], rows[r] = tuned, among
+        return conditions, rows
+
+    def refitted(self, rows: Rows, soft: Soft, weights: Floats) -> tuple[Floats, Floats]:
+        """The best weights of rules that hold on these rows, (outputs, rules), under row weights; zeros stay."""
+        options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": weights}
+        b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
+        if self.together:
+            found, b0 = refit_softmax(self.target.T, rows.T, start=(b.T, b0), **options)
+            return found.T, b0
+        for k, used in enumerate(self.b != 0):
+            b[k, used], b0[k] = refit_weights(
+                self.data.loss, self.target[k], rows[used].T, intercept=True, start=(b[k, used], float(b0[k])),
+                offset=self.offset[k], **options,
+            )  # fmt: skip
+        return b, b0
+
+    def risk(self, rows: Rows, b: Floats, b0: Floats, weights: Floats) -> float:
+        """The mean loss of rules that hold on these rows."""
+        scores = b @ rows + b0[:, None] + self.offset
+        return float(weights @ losses_of(self.data.loss, self.together, self.target, scores))
+
+
+def _between(values: Floats, end: float, closed: bool) -> float:
+    """The middle between the values on either side of the lower end of an interval; the end, if one side has none."""
+    inside = values >= end if closed else values > end
+    low = values[~inside].max(initial=-math.inf, where=~np.isnan(values[~inside]))
+    high = values[inside].min(initial=math.inf)
+    return float((low + high) / 2) if math.isfinite(low) and math.isfinite(high) else end

@@ -1,0 +1,537 @@
+"""LTRNet: rules on sparse linear combinations of columns, all of them learned at once by gradient descent.
+
+Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule Ensembles",
+Sec. 3.3. A network of three layers (Fig. 3) is a rule ensemble whose steps are soft:
+
+    propositions   p_ij = sigmoid(w_ij'x - t_ij)
+    conjunctions   q_i = sigmoid(a (2 s_i + 1)),   s_i = sum_j v_ij p_ij - sum_j |v_ij|
+    output         f = b_0 + sum_i b_i q_i
+
+With v in {0, 1}, the balancing bias sum_j |v_ij| makes s_i = 0 where all chosen propositions hold and at most -1 where
+one fails; the modified sigmoid (Fig. 4a) has its step between, at -1/2. A W-shaped penalty min(|v|, |v - 1|)
+(Fig. 4b) drives v to 0 or 1, L1 penalties drive w and b to 0. Several random starts, under one or more strengths of the
+penalties, are trained side by side in one compiled program.
+
+Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, and entries of w below a tenth of the
+largest become 0. What changes no training prediction is left out, and the weights b are refitted, which the paper does
+not do and which helps most of all. The best start is the one of least penalised training risk after this.
+
+>>> import numpy as np
+>>> X = np.random.default_rng(0).normal(size=(200, 3))
+>>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
+>>> fit(X, y).objective < 0.3
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks
+from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.ensembles.finetune import finetune
+from jaxrules.ensembles.lltboost import bucket
+from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.losses import Loss, LossFunction, best_constant, logistic, loss_by_name, softmax
+from jaxrules.models import RuleEnsemble
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
+from jaxrules.rows import needed
+from jaxrules.solvers.adam import adam
+from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.table import EncodedColumn, MissingRule, Schema, conform
+from jaxrules.training import TrainingData, location_and_scale, settings, training_data
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+_SMALLEST_SHAPE = (64, 4)
+"""Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
+_SMALL_ENTRIES = 0.1
+"""Entries of w below this share of the largest become 0."""
+_SAMPLE = 256
+"""Rows at which the first thresholds are set."""
+
+
+def fit(
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    max_rules: int = 10,
+    max_length: int = 5,
+    l1_penalty: float = 1e-3,
+    binary_penalty: float = 1e-2,
+    training: Literal["soft", "straight_through"] = "soft",
+    steepness: float = 3.0,
+    iterations: int = 250,
+    learning_rate: float | None = None,
+    batch_size: int | None = 1024,
+    restarts: int = 6,
+    prune: bool = True,
+    refit: bool = True,
+    l2_penalty: float = 1e-3,
+    init: RuleEnsemble | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Train the network, and make a rule ensemble of it.
+
+    Numbers are standardised (numeric targets of the squared loss too), and every category is an indicator: a
+    proposition may weigh both. Weights and thresholds are stated on the user's own scale, with the fewest digits that
+    change the rule on no training row. A missing number counts as the mean in training; then all rows that miss a
+    number of a proposition satisfy it, or none, as most of them do.
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential", shape
+            (rows,). More than two classes, under "logistic" alone, share the rules of one network and are told
+            apart by softmax.
+        loss: a name, or a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
+        max_rules: the number of rules that the network has, r.
+        max_length: the number of propositions of each, k_r.
+        l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
+        binary_penalty: strength of the W-shaped penalty on v, likewise.
+        training: "soft"; or "straight_through", where both layers step in the forward pass and only the gradient is
+            that of the sigmoids. The latter leaves no gap between the network and its rules.
+        steepness: a of the modified sigmoid.
+        iterations: steps of Adam.
+        learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03, for `init` 0.01.
+        batch_size: rows drawn for every step, where there are more; None takes all.
+        restarts: random starts.
+        prune: leave out what changes no training prediction: propositions that the rest of their rule implies, rules
+            that hold everywhere or nowhere, and the longer of two that hold on the same rows. False leaves out rules
+            without propositions or weight alone, as the paper does.
+        refit: refit the weights of the rules at the end; False leaves them as they were trained.
+        l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
+        init: a fitted rule ensemble to be tuned instead of random starts: the same as `jaxrules.finetune`, with its
+            iterations, learning_rate, batch_size and l2_penalty. Loss and missing are then those of the model.
+        sample_weight: weight of every row, shape (rows,).
+        missing: rule for missing values, see `jaxrules.as_table`.
+        seed: of the starts and of the batches.
+        time_limit: seconds, or a `Deadline`; what the network has learned by then is discretised.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
+
+    Returns:
+        A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2. The steps of the history are
+        chunks of training, their objective the penalised risk of the best network; the last is that of the model.
+        ``details``: "soft_model", the network of the chosen start, a `SoftModel`; "risks", the penalised training risk
+        of every start's rules; "restart", which one was chosen.
+
+    Raises:
+        ValueError: for bad values in any argument, or a target that the loss is not defined for.
+        TypeError: for arguments of the wrong type.
+    """
+    if init is not None:
+        checks.instance("init", init, RuleEnsemble, "fit.model")
+        return finetune(
+            init, X, y, iterations=iterations, learning_rate=0.01 if learning_rate is None else learning_rate,
+            batch_size=batch_size, l2_penalty=l2_penalty, sample_weight=sample_weight, seed=seed,
+            time_limit=time_limit, progress=progress,
+        )  # fmt: skip
+    return _fits(locals(), (l1_penalty,), (binary_penalty,))[0]
+
+
+def path(
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    max_rules: int = 10,
+    max_length: int = 5,
+    l1_penalties: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    binary_penalties: Sequence[float] = (1e-2,),
+    training: Literal["soft", "straight_through"] = "soft",
+    steepness: float = 3.0,
+    iterations: int = 250,
+    learning_rate: float | None = None,
+    batch_size: int | None = 1024,
+    restarts: int = 6,
+    prune: bool = True,
+    refit: bool = True,
+    l2_penalty: float = 1e-3,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for every pair of penalties, trained side by side: what `fit` returns for each, up to rounding.
+
+    Args:
+        l1_penalties, binary_penalties: the strengths; the fits come in the order of their pairs, the first changing
+            slowest. Memory and time grow with the number of pairs.
+
+    Other arguments and errors are those of `fit`.
+    """
+    return _fits(locals(), l1_penalties, binary_penalties)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The checked arguments of `fit`."""
+
+    max_rules: int
+    max_length: int
+    straight_through: bool
+    steepness: float
+    iterations: int
+    learning_rate: float
+    batch_size: int | None
+    restarts: int
+    prune: bool
+    refit: bool
+    l2_penalty: float
+    seed: int
+    options: tuple[tuple[str, Any], ...]
+
+
+def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) -> list[Fit[RuleEnsemble]]:
+    """Check every argument, and train."""
+
+    def count(name: str) -> int:
+        return checks.integer(name, given[name], at_least=1)
+
+    of_fit = "l1_penalty" in given
+    pairs = [
+        (l1, binary)
+        for l1 in _penalties("l1_penalty" if of_fit else "l1_penalties", l1_penalties, of_fit)
+        for binary in _penalties("binary_penalty" if of_fit else "binary_penalties", binary_penalties, of_fit)
+    ]
+    plan = _Plan(
+        max_rules=count("max_rules"),
+        max_length=count("max_length"),
+        straight_through=checks.choice("training", given["training"], ("soft", "straight_through")) != "soft",
+        steepness=checks.number("steepness", given["steepness"], above=0),
+        iterations=count("iterations"),
+        learning_rate=checks.optional(checks.number, "learning_rate", given["learning_rate"], above=0) or 0.03,
+        batch_size=checks.optional(checks.integer, "batch_size", given["batch_size"], at_least=1),
+        restarts=count("restarts"),
+        prune=checks.flag("prune", given["prune"]),
+        refit=checks.flag("refit", given["refit"]),
+        l2_penalty=checks.penalty("l2_penalty", given["l2_penalty"]),
+        seed=checks.seed(given["seed"]),
+        options=tuple(settings("ltrnet", given).items()),
+    )
+    run = Run("ltrnet", given["time_limit"], given["progress"], total=plan.iterations)
+    loss = loss_by_name(given["loss"])
+    data = training_data(
+        given["X"], given["y"], loss, sample_weight=given["sample_weight"], missing=given["missing"],
+        binary=loss is not logistic,
+    )  # fmt: skip
+    return _Training(data, plan, run).fits(pairs)
+
+
+def _penalties(name: str, values: Any, one: bool) -> list[float]:
+    return [checks.penalty(name, values[0])] if one else checks.sequence(name, values, at_least=0).tolist()
+
+
+# The network
+
+
+class Net(NamedTuple):
+    """The parameters of a network; with one more axis in front, of several.
+
+    Attributes:
+        w: (rules, propositions, columns).
+        t, v: (rules, propositions).
+        b: (outputs, rules).
+        b0: (outputs,).
+    """
+
+    w: Any
+    t: Any
+    v: Any
+    b: Any
+    b0: Any
+
+
+def modified_sigmoid(z: Array, steepness: float | Array) -> Array:
+    """1 / (1 + exp(-a (2 z + 1))): near 1 at 0 and near 0 from -1 on, for steepness a."""
+    return jax.nn.sigmoid(steepness * (2 * z + 1))
+
+
+def w_shaped(v: Array) -> Array:
+    """min(|v|, |v - 1|)."""
+    return jnp.minimum(jnp.abs(v), jnp.abs(v - 1))
+
+
+def stepped(holds: Array, soft: Array) -> Array:
+    """A step with the gradient of its soft form (straight-through)."""
+    return soft + jax.lax.stop_gradient(holds - soft)
+
+
+def forward(net: Net, columns: Array, steepness: float | Array, straight_through: bool = False) -> Array:
+    """The scores of rows, (outputs, rows), from standardised columns, (columns, rows)."""
+    z = jnp.einsum("rkd,dn->rkn", net.w, columns) - net.t[..., None]
+    p = jax.nn.sigmoid(z)
+    if straight_through:
+        p = stepped(z >= 0, p)
+    s = jnp.einsum("rk,rkn->rn", net.v, p) - jnp.abs(net.v).sum(axis=1)[:, None]
+    q = modified_sigmoid(s, steepness)
+    if straight_through:
+        q = stepped(2 * s + 1 >= 0, q)
+    return net.b @ q + net.b0[:, None]
+
+
+def penalty(net: Net, l1: Array | float, binary: Array | float) -> Array:
+    """The penalties of the training risk: W-shaped on v, L1 on w and b."""
+    return binary * w_shaped(net.v).sum() + l1 * (jnp.abs(net.w).sum() + jnp.abs(net.b).sum())
+
+
+def losses_of(loss: Loss, target: Any, scores: Any) -> Any:
+    """The loss per row of targets and scores, (outputs, rows): several classes by softmax."""
+    return softmax(target.T, scores.T) if len(target) > 1 else loss.value(target[0], scores[0])
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """The penalised training risk of every network."""
+
+    loss: Loss
+    straight_through: bool
+
+    def __call__(self, nets: Net, rows: Any, fixed: Any, step: Array) -> Array:
+        weights, columns, target = rows
+
+        def risk(net: Net, l1: Array, binary: Array, steepness: Array) -> Array:
+            losses = losses_of(self.loss, target, forward(net, columns, steepness, self.straight_through))
+            return jnp.sum(jnp.where(weights > 0, weights * losses, 0)) + penalty(net, l1, binary)
+
+        return jax.vmap(risk)(nets, *fixed)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class SoftModel:
+    """The network before its discretisation: ``soft_model(X)`` is differentiable in all arrays, and in X.
+
+        jax.grad(lambda soft: jnp.mean((y - soft(X)) ** 2))(fit.details["soft_model"])
+
+    Attributes:
+        net: the parameters, for standardised columns and the user's target.
+        centre, scale: (columns,) means and standard deviations of the columns.
+        encoded: which feature, or which category of it, each column is.
+        schema: the features.
+        steepness: a of the modified sigmoid.
+    """
+
+    net: Net
+    centre: Floats
+    scale: Floats
+    encoded: tuple[EncodedColumn, ...] = field(metadata={"static": True})
+    schema: Schema = field(metadata={"static": True})
+    steepness: float = field(metadata={"static": True})
+
+    def __call__(self, X: Any) -> Array:
+        """The scores of rows, (rows,) or (rows, outputs).
+
+        Args:
+            X: data with the columns of fit. Traced, it is an array in column order, categories as codes.
+        """
+        if not isinstance(X, jax.core.Tracer):
+            X = np.stack(conform(X, self.schema).columns, axis=1)
+        raw = jnp.asarray(X).T
+        values = [raw[f] if code is None else (raw[f] == code).astype(float) for f, code in self.encoded]
+        columns = [
+            jnp.where(jnp.isnan(x), 0, (jnp.where(jnp.isnan(x), 0, x) - centre) / scale)
+            for x, centre, scale in zip(values, self.centre, self.scale, strict=True)
+        ]
+        net = jax.tree.map(jnp.asarray, self.net)
+        scores = forward(net, jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1])), self.steepness).T
+        return scores if scores.shape[1] > 1 else scores[:, 0]
+
+
+# Training and discretisation
+
+
+class _Proposition(NamedTuple):
+    """w'x >= t of standardised columns, whether rows that miss a number of it satisfy it, and the rows that do."""
+
+    w: Floats
+    t: float
+    admits: bool
+    holds: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Rules:
+    """A discretised network.
+
+    Attributes:
+        rules: the propositions of every rule.
+        rows: (rules, rows), where they hold.
+        weights, intercept: (rules, outputs) and (outputs,).
+        risk: the penalised training risk.
+    """
+
+    rules: list[list[_Proposition]]
+    rows: Rows
+    weights: Floats
+    intercept: Floats
+    risk: float
+
+
+class _Training:
+    """Data in the form of the network, and what is made of networks. Targets of the squared loss are standardised."""
+
+    def __init__(self, data: TrainingData, plan: _Plan, run: Run) -> None:
+        self.data, self.plan, self.run = data, plan, run
+        self.columns = Standardised.of(data.table, data.weights)
+        self.weights = data.weights / data.weights.sum()
+        self.centre, self.scale = location_and_scale(data)
+        self.target = (data.outputs - self.centre) / self.scale
+
+    def starts(self) -> Net:
+        """Random networks: most rows satisfy every proposition, so that conjunctions hold somewhere."""
+        plan, random = self.plan, np.random.default_rng(self.plan.seed)
+        shape = (plan.restarts, plan.max_rules, plan.max_length)
+        n_columns, outputs = len(self.columns.values), len(self.target)
+        w = random.normal(size=(*shape, n_columns))
+        sample = self.columns.values[:, random.choice(len(self.weights), _SAMPLE, p=self.weights)]
+        share = random.uniform(0.05, 0.5, (*shape, 1))
+        t = np.take_along_axis(np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1)[..., 0]
+        if outputs > 1:
+            constants = np.log((1 + self.target) / 2 @ self.weights)
+        else:
+            constants = np.array([best_constant(self.data.loss, self.target[0], self.weights)])
+        return Net(
+            np.pad(w, [(0, 0)] * 3 + [(0, bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns)]),
+            t,
+            random.uniform(size=shape),
+            random.normal(scale=0.3, size=(plan.restarts, outputs, plan.max_rules)),
+            np.tile(constants, (plan.restarts, 1)),
+        )
+
+    def fits(self, pairs: Sequence[tuple[float, float]]) -> list[Fit[RuleEnsemble]]:
+        """The best start under every pair of penalties."""
+        plan, run, n = self.plan, self.run, len(self.weights)
+        nets: Net = jax.tree.map(lambda array: np.tile(array, (len(pairs),) + (1,) * (array.ndim - 1)), self.starts())
+        more = [(0, bucket(max(n, _SMALLEST_SHAPE[0])) - n)]
+        columns = np.pad(self.columns.values, [(0, nets.w.shape[-1] - len(self.columns.values)), *more])
+        rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
+        l1, binary = np.repeat(np.array(pairs), plan.restarts, axis=0).T
+        histories: list[list[Step]] = [[] for _ in pairs]
+        trained = False
+        with run:
+            for descent in adam(
+                _Objective(self.data.loss, plan.straight_through), nets, rows,
+                (l1, binary, np.full(len(l1), plan.steepness)), n_rows=n, iterations=plan.iterations,
+                learning_rate=plan.learning_rate, batch_size=plan.batch_size, seed=plan.seed, stopped=run.stopped,
+            ):  # fmt: skip
+                nets, trained = descent.parameters, True
+                risks = self.scale**2 * descent.values.reshape(len(pairs), -1).min(axis=1)
+                for history, risk in zip(histories, risks.tolist(), strict=True):
+                    history.append(Step(risk, plan.max_rules, run.seconds()))
+                run.report(descent.steps, float(risks.min()))
+        lanes = [jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))]
+        return [
+            self.finish(lanes[p * plan.restarts : (p + 1) * plan.restarts], pair, histories[p], trained)
+            for p, pair in enumerate(pairs)
+        ]
+
+    def finish(
+        self, nets: Sequence[Net], pair: tuple[float, float], history: list[Step], trained: bool
+    ) -> Fit[RuleEnsemble]:
+        """The rules of the best network, on the user's own scale."""
+        data, plan = self.data, self.plan
+        candidates = [self.discretised(net, pair[0]) for net in nets] if trained else [self.constant()]
+        chosen = min(range(len(candidates)), key=lambda i: candidates[i].risk)
+        best = candidates[chosen]
+        conditions: list[list[Condition]] = []
+        rows = np.ones_like(best.rows)
+        for rule, among in zip(best.rules, rows, strict=True):
+            conditions.append([])
+            for one in rule:
+                condition, holds = readable(self.columns, data.table, one.w, -one.t, one.admits, among)
+                conditions[-1].append(condition)
+                among &= holds
+        weights, intercept = self.refitted(rows, best.weights, best.intercept)
+        weights, intercept = self.scale * weights, self.scale * intercept + self.centre
+        model = RuleEnsemble(
+            Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]), weights, intercept, None,
+            "softmax" if len(intercept) > 1 else data.loss.link,
+            tuple((dict(plan.options) | dict(zip(("l1_penalty", "binary_penalty"), pair, strict=True))).items()),
+            data.loss.name,
+        )  # fmt: skip
+        losses = losses_of(data.loss, data.outputs, weights.T @ rows + intercept[:, None])
+        objective = float(self.weights @ losses) + plan.l2_penalty / 2 * float((weights**2).sum())
+        w, t, v, b, b0 = nets[chosen]
+        w, b, b0 = w[..., : len(self.columns.values)], self.scale * b, self.scale * b0 + self.centre
+        soft = SoftModel(
+            Net(w, t, v, b, b0), self.columns.centre, self.columns.scale, self.columns.encoded, data.schema,
+            plan.steepness,
+        )  # fmt: skip
+        fit = self.run.finish(
+            model, objective, "min", Status.CONVERGED, soft_model=soft, restart=chosen,
+            risks=tuple(self.scale**2 * one.risk for one in candidates),
+        )  # fmt: skip
+        return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
+
+    def discretised(self, net: Net, l1: float) -> _Rules:
+        """The rules that a network stands for."""
+        n_columns = len(self.columns.values)
+        rules: dict[bytes, tuple[list[_Proposition], Rows, Floats]] = {}
+        intercept = net.b0
+        for i in range(len(net.w)):
+            w, b, chosen = net.w[i][:, :n_columns], net.b[:, i], net.v[i] >= 0.5
+            size = np.abs(w)
+            w = np.where(size >= _SMALL_ENTRIES * size.max(axis=1, keepdims=True, initial=0), w, 0)
+            if (chosen & ~w.any(axis=1) & (net.t[i] > 0)).any():
+                continue  # it never holds
+            rule = [self.proposition(w[j], float(net.t[i][j])) for j in np.flatnonzero(chosen & w.any(axis=1))]
+            holds = np.array([one.holds for one in rule], bool).reshape(len(rule), len(self.weights))
+            if self.plan.prune:
+                rule = [rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])]
+            held = np.logical_and.reduce(holds, axis=0)
+            key = held.tobytes() if self.plan.prune else bytes([i])
+            if not rule:
+                intercept = intercept + b
+            elif key in rules:
+                shorter = min(rule, rules[key][0], key=lambda rule: sum(1 + np.count_nonzero(one.w) for one in rule))
+                rules[key] = (shorter, held, rules[key][2] + b)
+            elif b.any() and (held.any() or not self.plan.prune):
+                rules[key] = (rule, held, b)
+        parts, rows, weights = zip(*rules.values(), strict=True) if rules else ((), (), ())
+        return self.weighed(list(parts), np.array(rows, bool), np.array(weights), intercept, l1)
+
+    def proposition(self, w: Floats, t: float) -> _Proposition:
+        """w'x >= t; most of the rows that miss a number of it, which counts as the mean, decide for all of them."""
+        holds = w @ self.columns.values >= t
+        lost = self.columns.missing[w != 0].any(axis=0) if len(self.columns.missing) else np.zeros_like(holds)
+        admits = bool(self.weights[lost] @ (2.0 * holds[lost] - 1) > 0)
+        return _Proposition(w, t, admits, np.where(lost, admits, holds))
+
+    def constant(self) -> _Rules:
+        """No rules."""
+        return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), self.starts().b0[0], 0.0)
+
+    def weighed(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats, l1: float) -> _Rules:
+        """Rules with their final weights, and their risk."""
+        rows, b = rows.reshape(-1, len(self.weights)), b.reshape(-1, len(b0))
+        b, b0 = self.refitted(rows, b, b0)
+        risk = float(self.weights @ losses_of(self.data.loss, self.target, b.T @ rows + b0[:, None]))
+        size = sum(np.abs(one.w).sum() for rule in rules for one in rule) + np.abs(b).sum()
+        return _Rules(rules, rows, b, b0, risk + l1 * float(size))
+
+    def refitted(self, rows: Rows, b: Floats, b0: Floats) -> tuple[Floats, Floats]:
+        """The best weights of the rules, if they are to be refitted."""
+        options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": self.weights}
+        if not self.plan.refit:
+            return b, b0
+        if len(b0) > 1:
+            return refit_softmax(self.target.T, rows.T, start=(b, b0), **options)
+        weights, intercept = refit_weights(
+            self.data.loss, self.target[0], rows.T, intercept=True, start=(b[:, 0], float(b0[0])), **options
+        )
+        return weights[:, None], np.array([intercept])

@@ -1,0 +1,377 @@
+"""LTRNet: its formulas against plain code, its rules against the network row by row, what it finds, bad input.
+
+Most problems have 80 rows and 4 columns, so that few programs are compiled.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+import jaxrules as jr
+from jaxrules.ensembles import ltrnet
+from jaxrules.ensembles.ltrnet import Net, forward, modified_sigmoid, penalty, w_shaped
+from jaxrules.rows import needed
+from jaxrules.solvers.adam import _chunk
+from jaxrules.solvers.linear.refit import refit_softmax
+
+Floats = NDArray[np.float64]
+SMALL: dict[str, Any] = {"max_rules": 3, "max_length": 2, "restarts": 3}
+
+
+def data(seed: int = 0, n: int = 80, d: int = 4) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = 2.0 * (X[:, 0] + 0.8 * X[:, 1] > 0.2) - 1.0 * (X[:, 2] > 0.5) + 0.3 * rng.normal(size=n)
+    return X, y
+
+
+def labels(y: Floats) -> NDArray[Any]:
+    return np.where(y > np.median(y), "yes", "no")
+
+
+def three(y: Floats) -> NDArray[Any]:
+    return np.array(["high", "low", "middle"])[np.digitize(y, np.quantile(y, [0.3, 0.6]))]
+
+
+def sigmoid(z: Floats) -> Floats:
+    return 1 / (1 + np.exp(-z))
+
+
+# Formulas
+
+
+@pytest.mark.parametrize("steepness", [0.5, 3.0, 12.0])
+def test_the_modified_sigmoid_and_its_gradient(steepness: float) -> None:
+    z = np.linspace(-2, 1, 31)
+    value = sigmoid(steepness * (2 * z + 1))
+    np.testing.assert_allclose(modified_sigmoid(jnp.asarray(z), steepness), value, rtol=1e-5, atol=1e-7)
+    assert modified_sigmoid(jnp.float32(-0.5), steepness) == 0.5
+    slopes = jax.vmap(jax.grad(modified_sigmoid), (0, None))(jnp.asarray(z), steepness)
+    np.testing.assert_allclose(slopes, 2 * steepness * value * (1 - value), rtol=1e-4, atol=1e-5)
+    beside = (sigmoid(steepness * (2 * (z + 1e-6) + 1)) - sigmoid(steepness * (2 * (z - 1e-6) + 1))) / 2e-6
+    np.testing.assert_allclose(slopes, beside, rtol=1e-4, atol=1e-5)
+
+
+def test_the_w_shaped_penalty_by_hand() -> None:
+    v = jnp.array([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5])
+    np.testing.assert_allclose(w_shaped(v), [0.5, 0, 0.25, 0.5, 0.25, 0, 0.5])
+    np.testing.assert_allclose(jax.vmap(jax.grad(w_shaped))(jnp.array([-0.5, 0.25, 0.75, 1.5])), [-1, 1, -1, 1])
+
+
+def network(seed: int = 0, rules: int = 3, length: int = 2, columns: int = 4, outputs: int = 2) -> Net:
+    rng = np.random.default_rng(seed)
+    shapes = ((rules, length, columns), (rules, length), (rules, length), (outputs, rules), (outputs,))
+    return Net(*(rng.normal(size=shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("straight_through", [False, True])
+def test_the_layers_by_hand(straight_through: bool) -> None:
+    net, X = network(), data()[0]
+    scores = np.tile(net.b0, (len(X), 1))
+    for n, x in enumerate(X):
+        for i in range(3):
+            s = 0.0
+            for j in range(2):
+                z = net.w[i, j] @ x - net.t[i, j]
+                s += net.v[i, j] * (float(z >= 0) if straight_through else sigmoid(z)) - abs(net.v[i, j])
+            q = float(2 * s + 1 >= 0) if straight_through else sigmoid(3 * (2 * s + 1))
+            scores[n] += net.b[:, i] * q
+    np.testing.assert_allclose(forward(net, X.T, 3.0, straight_through), scores.T, rtol=1e-5, atol=1e-5)
+
+
+def test_straight_through_has_the_gradient_of_the_sigmoids() -> None:
+    net, X = network(outputs=1), data()[0]
+
+    def score(t: Any, hard: bool) -> Any:
+        return forward(net._replace(t=t), X[:1].T, 3.0, hard)[0, 0]
+
+    slope = jax.grad(score)(net.t, True)
+    z = np.einsum("rkd,d->rk", net.w, X[0]) - net.t
+    p, holds = sigmoid(z), (z >= 0).astype(float)
+    s = (net.v * holds).sum(axis=1) - np.abs(net.v).sum(axis=1)  # forward everything is a step
+    q = sigmoid(3 * (2 * s + 1))
+    by_hand = -(net.b[0] * 6 * q * (1 - q))[:, None] * net.v * p * (1 - p)
+    np.testing.assert_allclose(slope, by_hand, rtol=1e-4, atol=1e-5)
+
+
+def test_penalties_by_hand() -> None:
+    net = Net(*map(np.array, ([[[3.0, -1.0]]], [[9.0]], [[0.25]], [[-2.0]], [7.0])))
+    assert float(penalty(net, 0.5, 10.0)) == pytest.approx(0.5 * (4 + 2) + 10 * 0.25)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), max_size=5), st.randoms())
+def test_needed_conditions_say_the_same_and_none_can_go(rows: list[list[bool]], random: Any) -> None:
+    holds = np.array(rows, bool).reshape(-1, 6)
+    kept = needed(holds, [random.random() for _ in rows])
+    np.testing.assert_array_equal(holds[kept].all(axis=0), holds.all(axis=0))
+    for one in kept:
+        rest = holds[[other for other in kept if other != one]]
+        assert (rest.all(axis=0) != holds.all(axis=0)).any()
+
+
+# The rules are the network
+
+
+def stepped(soft: Any, X: Floats) -> Floats:
+    """The scores of the discretised network, row by row."""
+    scores = []
+    for x in (X - soft.centre) / soft.scale:
+        score = soft.net.b0.copy()
+        for w, t, v, b in zip(soft.net.w, soft.net.t, soft.net.v, soft.net.b.T, strict=True):
+            holds = True
+            for wj, tj, vj in zip(w, t, v, strict=True):
+                if vj >= 0.5:
+                    wj = np.where(np.abs(wj) >= 0.1 * np.abs(wj).max(), wj, 0)
+                    holds &= bool(wj @ x >= tj)
+            score = score + b * holds
+        scores.append(score)
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize("training", ["soft", "straight_through"])
+@pytest.mark.parametrize("what", ["squared", "logistic", "softmax"])
+def test_the_model_is_the_network_with_steps(what: str, training: Any, prune: bool) -> None:
+    X, y = data()
+    target = {"squared": y, "logistic": labels(y), "softmax": three(y)}[what]
+    loss: Any = "squared" if what == "squared" else "logistic"
+    fit = jr.ltrnet.fit(X, target, loss=loss, training=training, prune=prune, refit=False, **SMALL)
+    scores = np.asarray(jr.decision_function(fit.model, X)).reshape(len(X), -1)
+    np.testing.assert_allclose(scores, stepped(fit.details["soft_model"], X), rtol=1e-9, atol=1e-9)
+    soft = np.asarray(fit.details["soft_model"](X)).reshape(len(X), -1)
+    assert 0 < np.abs(soft - scores).max() < 10
+    if what == "logistic":
+        assert fit.objective == pytest.approx(
+            log_loss(target, jr.predict_proba(fit.model, X)) + 5e-4 * (fit.model.weights**2).sum(), rel=1e-9
+        )
+
+
+def test_the_best_start_has_the_least_penalised_risk() -> None:
+    X, y = data()
+    fit = jr.ltrnet.fit(X, y, refit=False, prune=False, l1_penalty=0.01, **SMALL)
+    risks, chosen = fit.details["risks"], fit.details["restart"]
+    assert len(risks) == 3
+    assert risks[chosen] == min(risks)
+    soft = fit.details["soft_model"]
+    size = np.abs(soft.net.w)
+    kept = (size >= 0.1 * size.max(axis=2, keepdims=True)) & (soft.net.v >= 0.5)[..., None]
+    used = (soft.net.v >= 0.5).any(axis=1)
+    norm = size[kept].sum() + np.abs(soft.net.b[:, used]).sum() / y.std()
+    assert risks[chosen] == pytest.approx(np.mean((y - stepped(soft, X)[:, 0]) ** 2) + 0.01 * norm * y.var(), rel=1e-6)
+
+
+def test_pruning_changes_no_training_prediction_and_makes_rules_shorter() -> None:
+    X, y = data(1)
+    whole, pruned = (
+        jr.ltrnet.fit(X, y, refit=False, prune=prune, restarts=1, l1_penalty=1e-4).model for prune in (False, True)
+    )
+    np.testing.assert_allclose(jr.predict(whole, X), jr.predict(pruned, X), rtol=1e-9)
+    assert jr.complexity(pruned, "nonzeros") < jr.complexity(whole, "nonzeros")
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_refitted_weights_are_the_best_for_the_rules(loss: Any) -> None:
+    X, y = data()
+    target: Any = {"squared": y, "logistic": labels(y), "poisson": np.round(np.exp(y / 2))}[loss]
+    weights = np.random.default_rng(3).integers(1, 4, len(y)).astype(float)
+    fit = jr.ltrnet.fit(X, target, loss=loss, sample_weight=weights, **SMALL)
+    rows = fit.model.conjunctions.satisfied(jr.as_table(X))
+    assert rows.shape[1] > 0
+    values = {
+        "squared": lambda f: (y - f) ** 2,
+        "logistic": lambda f: np.log1p(np.exp(-np.where(target == "yes", 1, -1) * f)),
+        "poisson": lambda f: np.exp(f) - target * f,
+    }[loss]
+
+    def objective(b: Floats) -> float:
+        return float(np.average(values(b[0] + rows @ b[1:]), weights=weights) + 5e-4 * b[1:] @ b[1:])
+
+    best = minimize(objective, np.zeros(1 + rows.shape[1]), method="BFGS", options={"gtol": 1e-8})
+    assert fit.objective == pytest.approx(best.fun, rel=1e-6)
+    assert fit.objective == pytest.approx(objective(np.append(fit.model.intercept, fit.model.weights)), rel=1e-9)
+
+
+# Several classes
+
+
+def test_softmax_weights_are_those_of_multinomial_regression() -> None:
+    rng = np.random.default_rng(0)
+    Q, codes, weights = rng.random((60, 4)) < 0.5, rng.integers(0, 3, 60), rng.random(60) + 0.5
+    signs = np.where(codes[:, None] == np.arange(3), 1.0, -1.0)
+    b, b0 = refit_softmax(signs, Q, l2_penalty=0.1, sample_weight=weights, start=(rng.normal(size=(4, 3)), np.zeros(3)))
+    oracle = LogisticRegression(C=10.0, tol=1e-12, max_iter=10**4).fit(Q, codes, sample_weight=weights)
+    np.testing.assert_allclose(b, oracle.coef_.T, atol=1e-5)
+    np.testing.assert_allclose(b0 - b0.mean(), oracle.intercept_ - oracle.intercept_.mean(), atol=1e-5)
+
+
+def test_several_classes_share_one_network(tmp_path: Any) -> None:
+    X, y = data(n=160)
+    fit = jr.ltrnet.fit(X, three(y), loss="logistic")
+    model = fit.model
+    assert model.link == "softmax"
+    assert jr.accuracy(model, X, three(y)) > 0.85
+    scores, probabilities = jr.decision_function(model, X), jr.predict_proba(model, X)
+    np.testing.assert_allclose(probabilities, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), rtol=1e-9)
+    np.testing.assert_allclose(jax.jit(lambda X: jr.predict_proba(model, X))(X), probabilities, rtol=1e-3, atol=1e-6)
+    assert jr.risk(model, X, three(y)) == pytest.approx(log_loss(three(y), probabilities), rel=1e-9)
+    assert fit.objective == pytest.approx(jr.risk(model, X, three(y)) + 5e-4 * (model.weights**2).sum(), rel=1e-9)
+    assert "log-probability" in str(model)
+    jr.save(model, tmp_path / "model.json")
+    np.testing.assert_array_equal(jr.predict_proba(jr.load(tmp_path / "model.json"), X), probabilities)
+    with pytest.raises(ValueError, match="more than two classes"):
+        jr.RuleEnsemble(
+            model.conjunctions.with_schema(model.schema.with_classes((0, 1))), model.weights[:, :1],
+            model.intercept[:1], link="softmax",
+        ).validate()  # fmt: skip
+
+
+# The soft model
+
+
+def test_the_soft_model_is_a_differentiable_pytree() -> None:
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(np.arange(80) % 3 == 0, "x", "z"))
+    frame.loc[::9, "a"] = np.nan
+    soft = jr.ltrnet.fit(frame, y, missing="own_category", **SMALL).details["soft_model"]
+    by_hand = np.column_stack([X, np.arange(80) % 3 == 0, np.arange(80) % 3 != 0]).astype(float)
+    by_hand[::9, 0] = soft.centre[0]  # a missing number is the mean
+    z = np.einsum("rkd,nd->nrk", soft.net.w, (by_hand - soft.centre) / soft.scale) - soft.net.t
+    s = (soft.net.v * sigmoid(z)).sum(axis=2) - np.abs(soft.net.v).sum(axis=1)
+    expected = soft.net.b0 + sigmoid(3 * (2 * s + 1)) @ soft.net.b.T
+    np.testing.assert_allclose(soft(frame), expected[:, 0], rtol=1e-4, atol=1e-4)
+
+    codes = jnp.asarray(np.column_stack([frame[list("abcd")], frame["kind"] == "z"]).astype(float))
+    np.testing.assert_allclose(jax.jit(lambda X: soft(X))(codes), expected[:, 0], rtol=1e-4, atol=1e-4)
+    slopes = jax.grad(lambda soft: jnp.mean((jnp.asarray(y) - soft(frame)) ** 2))(soft)
+    assert isinstance(slopes, ltrnet.SoftModel)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+    moved = dataclasses.replace(soft, net=soft.net._replace(b0=soft.net.b0 + 1e-2))
+    beside = float((np.mean((y - soft(frame)) ** 2) - np.mean((y - moved(frame)) ** 2)) / -1e-2)
+    assert float(slopes.net.b0[0]) == pytest.approx(beside, abs=0.02)
+    of_rows = jax.grad(lambda X: soft(X).sum())(codes)
+    assert np.isfinite(of_rows).all()
+    assert (of_rows[1] != 0).any()
+
+
+# What it finds
+
+
+def test_an_oblique_rule_is_found() -> None:
+    X, _ = data(n=400)
+    y = np.where((X[:, 0] - X[:, 1] > 0.3) & (X[:, 2] < 0.5), "yes", "no")
+    for training in ("soft", "straight_through"):
+        fit = jr.ltrnet.fit(X, y, loss="logistic", training=training)
+        assert jr.accuracy(fit.model, X, y) > 0.95, training
+
+
+def test_the_l1_penalty_trades_risk_for_complexity() -> None:
+    X, y = data(n=160)
+    fits = jr.ltrnet.path(X, y, l1_penalties=(1e-4, 1e-2, 0.1), iterations=150)
+    sizes = [jr.complexity(fit.model, "nonzeros") for fit in fits]
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert [fit.objective for fit in fits] == sorted(fit.objective for fit in fits)
+    assert [dict(fit.model.options)["l1_penalty"] for fit in fits] == [1e-4, 1e-2, 0.1]
+
+
+def test_a_path_is_made_of_fits() -> None:
+    X, y = data()
+    pairs = [(l1, binary) for l1 in (1e-3, 1e-2) for binary in (1e-2, 0.1)]
+    fits = jr.ltrnet.path(X, y, l1_penalties=(1e-3, 1e-2), binary_penalties=(1e-2, 0.1), **SMALL)
+    for (l1, binary), one in zip(pairs, fits, strict=True):
+        alone = jr.ltrnet.fit(X, y, l1_penalty=l1, binary_penalty=binary, **SMALL)
+        assert one.objective == pytest.approx(alone.objective, rel=1e-6)
+        assert one.history[-1].objective == one.objective
+        repeated = {k: v for k, v in dict(one.model.options).items() if k in ("l1_penalty", "binary_penalty")}
+        assert repeated == {"l1_penalty": l1, "binary_penalty": binary}
+
+
+def test_options_compile_nothing() -> None:
+    X, y = data()
+    jr.ltrnet.fit(X, y, **SMALL)
+    before = _chunk.jitted._cache_size()
+    jr.ltrnet.fit(
+        X[:75, :3], y[:75], iterations=60, learning_rate=0.1, steepness=5.0, l1_penalty=0.1, binary_penalty=0.5, seed=4,
+        refit=False, **SMALL,
+    )  # fmt: skip
+    assert _chunk.jitted._cache_size() == before
+
+
+def test_batches_find_as_much() -> None:
+    X, y = data(n=1200)
+    fit = jr.ltrnet.fit(X, y, batch_size=200)
+    assert fit.objective < 0.3
+    assert jr.ltrnet.fit(X, y, batch_size=200).objective == fit.objective
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_scales_do_not_matter(scale: float) -> None:
+    X, y = data()
+    plain, scaled = jr.ltrnet.fit(X, y, **SMALL), jr.ltrnet.fit(scale * X, scale * y, **SMALL)
+    np.testing.assert_allclose(jr.predict(scaled.model, scale * X) / scale, jr.predict(plain.model, X), rtol=1e-6)
+    assert scaled.objective == pytest.approx(scale**2 * plain.objective, rel=1e-6)
+
+
+def test_constant_columns_are_left_out() -> None:
+    X, y = data()
+    wide = np.column_stack([np.ones(80), X, np.full(80, 1e8)])
+    model = jr.ltrnet.fit(wide, y, **SMALL).model
+    assert {f for d in model.conjunctions.directions for f in d.features} <= {1, 2, 3, 4}
+    nothing = jr.ltrnet.fit(np.ones((80, 2)), y, **SMALL)
+    assert len(nothing.model.conjunctions) == 0
+    assert nothing.objective == pytest.approx(y.var())
+
+
+def test_separable_classes_have_finite_weights() -> None:
+    X, _ = data()
+    X[:, 0] += np.sign(X[:, 0])
+    fit = jr.ltrnet.fit(X, X[:, 0] > 0, loss="logistic", **SMALL)
+    assert jr.accuracy(fit.model, X, X[:, 0] > 0) == 1.0
+    assert np.abs(fit.model.weights).max() < 50
+
+
+def test_fewer_rows_than_columns() -> None:
+    rng = np.random.default_rng(0)
+    fit = jr.ltrnet.fit(rng.normal(size=(8, 30)), rng.normal(size=8), **SMALL)
+    assert np.isfinite(fit.objective)
+    fit.model.validate()
+
+
+def test_missing_numbers_take_one_side_together() -> None:
+    X, y = data()
+    X[::5, 0] = np.nan
+    fit = jr.ltrnet.fit(X, y, missing="own_category", **SMALL)
+    on_first = [
+        c for rule in fit.model.conjunctions for c in rule
+        if c.feature == 0 or (isinstance(c.feature, jr.Direction) and 0 in c.feature.features)
+    ]  # fmt: skip
+    assert on_first
+    assert np.isfinite(jr.predict(fit.model, X)).all()
+    assert fit.objective < y.var()
+
+
+def test_bad_data_are_refused() -> None:
+    X, y = data()
+    with pytest.raises(ValueError, match="y has one class only"):
+        jr.ltrnet.fit(X, ["a"] * 80, loss="logistic")
+    with pytest.raises(ValueError, match="missing values"):
+        jr.ltrnet.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(ValueError, match="y has 3 classes"):
+        jr.ltrnet.fit(X, three(y), loss="exponential")
+    with pytest.raises(ValueError, match="l1_penalties"):
+        jr.ltrnet.path(X, y, l1_penalties=[-1.0])
+    with pytest.raises(TypeError, match="binary_penalties"):
+        jr.ltrnet.path(X, y, binary_penalties=0.1)  # type: ignore[arg-type]  # a number where a sequence belongs
