@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import claims
 import jaxrules as jr
@@ -41,8 +41,9 @@ class Learner:
         settings: arguments of every fit.
         searches: by name; every search option of the learner is in one of them.
         claims: (settings, fit) -> what it claims, beside what independent code says.
-        loss: the name of the argument that says the loss.
-        linear: its models are linear: one conjunction may explain labels, but not numbers.
+        loss: the name of the argument that says the loss, None without one.
+        models: what they are: one conjunction may explain labels, but not numbers, to linear ones; lists have no
+            scores, and no output per class.
         together: it fits several classes together, not each against the rest.
     """
 
@@ -51,8 +52,8 @@ class Learner:
     settings: Mapping[str, Any]
     searches: Mapping[str, Search]
     claims: Callable[[Mapping[str, Any], jr.Fit[Any]], Claims]
-    loss: str = "loss"
-    linear: bool = False
+    loss: str | None = "loss"
+    models: Literal["ensembles", "lists", "linear"] = "ensembles"
     together: bool = False
 
 
@@ -107,7 +108,13 @@ LEARNERS = {
              "mip": Search(("squared",), {"method": "mip"}, exact=True),
              **{kind: Search(("squared",), {"integer_steps": kind}, exact=True) for kind in ("any", "unit")},
              "end": Search(("squared",), {"end": claims.END}, exact=True)},
-            claims.paths, "cost", linear=True,
+            claims.paths, "cost", "linear",
+        ),
+        Learner(
+            "ssrl", jr.ssrl.fit, {"max_rules": 2, "literal_penalty": 0.5},
+            {"beam": Search(("zero-one",)), "modmod": Search(("zero-one",), {"subproblem": "modmod"}),
+             "exact": Search(("zero-one",), {"subproblem": "exact", "max_length": 3})},
+            claims.ssrl, None, "lists",
         ),
     )
 }  # fmt: skip
@@ -129,7 +136,7 @@ class Case:
         """Arguments of the fit."""
         return {
             "missing": "own_category", **self.learner.settings, **self.learner.searches[self.search].settings,
-            self.learner.loss: self.loss,
+            **({} if self.learner.loss is None else {self.learner.loss: self.loss}),
         }  # fmt: skip
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import jaxrules as jr
-from problems import CONJUNCTIONS, DESIGN, LENGTHS, LOSSES, N_ROWS, POOL, Floats, Rows, age, coded, colour, size
+from problems import CONJUNCTIONS, DESIGN, LENGTHS, LOSSES, N_ROWS, NOISY, POOL, Floats, Rows, age, coded, colour, size
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ Claims = Iterator[Claim]
 # Rule ensembles
 
 
-def rows_of(model: jr.RuleEnsemble) -> Rows:
+def rows_of(model: jr.RuleEnsemble | jr.RuleList) -> Rows:
     """Where the rules of the model hold, by the meaning of their conditions, shape (rows, rules)."""
     columns = (size, age, np.searchsorted(["a", "b", "c"], colour))
 
@@ -206,6 +206,34 @@ def stage_objective(name: str, g: Floats, h: Floats, penalty: float, earlier: Ro
         return np.where(length > 1e-6, np.abs(g @ rest) / (length + 1e-6), 0.0)
 
     return orthogonal
+
+
+# Rule lists
+
+
+def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """Rows right - literal_penalty * literals."""
+    model, penalty = fit.model, settings["literal_penalty"]
+    first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
+    right = np.array(model.schema.classes)[model.labels[first]] == NOISY["labels"]
+    recomputed = right.sum() - penalty * model.conjunctions.propositions.sum()
+    yield Claim(fit.objective, recomputed, None, list_optimum(penalty), "max")
+
+
+@functools.cache
+def list_optimum(penalty: float) -> float:
+    """The most that two rules before the majority's label reach, over all pairs of conjunctions."""
+    yes = NOISY["labels"] == "yes"
+    majority = yes == (2 * yes.sum() > N_ROWS)
+    rules, lengths = CONJUNCTIONS[:, 1:], LENGTHS[1:]
+    best = float(majority.sum())
+    for first, length in zip(rules.T, lengths, strict=True):
+        rest = rules & ~first[:, None]
+        right = max(yes[first].sum(), (~yes[first]).sum()) + np.maximum(yes @ rest, ~yes @ rest)
+        left = majority @ (~first[:, None] & ~rules)
+        best = max(best, float((right + left - penalty * (length + lengths)).max()))
+        best = max(best, max(yes[first].sum(), (~yes[first]).sum()) + majority[~first].sum() - penalty * length)
+    return best
 
 
 # Coordinate paths

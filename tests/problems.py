@@ -133,5 +133,6 @@ LOSSES = {
     "exponential": Loss(
         "labels", lambda y, f: np.exp(-y * f), lambda y, f: -y * np.exp(-y * f), lambda y, f: np.exp(-y * f)
     ),
+    "zero-one": Loss("labels", lambda y, f: (y * f <= 0) * 1.0, lambda y, f: 0 * y, lambda y, f: 0 * y),
     "poisson": Loss("counts", lambda y, f: np.exp(f) - y * f, lambda y, f: np.exp(f) - y, lambda y, f: np.exp(f)),
 }

@@ -41,6 +41,11 @@ class Clock:
         return float(self.reads)
 
 
+def scores_of(model: Any) -> Any:
+    """What a model says of every row, as numbers."""
+    return np.asarray((jr.predict_proba if isinstance(model, jr.RuleList) else jr.decision_function)(model, X))
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two models are equal in every number and every name."""
     ours, theirs = jax.tree.flatten(one), jax.tree.flatten(other)
@@ -50,7 +55,7 @@ def same(one: Any, other: Any) -> bool:
 def check(case: Case, fit: jr.Fit[Any]) -> None:
     """A valid model, and claims that hold whether or not the search came to its end."""
     fit.model.validate()
-    assert np.isfinite(np.asarray(jr.decision_function(fit.model, X))).all()
+    assert np.isfinite(scores_of(fit.model)).all()
     for claim in case.claims(fit):
         assert claim.stated == pytest.approx(claim.recomputed, rel=1e-9, abs=1e-12)
         sign = 1 if claim.sense == "min" else -1
@@ -109,7 +114,7 @@ def test_claims_are_true(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case.target == "labels" or not case.learner.linear], ids=str
+    "case", [case for case in CASES if case.target == "labels" or case.learner.models != "linear"], ids=str
 )
 def test_a_rule_that_explains_everything_is_found(case: Case) -> None:
     y = PERFECT[case.target]
@@ -145,9 +150,7 @@ def test_the_global_precision_changes_nothing(case: Case) -> None:
         jax.config.update("jax_enable_x64", before["jax_enable_x64"])
     assert first.status == second.status
     assert first.objective == pytest.approx(second.objective, rel=1e-6)
-    np.testing.assert_allclose(
-        jr.decision_function(first.model, X), jr.decision_function(second.model, X), rtol=1e-3, atol=1e-4
-    )
+    np.testing.assert_allclose(scores_of(first.model), scores_of(second.model), rtol=1e-3, atol=1e-4)
     if case.target == "labels":
         np.testing.assert_array_equal(jr.predict(first.model, X), jr.predict(second.model, X))
     for leaf in jax.tree.leaves((first.model, second.model)):
@@ -186,11 +189,24 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
 # Many classes
 
 many_classes = pytest.mark.parametrize(
-    "case", [case for case in CASES if case.target == "labels" and not case.learner.linear], ids=str
+    "case", [case for case in CASES if case.target == "labels" and case.learner.models != "linear"], ids=str
 )
 
 
-@many_classes
+@pytest.mark.parametrize("case", [case for case in CASES if case.learner.models == "lists"], ids=str)
+def test_a_list_of_many_classes(case: Case, tmp_path: Any) -> None:
+    model = case.fit(CLASSES).model
+    model.validate()
+    assert model.schema.classes == ("high", "low", "middle")
+    assert jr.accuracy(model, X, CLASSES) == 1.0
+    assert (np.array(model.schema.classes)[jr.predict_proba(model, X).argmax(axis=1)] == jr.predict(model, X)).all()
+    jr.save(model, tmp_path / "model.json")
+    assert same(jr.load(tmp_path / "model.json"), model)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.target == "labels" and case.learner.models == "ensembles"], ids=str
+)
 def test_many_classes_are_each_against_the_rest(case: Case, tmp_path: Any) -> None:
     fit = case.fit(CLASSES)
     model = fit.model
@@ -223,9 +239,9 @@ def test_many_classes_within_limits(case: Case) -> None:
     ):  # fmt: skip
         fit = case.fit(CLASSES, **limit)
         fit.model.validate()
-        assert fit.model.n_outputs == 3
+        assert isinstance(fit.model, jr.RuleList) or fit.model.n_outputs == 3
         assert fit.status == status
-        assert np.isfinite(np.asarray(jr.decision_function(fit.model, X))).all()
+        assert np.isfinite(scores_of(fit.model)).all()
 
 
 # Limits
@@ -239,7 +255,7 @@ def test_no_time(case: Case) -> None:
     check(case, fit)
     assert len(fit.history) <= 1
     assert clock.reads < 50
-    if isinstance(fit.model, jr.RuleEnsemble):
+    if isinstance(fit.model, (jr.RuleEnsemble, jr.RuleList)):
         assert len(fit.model.conjunctions) == 0
 
 
@@ -314,9 +330,7 @@ def test_integer_weights_are_repeated_rows(case: Case) -> None:
         X.loc[np.repeat(X.index, WEIGHTS)], np.repeat(NOISY[case.target], WEIGHTS), **case.settings
     )
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-6)
-    np.testing.assert_allclose(
-        jr.decision_function(weighted.model, X), jr.decision_function(repeated.model, X), atol=1e-3
-    )
+    np.testing.assert_allclose(scores_of(weighted.model), scores_of(repeated.model), atol=1e-3)
 
 
 # Input
@@ -373,7 +387,12 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "condition_penalty": PENALTY,
     "corrective": FLAG,
     "cost": one_of('"squared"', None),
+    "cut_points": (
+        ({"weight": [1.0]}, ValueError, "names 'weight'"), ({"colour": [1.0]}, ValueError, "names 'colour'"),
+        ({"size": []}, ValueError, r"\['size'\] must be a non-empty"),
+    ),
     "debias": FLAG,
+    "default": (("maybe", ValueError, "must be .*got 'maybe'"), (None, ValueError, "must be .*got None")),
     "encoding": one_of('"signed"', None),
     "end": COEFFICIENTS,
     "forbidden": (
@@ -389,6 +408,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "l2_penalty": (*PENALTY, NEVER_NONE),
     "learning_rate": numbers("must be finite and positive", -0.5, 0.0),
     "linear_terms": FLAG,
+    "literal_penalty": (*PENALTY, NEVER_NONE),
+    "literals": (([], TypeError, "must be PropositionPool"), (pool(), TypeError, "must be PropositionPool")),
     "local_penalty": (*PENALTY, NEVER_NONE),
     "loss": (("hinge", ValueError, "must be .*got 'hinge'"),),
     "lower": (
@@ -408,6 +429,9 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "ltrnet.max_rules": (*integers(1), NEVER_NONE),
     "lltboost.max_rules": (*integers(1), NEVER_NONE),
     "boosting.max_rules": (*integers(1), NEVER_NONE),
+    "ssrl.max_rules": (*integers(1), NEVER_NONE),
+    "local_search": FLAG,
+    "max_rounds": (*integers(1), NEVER_NONE),
     "glrm.max_rules": (*integers(0), NEVER_NONE),
     "max_support": integers(1),
     "method": one_of('"exact"', None),
@@ -421,6 +445,11 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "progress": tuple((value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)),
     "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),
     "prune": FLAG,
+    "quantiles": (
+        *((value, TypeError, "must be a non-empty sequence") for value in ("2", True, 2.5)),
+        *((value, ValueError, "must be at least 1") for value in (0, -3)),
+        ([0.5, 1.5], ValueError, r"must lie in \(0, 1\)"), ([], ValueError, "must be a non-empty"),
+    ),
     "refine_thresholds": FLAG,
     "refit": FLAG,
     "refit_on_all_rows": FLAG,
@@ -439,6 +468,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "seed": integers(0),
     "standardise": FLAG,
     "steepness": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
+    "subproblem": one_of('"beam"', None),
     "glrm.start": one_of('"conditions"', None),
     "paths.start": COEFFICIENTS,
     "step_weights": (
@@ -529,6 +559,6 @@ def test_bad_targets_are_refused(case: Case) -> None:
     if case.target == "labels":
         with pytest.raises(ValueError, match="sample_weight"):
             case.fit(sample_weight=(NOISY["labels"] == "yes").astype(float))
-        if case.learner.linear:
+        if case.learner.models == "linear":
             with pytest.raises(ValueError, match=r"y has 3 classes"):
                 case.fit(CLASSES)

@@ -313,9 +313,9 @@ def test_time_limit_and_interrupt(iris):
 def test_second_fit_compiles_nothing(iris):
     X, y = iris
     ssrl.fit(X, y, max_rules=4)
-    before = insertion.score_children._cache_size()
+    before = insertion.descend._cache_size()
     ssrl.fit(X, y[::-1].copy(), max_rules=3)
-    assert insertion.score_children._cache_size() == before
+    assert insertion.descend._cache_size() == before
 
 
 def test_under_the_precision_flag(iris):

@@ -7,10 +7,10 @@ c, label l" at position k changes the (distorted) number of rows that are right 
     w_i(k, l)  = alpha [F_i >= k] (n_il - s_i) - [i in mask] n_id,
 
 where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows decided by a rule, else 0, d the default
-label, and the mask says which rows the default label is charged for (SSRL Eq. 24 to 26, Lemma 6). All positions and
-labels share the conditions: rows are sorted so that w is constant on groups (equal F, label and mask), the rows of a
-condition are counted per group by bit operations, and one product with the table of weights gives G for every
-position and label at once. Counts are exact: float32 holds every integer below 2^24.
+label, and the mask says which rows the default label is charged for (SSRL Eq. 24 to 26, Lemma 6). One pass over the
+rows gives G at all positions and labels: rows are sorted by F, the last position first, in blocks; what a condition
+covers is counted block by block, and the sums so far are those of the position where a block ends. A block of rows
+that are alike is bits, counted exactly; rows with weights are a product of float32, exact below 2^24.
 """
 
 from __future__ import annotations
@@ -29,16 +29,22 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 Subproblem = Literal["beam", "modmod", "exact"]
+Array = Any
+"""NumPy's on the way to the kernels, JAX's in them."""
 
 MOST_ROWS = 2**24
 _TOLERANCE = 1e-6
 """Gains that differ by less than this share are ties."""
-_POLISHED = 4
-"""Conditions of a beam that are improved literal by literal at its end."""
+_PATIENCE = 2
+"""Layers of the beam without a better condition, after which it ends."""
+_FOUND = 4
+"""Conditions that are improved literal by literal at the end."""
 _BLOCK = 64
 """Conditions that the exact search looks at together."""
-_WORDS = 4
-"""32-bit words of a chunk of rows: groups of rows are padded to 128."""
+_WORDS = 8
+"""32-bit words of a block of rows."""
+_WEIGHTED = 32
+"""Rows with weights of a block."""
 
 
 class Insertion(NamedTuple):
@@ -87,13 +93,8 @@ class Examples:
 
     @functools.cached_property
     def literal_rows(self) -> jax.Array:
-        """uint8 (rows + 1, literals) on the device; the last row is empty."""
+        """uint8 (rows + 1, literals) on the device; the last row is empty, for padding."""
         return jnp.asarray(np.pad(self.literals.T, ((0, 1), (0, 0))).astype(np.uint8))
-
-    @functools.cached_property
-    def literal_floats(self) -> jax.Array:
-        """float32 (rows, literals) on the device."""
-        return jnp.asarray(self.literals.T.astype(np.float32))
 
     def cover(self, condition: Sequence[int]) -> Bools:
         """The rows that satisfy all literals of a condition."""
@@ -106,30 +107,111 @@ def gains_of(
     """G without its penalty for one condition at every position and label, exactly, shape (rules + 1, classes)."""
     m, rows = len(rule_labels), np.flatnonzero(covered)
     counts, at = examples.counts[rows], first[rows]
-    by_position = np.zeros((m + 1, examples.n_classes))
-    np.add.at(by_position, at, counts)
+    by_position = np.stack([np.bincount(at, column, m + 1) for column in counts.T], axis=1)
     right = np.append(by_position[np.arange(m), list(rule_labels)], 0.0)
     behind = np.cumsum((by_position - right[:, None])[::-1], axis=0)[::-1]
     charged = counts[mask[rows], examples.default].sum()
     return np.asarray(alpha * behind - charged)
 
 
-class _Table(NamedTuple):
-    """What covering one row of a chunk is worth at every label and position; a chunk's rows are alike."""
+# What the kernels see
 
-    gain: NDArray[np.float32]  # (chunks, classes, positions): w(k, l)
-    above: NDArray[np.float32]  # (chunks, classes, positions): its positive part
-    ratio: NDArray[np.float32]  # (classes, positions): positive to negative weight in all, at most 1
+
+class _Problem(NamedTuple):
+    """A sub-problem on the device. Blocks are sorted by position, the last first; rows of padding are in no state.
+
+    Blocks of bits are of rows alike: their `cell` says what covering one of them changes, see `_worth`.
+    """
+
+    literals: Array  # uint32 (words, literals) of bits, or float32 (rows, literals)
+    covers: Array  # the same by literal: whole rows are gathered faster than columns
+    everything: Array  # uint32 (words,) of bits, or float32 (rows,): all rows but the padding
+    cell: Array  # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows), what covering each row changes
+    ends: Array  # int32 (positions + 1,): blocks before the end of the last position, of the one before, ...
+    ratio: Array  # float32 (positions, classes): positive to negative weight of all rows, at most 1; like `ends`
+    labels: Array  # bool (classes,): those that a rule may have
+    positions: Any  # m + 1
+    default: Any
+    alpha: Any
+    penalty: Any
+    limit: Any  # most literals
+    at_least: Any  # what does not gain more is of no use
 
 
 class _Scores(NamedTuple):
-    """Of all conditions "state and literal" by label, each at its best position; (states, literals, classes)."""
+    """Of all conditions "state and literal" by label, each at its best position; (classes, states, literals)."""
 
     gain: Any
-    position: Any
     purity: Any  # positive weight minus half of the negative
     accuracy: Any  # weighted relative accuracy
     potential: Any  # the positive weight at the first position: no refinement gains more
+
+
+def _worth(cells: Any, default: Any, module: Any = jnp) -> tuple[Any, Any, Any]:
+    """Sums over the rows from a position on -> by label n_l - s and its positive part, both per alpha; charged rows.
+
+    Args:
+        cells: bits are counted in 2 classes + 2 cells: rows that no rule gets right, by class, then those of the
+            default class that are charged; then rows that are right, likewise. Rows with weights come as the result.
+        default: code of the default label.
+        module: jax.numpy or numpy.
+    """
+    if len(cells) % 2:
+        classes = len(cells) // 2
+        return cells[:classes], cells[classes:-1], cells[-1]
+    classes = len(cells) // 2 - 1
+    wrong, right = cells[: classes + 1], cells[classes + 1 :]
+    charged = wrong[-1] + right[-1]
+    of_default = (module.arange(classes) == default).reshape(-1, *[1] * charged.ndim)
+    gain = wrong[:-1] + right[:-1] - right.sum(axis=0)[None] + of_default * charged[None]
+    return gain, wrong[:-1], charged
+
+
+def _problem(
+    examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools,
+    penalty: float, limit: int, max_rules: int, labels: Bools, at_least: float,
+) -> _Problem:  # fmt: skip
+    """Sort the rows into blocks. All sub-problems of lists of up to `max_rules` rules have the same shapes."""
+    m, n, K, default = len(rule_labels), examples.n_rows, examples.n_classes, examples.default
+    classes, decided = examples.labels, np.array([*rule_labels, -1])[first]
+    cell: Array
+    if classes is not None and n > examples.FEW_ROWS:
+        kinds, size, values = 2 * K + 2, 32 * _WORDS, None
+        kind = np.where(mask & (classes == default), K, classes) + (K + 1) * (decided == classes)
+        capacity = -(-n // size) + max_rules * (K + 1)
+    else:
+        kinds, size, kind = 1, _WEIGHTED, 0
+        right = np.where(decided >= 0, examples.counts[np.arange(n), decided], 0.0)
+        gain, charged = examples.counts - right[:, None], (mask * examples.counts[:, default])[:, None]
+        values = np.hstack([gain, np.maximum(gain - charged / alpha, 0.0), charged])
+        capacity = -(-n // size) + max_rules
+    group = (m - first) * kinds + kind
+    sizes = np.bincount(group, minlength=kinds * (m + 1))
+    blocks = -(-sizes // size)
+    ends = np.cumsum(blocks)
+    row = np.full(size * capacity, n, np.int32)
+    gaps = size * (ends - blocks) - (np.cumsum(sizes) - sizes)
+    row[np.arange(n) + np.repeat(gaps, sizes)] = np.argsort(group.astype(np.int32), kind="stable")
+    if values is None:
+        cells = sizes.reshape(-1, kinds).T
+        cell = np.zeros(capacity, np.int32)
+        cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
+        everything = np.packbits(row < n, bitorder="little").view(np.uint32)
+        literals = pack_rows(examples.literal_rows, row.reshape(-1, 32))
+    else:
+        cells = np.stack([np.bincount(m - first, value, m + 1) for value in values.T])
+        cell = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)[row].reshape(capacity, size, -1).swapaxes(1, 2)
+        everything = (row < n).astype(np.float32)
+        literals = examples.literal_rows[row].astype(np.float32)
+    gain, above, charged = _worth(np.cumsum(cells, axis=1), default, np)
+    positive = alpha * above
+    ratio = positive / np.maximum(np.maximum(positive - alpha * gain + charged[-1], positive), 1e-9)
+    room = max_rules - m
+    return _Problem(
+        literals, literals.T, everything, cell, np.pad(ends[kinds - 1 :: kinds], (1, room)).astype(np.int32),
+        np.pad(ratio.T, ((0, room + 1), (0, 0))).astype(np.float32), labels, np.int32(m + 1), np.int32(default),
+        np.float32(alpha), np.float32(penalty), np.int32(limit), np.float32(at_least),
+    )  # fmt: skip
 
 
 @jax.jit
@@ -149,225 +231,134 @@ def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
     return words
 
 
+# Kernels
+
+
 @jax.jit
-def score_children(states: jax.Array, literals: jax.Array, table: _Table) -> _Scores:
-    """Score every condition "state and literal".
+def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
+    """Score every condition "state and literal" after the penalty; -inf for those that are not allowed or no change.
 
     Args:
-        states: rows covered by each state: uint32 (states, words) of bits, or float32 (states, rows).
-        literals: rows that satisfy each literal: uint32 (words, literals), or float32 (rows, literals).
-        table: see `_Table`; a chunk is `_WORDS` words, or one row.
+        conditions: bool (states, literals).
+        rows: those that each state covers, like `_Problem.everything`: (states, words or rows).
+        problem: what is asked.
     """
-    chunks, classes, positions = table.gain.shape
-    both = jnp.concatenate([table.gain.reshape(chunks, -1), table.above.reshape(chunks, -1)], axis=1)
+    bits, n_blocks = rows.dtype == jnp.uint32, len(problem.cell)
+    states = jnp.moveaxis(rows.reshape(len(rows), n_blocks, -1), 1, 0)
+    literals = problem.literals.reshape(n_blocks, states.shape[2], -1)
 
-    def of_state(state: jax.Array) -> _Scores:
-        if literals.dtype == jnp.uint32:
-            bits = jax.lax.population_count(state[:, None] & literals)
-            counts = bits.reshape(chunks, _WORDS, -1).sum(axis=1).astype(jnp.float32)
-        else:
-            counts = state[:, None] * literals
-        sums = jnp.matmul(counts.T, both, precision="highest").reshape(-1, 2, classes, positions)
-        gain, above = sums[:, 0], sums[:, 1]
-        best = gain.argmax(axis=-1)
-
-        def at_best(values: jax.Array) -> jax.Array:
-            return jnp.take_along_axis(values, best[..., None], axis=-1)[..., 0]
-
-        top, positive = at_best(gain), at_best(above)
-        negative = positive - top
-        ratio = at_best(jnp.broadcast_to(table.ratio, gain.shape))
-        return _Scores(
-            top, best.astype(jnp.int32), positive - 0.5 * negative, positive - ratio * negative, above[..., 0]
+    def add_block(block: Any, cells: jax.Array) -> jax.Array:
+        if bits:
+            counts = jax.lax.population_count(states[block][:, :, None] & literals[block][None]).sum(axis=1)
+            cell = problem.cell[block]
+            return jax.lax.dynamic_update_index_in_dim(cells, cells[cell] + counts.astype(jnp.int32), cell, 0)
+        return cells + jnp.matmul(
+            problem.cell[block][:, None] * states[block][None], literals[block], precision="highest"
         )
 
-    return jax.lax.map(of_state, states)
+    def add_position(step: Any, sums: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        cells, *best = sums
+        cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
+        gain, above, _ = _worth(cells, problem.default)
+        ratio = jnp.broadcast_to(problem.ratio[step][:, None, None], gain.shape)
+        better = gain > best[0]
+        return cells, *(jnp.where(better, new, old) for new, old in zip((gain, above, ratio), best, strict=True))
+
+    shape, kind = (len(problem.labels), *conditions.shape), jnp.int32 if bits else jnp.float32
+    cells = jnp.zeros((2 * shape[0] + (2 if bits else 1), *shape[1:]), kind)
+    start = cells, jnp.full(shape, -(2**30), kind), jnp.zeros(shape, kind), jnp.zeros(shape, jnp.float32)
+    cells, gain, above, ratio = jax.lax.fori_loop(0, problem.positions, add_position, start)
+    _, potential, charged = _worth(cells, problem.default)
+    covered = cells.sum(axis=0) if bits else jnp.matmul(rows, problem.literals, precision="highest")
+    before = (jax.lax.population_count(rows) if bits else rows).sum(axis=1)[:, None]
+    length = conditions.sum(axis=1)[:, None] + 1
+    open_ = ((covered < before) & (length <= problem.limit))[None] & problem.labels[:, None, None]
+    gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
+    negative, paid = positive - gain, (problem.penalty * length)[None]
+    scores = gain - paid, positive - 0.5 * negative, positive - ratio * negative, problem.alpha * potential - paid
+    return _Scores(*(jnp.where(open_, value, -jnp.inf) for value in scores))
 
 
-def padded(size: int, step: int) -> int:
-    """The next size on a grid with steps of at most a quarter, so that similar shapes share compiled kernels."""
-    steps = max(1, -(-size // step))
-    unit = 1 << max(0, steps.bit_length() - 3)
-    return step * unit * -(-steps // unit)
+class _Beam(NamedTuple):
+    """Conditions under refinement, and the best that were met."""
+
+    conditions: Array  # bool (states, literals)
+    rows: Array  # those that each state covers; of no state none
+    found: Array  # bool (_FOUND, literals): the best conditions, the first one first
+    gains: Array  # float32 (_FOUND,)
+    idle: Any  # layers since the best became better
 
 
-class _Layout:
-    """Rows sorted into chunks of equal weight, and what covering them is worth."""
-
-    def __init__(
-        self, examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools,
-        capacity: int,
-    ) -> None:  # fmt: skip
-        m, K = len(rule_labels), examples.n_classes
-        labels = examples.labels
-        self.packed = labels is not None and examples.n_rows > examples.FEW_ROWS
-        if labels is not None and self.packed:
-            group = (first * K + labels) * 2 + mask
-            order = np.argsort(group, kind="stable")
-            ids, sizes = np.unique(group, return_counts=True)
-            per_group = -(-sizes // (32 * _WORDS))
-            starts = 32 * _WORDS * (np.cumsum(per_group) - per_group)
-            chunk = np.repeat(ids, per_group)
-            self.chunks = padded(len(chunk), 32)
-            bits = np.full(32 * _WORDS * self.chunks, examples.n_rows, np.int32)
-            bits[np.arange(len(group)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)] = order
-            self.everything = np.packbits(bits < examples.n_rows, bitorder="little").view(np.uint32)
-            self.literals = pack_rows(examples.literal_rows, bits.reshape(-1, 32))
-            at, charged = chunk // (2 * K), chunk % 2 == 1
-            counts = (chunk[:, None] // 2 % K == np.arange(K)).astype(np.float64)
-            size = np.repeat(sizes / per_group, per_group)  # rows of a chunk, on average
-        else:
-            at, charged, counts, size = first, mask, examples.counts, np.ones(len(first))
-            self.chunks = examples.n_rows
-            self.everything = np.ones(self.chunks, np.float32)
-            self.literals = examples.literal_floats
-        right = np.where(at < m, counts[np.arange(len(at)), np.append(rule_labels, 0).astype(int)[at]], 0.0)
-        behind = at[:, None] >= np.minimum(np.arange(capacity), m)  # positions after the last repeat it
-        gain = alpha * (counts - right[:, None])[:, :, None] * behind[:, None, :]
-        gain -= (charged * counts[:, examples.default])[:, None, None]
-        above = np.maximum(gain, 0.0)
-        positive = np.tensordot(size, above, 1)
-        negative = positive - np.tensordot(size, gain, 1)
-        room = ((0, self.chunks - len(at)), (0, 0), (0, 0))
-        self.table = _Table(
-            np.pad(gain, room).astype(np.float32),
-            np.pad(above, room).astype(np.float32),
-            (positive / np.maximum(np.maximum(negative, positive), 1e-9)).astype(np.float32),
-        )
-        self.by_literal = np.ascontiguousarray(np.asarray(self.literals).T)
-
-    def meet(self, rows: NDArray, literal: int) -> NDArray:
-        """The rows of a state that satisfy a literal too."""
-        return rows & self.by_literal[literal] if self.packed else rows * self.by_literal[literal]
+def _needed(best: Any) -> Any:
+    """A gain must be above this to be better than the best."""
+    return best + _TOLERANCE * (1.0 + abs(best))
 
 
-class _State(NamedTuple):
-    """A condition of the search: its literals, the rows that it covers, and what its refinements can gain."""
+@jax.jit
+def descend(beam: _Beam, problem: _Problem) -> _Beam:
+    """Refine the states of a beam layer by layer; then leave single literals out of the best conditions."""
+    beam = jax.lax.while_loop(
+        lambda beam: (beam.idle < _PATIENCE) & (beam.rows != 0).any(), lambda beam: _layer(beam, problem), beam
+    )
+    return _leave_one_out(beam, problem)
 
-    condition: tuple[int, ...]
-    rows: NDArray  # as in `_Layout`
-    potential: float = np.inf
+
+def _layer(beam: _Beam, problem: _Problem) -> _Beam:
+    """The children of all states: note the best, and keep those that lead by some score for some label, in turns."""
+    n_states, n_literals = beam.conditions.shape
+    scores = score(beam.conditions, beam.rows, problem)
+
+    def child(index: jax.Array) -> jax.Array:
+        return beam.conditions[index // n_literals] | (jnp.arange(n_literals)[None] == (index % n_literals)[:, None])
+
+    values, index = jax.lax.top_k(scores.gain.max(axis=0).reshape(-1), _FOUND)
+    found, gains = jnp.concatenate([beam.found, child(index)]), jnp.concatenate([beam.gains, values])
+    known = jnp.tril((found[:, None] == found[None]).all(axis=-1), -1).any(axis=1)
+    gains, order = jax.lax.top_k(jnp.where(known, -jnp.inf, gains), _FOUND)
+    live = scores.potential - problem.penalty > _needed(jnp.maximum(gains[0], problem.at_least))
+    rankings = jnp.where(live[None], jnp.stack([scores.gain, scores.purity, scores.accuracy]), -jnp.inf)
+    rankings = rankings.reshape(-1, n_states * n_literals)
+    values, index = jax.lax.top_k(rankings, max(2, -(-2 * n_states // len(rankings))))
+    values, index = values.T.reshape(-1), index.T.reshape(-1)
+    rows = _meet(beam.rows[index // n_literals], problem.covers[index % n_literals])
+    marks = _marks(rows)
+    taken = jnp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (values == -jnp.inf)
+    kept = jnp.argsort(taken, stable=True)[:n_states]
+    rows = jnp.where(taken[kept, None], 0, rows[kept]).astype(rows.dtype)
+    idle = jnp.where(gains[0] > _needed(beam.gains[0]), 0, beam.idle + 1)
+    return _Beam(child(index[kept]), rows, found[order], gains, idle)
 
 
-class _Conditions:
-    """Conditions refined literal by literal, layer by layer; the best insertion of any of them.
+def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
+    """A beam that starts from the best conditions without one of their literals."""
+    n_states, n_literals = beam.conditions.shape
+    each = n_states // _FOUND
+    found = jnp.pad(beam.found, ((0, 0), (0, each)))  # there may be fewer literals
+    _, place = jax.lax.top_k(found.astype(jnp.float32), each)
+    has = jnp.take_along_axis(found, place, axis=1)
+    left_out = jnp.eye(each, dtype=bool)
+    rows = jnp.broadcast_to(problem.everything, (_FOUND, each, len(problem.everything)))
+    for i in range(each):
+        with_literal = _meet(rows, problem.covers[place[:, i]][:, None])
+        rows = jnp.where((has[:, i, None] & ~left_out[i][None])[..., None], with_literal, rows)
+    short = (beam.found.sum(axis=1) <= each)[:, None, None]
+    conditions = beam.found[:, None] & (jnp.arange(n_literals)[None, None] != place[..., None])
+    rows = jnp.where(short, rows, 0).astype(rows.dtype).reshape(n_states, -1)
+    return beam._replace(conditions=conditions.reshape(n_states, -1), rows=rows, idle=jnp.int32(_PATIENCE - 1))
 
-    Gains are float32, exact but for the rounding of alpha: what is within `_TOLERANCE` of the best is a tie.
-    """
 
-    def __init__(self, layout: _Layout, examples: Examples, m: int, penalty: float, labels: Bools) -> None:
-        self.layout, self.n_literals, self.m, self.penalty = layout, len(examples.literals), m, penalty
-        self.labels = labels
-        self.device_table = jax.device_put(layout.table)
-        self.best: tuple[float, tuple[int, ...], int, int] = (0.0, (), 0, 0)
-        self.promising: dict[tuple[int, ...], float] = {}
+def _meet(rows: Any, others: Any) -> Any:
+    """The rows in both sets."""
+    return rows & others if rows.dtype == jnp.uint32 else rows * others
 
-    @property
-    def needed(self) -> float:
-        """A gain must be above this to be better than the best."""
-        return self.best[0] + _TOLERANCE * max(1.0, self.best[0])
 
-    def score(self, states: Sequence[_State]) -> _Scores:
-        """Gains after the penalty, and the other scores, of all children of some states."""
-        size = padded(len(states), 8) if len(states) > 1 else 1
-        rows = np.stack([state.rows for state in states])
-        rows = np.concatenate([rows, np.zeros((size - len(rows), *rows.shape[1:]), rows.dtype)])
-        scores = score_children(rows, self.layout.literals, self.device_table)
-        scores = _Scores(*(np.asarray(part)[: len(states)] for part in scores))
-        length = np.array([len(state.condition) + 1 for state in states], np.float32)[:, None, None]
-        open_ = np.broadcast_to(self.labels, scores.gain.shape).copy()
-        for row, state in enumerate(states):
-            open_[row, list(state.condition)] = False
-        gain = np.where(open_, scores.gain - np.float32(self.penalty) * length, -np.inf)
-        potential = np.where(open_, scores.potential - np.float32(self.penalty) * (length + 1), -np.inf)
-        scores = scores._replace(gain=gain, potential=potential)
-        self._note(states, scores)
-        return scores
-
-    def _note(self, states: Sequence[_State], scores: _Scores) -> None:
-        """Remember the best child, and a few more to polish."""
-        flat = scores.gain.reshape(-1)
-        for index in np.argpartition(-flat, min(3, len(flat) - 1))[:4].tolist():
-            value = float(flat[index])
-            row, literal, label = np.unravel_index(index, scores.gain.shape)
-            condition = tuple(sorted((*states[row].condition, int(literal))))
-            if value > self.promising.get(condition, 0.0):
-                self.promising[condition] = value
-            if value > self.needed:
-                position = min(int(scores.position[row, literal, label]), self.m)
-                self.best = (value, condition, position, int(label))
-
-    def child(self, state: _State, literal: int, potential: float) -> _State:
-        condition = tuple(sorted((*state.condition, literal)))
-        return _State(condition, self.layout.meet(state.rows, literal), potential)
-
-    def beam(self, max_length: int, width: int, stopped: Callable[[], bool]) -> None:
-        """Keep some children of every layer; then exchange single literals of the best conditions."""
-        states = [_State((), self.layout.everything)]
-        per_list = max(2, -(-width // (3 * int(self.labels.sum()))))
-        for length in range(1, max_length + 1):
-            scores = self.score(states)
-            if length == max_length or stopped():
-                break
-            states = self._select(states, scores, per_list)
-            if not states:
-                break
-        for condition, _ in sorted(self.promising.items(), key=lambda item: -item[1])[:_POLISHED]:
-            self._polish(condition, max_length, stopped)
-
-    def _select(self, states: Sequence[_State], scores: _Scores, per_list: int) -> list[_State]:
-        """The best children by every score and label that can still win; of equal covers one."""
-        live = scores.potential > self.needed
-        chosen: dict[bytes, _State | None] = {state.rows.tobytes(): None for state in states}
-        for ranking in (scores.gain, scores.purity, scores.accuracy):
-            for label in np.flatnonzero(live.any(axis=(0, 1))).tolist():
-                ranked = np.where(live[:, :, label], ranking[:, :, label], -np.inf).reshape(-1)
-                most = min(6 * per_list, len(ranked))
-                order = np.argpartition(-ranked, most - 1)[:most]
-                taken = 0
-                for index in order[np.argsort(-ranked[order], kind="stable")].tolist():
-                    if taken == per_list or not np.isfinite(ranked[index]):
-                        break
-                    child = self.child(states[index // self.n_literals], index % self.n_literals, np.inf)
-                    key = child.rows.tobytes()
-                    if key not in chosen:
-                        chosen[key] = child
-                        taken += 1
-        return [state for state in chosen.values() if state is not None]
-
-    def _polish(self, condition: tuple[int, ...], max_length: int, stopped: Callable[[], bool]) -> None:
-        """Hill climbing over conditions that differ in one literal."""
-        value = self.promising[condition]
-        while len(condition) > 1 and not stopped():
-            bases = [condition] * (len(condition) < max_length)
-            bases += [condition[:i] + condition[i + 1 :] for i in range(len(condition))]
-            states = [_State(base, functools.reduce(self.layout.meet, base, self.layout.everything)) for base in bases]
-            gain = self.score(states).gain
-            if not gain.max() > value + _TOLERANCE * max(1.0, value):
-                return
-            row, literal, _ = np.unravel_index(int(gain.argmax()), gain.shape)
-            value, condition = float(gain.max()), tuple(sorted((*bases[row], int(literal))))
-
-    def exhaust(self, max_length: int, stopped: Callable[[], bool]) -> float:
-        """Keep every child that can still win, of equal covers the shortest; returns a bound on all gains."""
-        states = [_State((), self.layout.everything)]
-        seen: set[bytes] = set()
-        for length in range(1, max_length + 1):
-            children: list[_State] = []
-            for start in range(0, len(states), _BLOCK):
-                if stopped():
-                    return max([self.needed, *(s.potential for s in states[start:]), *(c.potential for c in children)])
-                block = states[start : start + _BLOCK]
-                potential = self.score(block).potential.max(axis=-1)
-                if length < max_length:
-                    for row, literal in np.argwhere(potential > self.needed).tolist():
-                        child = self.child(block[row], literal, float(potential[row, literal]))
-                        key = child.rows.tobytes()
-                        if key not in seen:
-                            seen.add(key)
-                            children.append(child)
-            states = sorted((c for c in children if c.potential > self.needed), key=lambda c: -c.potential)
-        return self.needed
+def _marks(rows: jax.Array) -> jax.Array:
+    """Two hashes of every set of rows, (sets, 2): equal sets have equal ones."""
+    words = rows.astype(jnp.uint32) ^ (rows.astype(jnp.uint32) >> 16)
+    place = jnp.arange(1, rows.shape[1] + 1, dtype=jnp.uint32)
+    mixed = words * (place * jnp.uint32(0x9E3779B1) | 1)[None]
+    mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(0x85EBCA77)
+    return jnp.stack([mixed.sum(axis=1), (mixed ^ (mixed >> 13)).sum(axis=1)], axis=1).astype(jnp.uint32)
 
 
 def best_insertion(
@@ -383,6 +374,7 @@ def best_insertion(
     method: Subproblem = "beam",
     width: int = 36,
     labels: Sequence[int] | None = None,
+    at_least: float = 0.0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Insertion:
     """The insertion with the largest gain that a search finds.
@@ -398,25 +390,89 @@ def best_insertion(
         method: "beam", "modmod" or "exact".
         width: of the beam.
         labels: the labels that a rule may have; None for all.
-        stopped: asked between layers; the best so far is returned when it says True.
+        at_least: nothing is found if it does not gain more than this.
+        stopped: asked between parts of the search; the best so far is returned when it says True.
     """
-    m, n_literals = len(rule_labels), len(examples.literals)
+    n_literals = len(examples.literals)
     allowed = np.isin(np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels)
     limit = n_literals if max_length is None else min(max_length, n_literals)
     bound = None
     if method == "modmod":
-        condition, position, label = modmod(examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped)
+        condition = modmod(examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped)
     else:
-        layout = _Layout(examples, first, rule_labels, alpha, mask, padded(max_rules, 4))
-        search = _Conditions(layout, examples, m, penalty, allowed)
-        search.beam(limit, width, stopped)
+        problem = _problem(examples, first, rule_labels, alpha, mask, penalty, limit, max_rules, allowed, at_least)
+        gain, condition = _beam_search(problem, width, stopped)
         if method == "exact":
-            bound = search.exhaust(limit, stopped)
-        _, condition, position, label = search.best
+            condition, bound = _exhaust(problem, gain, condition, limit, stopped)
     if not condition:
         return Insertion(0.0, (), 0, 0, bound)
     exact = gains_of(examples.cover(condition), examples, first, rule_labels, alpha, mask)
-    return Insertion(float(exact[position, label]) - penalty * len(condition), condition, position, label, bound)
+    exact[:, ~allowed] = -np.inf
+    position, label = np.unravel_index(int(exact.argmax()), exact.shape)
+    return Insertion(
+        float(exact[position, label]) - penalty * len(condition), condition, int(position), int(label), bound
+    )
+
+
+def _beam_search(problem: _Problem, width: int, stopped: Callable[[], bool]) -> tuple[float, tuple[int, ...]]:
+    """Keep some children of every layer; then leave literals out of the best, as long as that leads to better ones."""
+    n_states, n_literals = _FOUND * -(-width // _FOUND), problem.literals.shape[1]
+    rows = np.zeros((n_states, len(problem.everything)), problem.everything.dtype)
+    rows[0] = problem.everything
+    nothing = np.zeros((n_states, n_literals), bool)
+    beam = _Beam(nothing, rows, nothing[:_FOUND], np.full(_FOUND, -np.inf, np.float32), np.int32(0))
+    best, reached = -np.inf, 0.0
+    while not stopped() and reached > best:
+        beam = descend(beam, problem)
+        best, reached = reached, float(beam.gains[0])
+    if not reached > problem.at_least:
+        return float(problem.at_least), ()
+    return reached, tuple(np.flatnonzero(np.asarray(beam.found[0])).tolist())
+
+
+class _State(NamedTuple):
+    """A condition of the exact search: what its refinements can gain, its literals, the rows that it covers."""
+
+    potential: float
+    condition: tuple[int, ...]
+    rows: NDArray[Any]
+
+    def with_literal(self, literal: int) -> tuple[int, ...]:
+        return tuple(sorted((*self.condition, literal)))
+
+
+def _exhaust(
+    problem: _Problem, best: float, found: tuple[int, ...], limit: int, stopped: Callable[[], bool]
+) -> tuple[tuple[int, ...], float]:
+    """Keep every child that can still win, of equal covers the shortest; the best, and a bound on all gains."""
+    literals = np.asarray(problem.covers)
+    states = [_State(np.inf, (), np.asarray(problem.everything))]
+    seen: set[bytes] = set()
+    for length in range(1, limit + 1):
+        children: list[_State] = []
+        for start in range(0, len(states), _BLOCK):
+            if stopped():
+                return found, max(float(_needed(best)), *(state.potential for state in [*states[start:], *children]))
+            block = states[start : start + _BLOCK]
+            conditions = np.zeros((_BLOCK, len(literals)), bool)
+            rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
+            for i, state in enumerate(block):
+                conditions[i, list(state.condition)], rows[i] = True, state.rows
+            scores = score(conditions, rows, problem)
+            gain = np.asarray(scores.gain).max(axis=0)[: len(block)]
+            potential = np.asarray(scores.potential).max(axis=0)[: len(block)] - problem.penalty
+            if gain.max() > _needed(best):
+                top = int(gain.argmax())
+                best, found = float(gain.max()), block[top // len(literals)].with_literal(top % len(literals))
+            for row, literal in np.argwhere(potential > _needed(best)).tolist() if length < limit else ():
+                cover = _meet(block[row].rows, literals[literal])
+                if (key := cover.tobytes()) not in seen:
+                    seen.add(key)
+                    children.append(_State(float(potential[row, literal]), block[row].with_literal(literal), cover))
+        states = sorted((c for c in children if c.potential > _needed(best)), key=lambda c: -c.potential)
+        if not states:
+            break
+    return found, float(_needed(best))
 
 
 # ModMod, the paper's own sub-problem solver (Algorithm 4)
@@ -487,8 +543,8 @@ def _modmod(
 def modmod(
     examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools, penalty: float,
     labels: Bools, max_length: int, stopped: Callable[[], bool],
-) -> tuple[tuple[int, ...], int, int]:  # fmt: skip
-    """Algorithm 4 for all positions and labels: the literals of the best condition, its position and label.
+) -> tuple[int, ...]:  # fmt: skip
+    """Algorithm 4 for all positions and labels: the literals of the best condition.
 
     A condition longer than `max_length` is none. Nothing is found when already stopped.
     """
@@ -498,12 +554,12 @@ def modmod(
     charge = alpha * behind * right + mask * examples.counts[:, examples.default]
     reward = alpha * behind[:, None, :] * examples.counts.T[labels]
     n_labels = int(labels.sum())
-    size = padded(m + 1, 4) * n_labels
+    size = 4 * -(-(m + 1) // 4) * n_labels  # so that lists of similar lengths share a compiled kernel
     pad = ((0, size - (m + 1) * n_labels), (0, 0))
     if stopped():
-        return (), 0, 0
+        return ()
     conditions, gains = _modmod(
-        1.0 - examples.literal_floats,
+        jnp.asarray(~examples.literals.T, jnp.float32),
         np.pad(np.repeat(charge, n_labels, axis=0), pad).astype(np.float32),
         np.pad(reward.reshape(-1, examples.n_rows), pad).astype(np.float32),
         np.float32(penalty),
@@ -511,8 +567,4 @@ def modmod(
     )
     chosen = np.asarray(conditions)[: (m + 1) * n_labels]
     value = np.where(chosen.sum(axis=1) <= max_length, np.asarray(gains)[: len(chosen)], -np.inf)
-    best = int(value.argmax())
-    if not value[best] > 0:
-        return (), 0, 0
-    condition = tuple(np.flatnonzero(chosen[best]).tolist())
-    return condition, best // n_labels, int(np.flatnonzero(labels)[best % n_labels])
+    return tuple(np.flatnonzero(chosen[value.argmax()]).tolist()) if value.max() > 0 else ()

@@ -31,11 +31,12 @@ from jaxrules import checks
 from jaxrules.conditions import PropositionPool
 from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
 from jaxrules.lists.literals import literals_of
+from jaxrules.losses import logistic
 from jaxrules.models import RuleList
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.rows import Activations
-from jaxrules.table import Label, MissingRule, as_table, check_sample_weight, class_target
-from jaxrules.training import settings
+from jaxrules.table import Label, MissingRule
+from jaxrules.training import settings, training_data
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -111,9 +112,9 @@ def fit(
     )
     checks.seed(seed)
     run = Run("ssrl", time_limit, progress)
-    table = as_table(X, missing=missing)
-    codes, classes = class_target(y, table.n_rows)
-    weights = check_sample_weight(sample_weight, table.n_rows)
+    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
+    table, classes = data.table, data.classes or ()
+    codes = (data.target > 0).astype(int) if data.target.ndim == 1 else data.target.argmax(axis=1)
     if table.n_rows > MOST_ROWS:
         raise ValueError(f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them")
     if literals is None:
@@ -124,16 +125,15 @@ def fit(
             raise ValueError("literals speak of other columns than X has; build them from the same table")
     if not len(pool):
         raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
-    totals = np.bincount(codes, weights, len(classes))
-    examples = _examples(Activations.of(pool, table), codes, weights, len(classes), _default(default, classes, totals))
+    totals = np.bincount(codes, data.weights, len(classes))
+    examples = _examples(Activations.of(pool, table), codes, data.weights, _default(default, classes, totals))
     search = _Search(examples, chosen, run)
     search.run()
     best = search.best
     decided = np.zeros((len(best) + 1, len(classes)))
     np.add.at(decided, best.first(), examples.counts)
-    conjunctions = pool.conjunctions(best.conditions, table.schema.with_classes(classes))
     model = RuleList(
-        conjunctions,
+        pool.conjunctions(best.conditions, data.schema),
         np.append(best.labels, examples.default).astype(np.int32),
         (decided + 1) / (decided + 1).sum(axis=1, keepdims=True),
         tuple(options.items()),
@@ -167,8 +167,9 @@ def _default(default: Any, classes: tuple[Label, ...], totals: NDArray[Any]) -> 
     return classes.index(default)
 
 
-def _examples(activations: Activations, codes: NDArray, weights: Floats, n_classes: int, default: int) -> Examples:
+def _examples(activations: Activations, codes: NDArray[np.intp], weights: Floats, default: int) -> Examples:
     """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
+    n_classes = int(codes.max()) + 1
     unit = (weights == 1).all()
     if unit and activations.n_patterns > Examples.FEW_ROWS:
         counts = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
@@ -236,6 +237,7 @@ class _Search:
         self.best_objective = self.greedy_objective = self.best.objective()
         self.tie = _TIE * float(examples.counts.sum())
         self.rounds = self.insertions = 0
+        self.replaced: set[tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]] = set()
         self.exhausted = False
 
     def keep(self, rules: _Rules) -> bool:
@@ -248,36 +250,45 @@ class _Search:
         return better
 
     def run(self) -> None:
-        """Both parts, until nothing rises or the run is stopped."""
-        settings = self.settings
+        """Both parts, until nothing rises or the run is stopped; the last step of the history is the best list."""
         with self.watch:
-            rises = True
-            while rises and not self.watch.stopped():
-                known = self.best
-                rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])
-                self.rounds += 1
-                if rises and self.rounds == settings.max_rounds:
-                    self.exhausted = True
-                    break
-            self.greedy_objective = self.best_objective
-            rises = settings.local_search
-            for _ in range(settings.max_rounds):
-                if not rises or self.watch.stopped():
-                    return
-                before = self.best_objective
-                self.reorder()
-                self.replace()
-                rises = self.best_objective > before + self.tie
-            self.exhausted |= rises
+            self.improve()
+        if not self.watch.history or self.watch.history[-1].objective != self.best_objective:
+            with self.watch:
+                self.watch.step(self.best_objective, len(self.best))
 
-    def solve(self, rules: _Rules, first: NDArray[np.intp], alpha: float, mask: Bools) -> Insertion:
-        """The sub-problem: the best rule to insert into a list."""
+    def improve(self) -> None:
+        """Greedy rounds and local search."""
+        settings = self.settings
+        rises = True
+        while rises and not self.watch.stopped():
+            known = self.best
+            rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])
+            self.rounds += 1
+            if rises and self.rounds == settings.max_rounds:
+                self.exhausted = True
+                break
+        self.greedy_objective = self.best_objective
+        rises = settings.local_search
+        for _ in range(settings.max_rounds):
+            if not rises or self.watch.stopped():
+                return
+            before = self.best_objective
+            self.reorder()
+            self.replace()
+            rises = self.best_objective > before + self.tie
+        self.exhausted |= rises
+
+    def solve(
+        self, rules: _Rules, first: NDArray[np.intp], alpha: float, mask: Bools, at_least: float = 0.0
+    ) -> Insertion:
+        """The sub-problem: the best rule to insert into a list, if it gains more than `at_least`."""
         settings = self.settings
         self.insertions += 1
         return best_insertion(
             self.examples, first, rules.labels, alpha=alpha, mask=mask, penalty=settings.penalty,
             max_length=settings.max_length, max_rules=settings.max_rules, method=settings.subproblem,
-            width=settings.beam_width, stopped=self.watch.stopped,
+            width=settings.beam_width, at_least=at_least, stopped=self.watch.stopped,
         )  # fmt: skip
 
     def greedy(self, known: _Rules, bound: int) -> bool:
@@ -292,8 +303,7 @@ class _Search:
             if self.watch.stopped():
                 break
             alpha = (1 - 1 / nu) ** (nu - step)
-            first = rules.first()
-            found = self.solve(rules, first, alpha, charged)
+            first, found = rules.first(), Insertion(0.0, (), 0, 0)
             used = set(zip(rules.conditions, rules.labels, strict=True))
             for condition, label, cover in zip(known.conditions, known.labels, known.covers, strict=True):
                 if (condition, label) not in used:
@@ -301,6 +311,7 @@ class _Search:
                     gain = float(gains.max()) - self.settings.penalty * len(condition)
                     if gain > found.gain:
                         found = Insertion(gain, condition, int(gains.argmax()), label)
+            found = max(found, self.solve(rules, first, alpha, charged, found.gain), key=lambda rule: rule.gain)
             if found.gain > 0:
                 rules = rules.insert(found)
                 better |= self.keep(rules)
@@ -336,9 +347,10 @@ class _Search:
                 continue
             if place is not None:
                 rules = rules.take([k for k in range(len(rules)) if k != place])
-            if len(rules) == self.settings.max_rules:
+            if len(rules) == self.settings.max_rules or (known := (rules.conditions, rules.labels)) in self.replaced:
                 continue
-            first = rules.first()
-            found = self.solve(rules, first, 1.0, first == len(rules))
-            if found.gain > 0:
+            self.replaced.add(known)  # a second time it would not find more
+            first, lost = rules.first(), self.best_objective - rules.objective()
+            found = self.solve(rules, first, 1.0, first == len(rules), lost)
+            if found.gain > lost:
                 self.keep(rules.insert(found))
