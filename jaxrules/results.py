@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType, TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
@@ -298,6 +298,11 @@ class Run:
             model, float(objective), sense, status, None if bound is None else float(bound),
             self.history, self.seconds(), details,
         )  # fmt: skip
+
+    def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:
+        """A result of this run as of so many of its steps, when no limit had ended it yet."""
+        history = self.history[:steps]
+        return replace(fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0)
 
 
 class _Bar:

@@ -234,6 +234,35 @@ def one_against_rest(
     return together(fits, data.schema, run)
 
 
+def paths_against_rest(
+    data: TrainingData, run: Run, path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]]
+) -> list[Fit[RuleEnsemble]]:
+    """The fits with `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
+
+    The path of one output may end early; its last fit then takes part in all further ones.
+    """
+    paths: list[list[Fit[RuleEnsemble]]] = []
+
+    def last(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+        paths.append(path(part, run))
+        return paths[-1][-1]
+
+    one_against_rest(data, run, last)
+    fits = paths[0]
+    if data.target.ndim > 1:
+        numbers = range(max(map(len, paths)))
+        fits = [together([one[min(m, len(one) - 1)] for one in paths], data.schema, run) for m in numbers]
+    shorter = [
+        dataclasses.replace(fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m)))
+        for m, fit in enumerate(fits[:-1], start=1)
+    ]
+    return [*shorter, fits[-1]]
+
+
+def _with_rules(options: tuple[tuple[str, Any], ...], max_rules: int) -> tuple[tuple[str, Any], ...]:
+    return tuple((dict(options) | {"max_rules": max_rules}).items())
+
+
 def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit[RuleEnsemble]:
     """The fits of K classes against the rest as one, see `one_against_rest`; `schema` has the classes."""
     bounds = [fit.bound for fit in fits if fit.bound is not None]

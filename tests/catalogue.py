@@ -45,6 +45,7 @@ class Learner:
         models: what they are: one conjunction may explain labels, but not numbers, to linear ones; lists have no
             scores, and no output per class.
         together: it fits several classes together, not each against the rest.
+        path: the function with the arguments of `fit` that returns the fits with 1, ..., max_rules rules.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Learner:
     loss: str | None = "loss"
     models: Literal["ensembles", "lists", "linear"] = "ensembles"
     together: bool = False
+    path: Callable[..., list[jr.Fit[Any]]] | None = None
 
 
 BOTH, ANY = ("logistic", "squared"), ("logistic", "squared", "exponential", "poisson")
@@ -81,15 +83,18 @@ LEARNERS = {
              "beam": Search(ANY, {"search": "beam"}), "published": Search(ANY, {"search": "published"}, exact=True),
              **{f"{objective}-{search}": Search(BOTH, {"objective": objective, "search": search}, search == "optimal")
                 for objective in ("gradient_sum", "orthogonal") for search in ("optimal", "greedy", "beam")},
-             "corrective": Search(ANY, {"corrective": True, "intercept": True})},
-            claims.boosting,
+             "corrective": Search(ANY, {"corrective": True, "intercept": True}),
+             "tolerance": Search(BOTH, {"objective": "gradient_sum", "objective_tolerance": 0.3}, exact=True),
+             "tgb": Search(ANY, {"objective": "gradient_sum", "search": "greedy", "corrective": True,
+                                 "intercept": True, "objective_tolerance": 0.3})},
+            claims.boosting, path=jr.boosting.path,
         ),
         Learner(
             "lltboost", jr.lltboost.fit, {"max_rules": 3},
             {"": Search(ANY), "options": Search(("squared",), {
                 "refit_propositions": False, "refit_on_all_rows": False, "refine_thresholds": True,
                 "axis_parallel": True, "beam_width": 2})},
-            claims.lltboost,
+            claims.lltboost, path=jr.lltboost.path,
         ),
         Learner(
             "ltrnet", jr.ltrnet.fit, {"max_rules": 4, "max_length": 2, "l1_penalty": 1e-3},

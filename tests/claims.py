@@ -181,6 +181,7 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """The regularised risk of the model, and the objective of every stage over all conjunctions."""
     model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)
     weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
+    growth = 1 + settings.get("objective_tolerance", 0.0)
     yield Claim(fit.objective, mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights))
     if settings.get("corrective"):
         return  # the scores of the stages are not those of the model
@@ -188,7 +189,8 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     for rule, stage in enumerate(fit.details["stages"]):
         g, h = loss.gradient(y, scores), loss.curvature(y, scores)
         value = stage_objective(settings.get("objective", "second_order"), g, h, penalty, rows[:, :rule])
-        yield Claim(stage.objective, value(rows[:, [rule]])[0], stage.bound, value(CONJUNCTIONS).max(), "max")
+        found, all_others = value(rows[:, [rule]])[0] / growth**stage.length, value(CONJUNCTIONS) / growth**LENGTHS
+        yield Claim(stage.objective, found, stage.bound, all_others.max(), "max")
         scores = scores + weights[rule] * rows[:, rule]
 
 

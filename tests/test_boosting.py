@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -195,6 +196,41 @@ def test_categories_and_missing_values() -> None:
         boosting.fit(frame, y)
 
 
+def grown(masks: np.ndarray, g: np.ndarray, tolerance: float, rows: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """What growing greedily under the tolerance ends in, and its length: ties, as of complements, are all followed."""
+    selected = masks & rows[:, None]
+    gains = np.abs(g @ selected)
+    if gains.max() <= (1 + tolerance) * abs(g @ rows):
+        yield rows, 0
+        return
+    for tied in np.unique(selected[:, gains >= gains.max() * (1 - 1e-9)], axis=1).T:
+        for end, length in grown(masks, g, tolerance, tied):
+            yield end, length + 1
+
+
+@pytest.mark.parametrize("corrective", [False, True])
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective: bool) -> None:
+    """A proposition more has to raise |g'q| by more than 30 %; beaten is at least what plain greedy growth ends in."""
+    y, coded = (LABEL, np.where(LABEL == "yes", 1.0, -1.0)) if name == "logistic" else (Y, Y)
+    loss, table = losses.loss_by_name(name), jr.as_table(X)
+    options: Any = {"loss": name, "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_rules": 4}
+    path = boosting.path(X, y, corrective=corrective, objective_tolerance=0.3, l2_penalty=0.1, **options)
+    masks = propositions_of(table).satisfied(table)
+    scores = np.full(len(X), losses.best_constant(loss, coded, np.ones(len(X))))
+    assert len(path) == 4
+    for m, fit in enumerate(path):
+        g, _ = losses.derivatives(loss, coded, scores)
+        stage, rows = fit.details["stages"][-1], fit.model.conjunctions.satisfied(table)[:, m]
+        assert stage.objective == pytest.approx(abs(g @ rows) / 1.3**stage.length)
+        ends = list(grown(masks, g, 0.3, np.ones(len(X), bool)))
+        assert stage.objective >= min(abs(g @ end) / 1.3**length for end, length in ends) * (1 - 1e-9)
+        assert abs(g @ rows) >= 1.3**stage.length * abs(g.sum()) * (1 - 1e-9)
+        scores = jr.decision_function(fit.model, X)
+    free = boosting.fit(X, y, corrective=corrective, l2_penalty=0.1, **options)
+    assert path[-1].model.conjunctions.lengths.sum() < free.model.conjunctions.lengths.sum()
+
+
 def test_stops_when_nothing_is_left() -> None:
     y = 3.0 * (X[:, 0] > 0)
     fit = boosting.fit(X, y, max_rules=10, l2_penalty=0.0)
@@ -291,6 +327,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
     ({"search": "published", "max_length": 2}, ValueError, "max_length does not go with"),
     ({"search": "published", "objective": "orthogonal"}, ValueError, "does not go with"),
+    ({"search": "published", "objective_tolerance": 0.3}, ValueError, "does not go with"),
 ]
 
 

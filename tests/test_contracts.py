@@ -186,6 +186,27 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
     assert same(case.learner.fit(X, NOISY[case.target], **repeated).model, model)
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case.learner.path], ids=str)
+@pytest.mark.parametrize("target", ["noisy", "classes"])
+def test_a_path_is_the_fits_with_every_number_of_rules(case: Case, target: str) -> None:
+    if target == "classes" and case.target != "labels":
+        return
+    y = CLASSES if target == "classes" else NOISY[case.target]
+    assert case.learner.path is not None
+    assert inspect.signature(case.learner.path).parameters == inspect.signature(case.learner.fit).parameters
+    path = case.learner.path(X, y, **case.settings)
+    assert 1 <= len(path) <= case.settings["max_rules"]
+    for m, fit in enumerate(path, start=1):
+        limit = m if fit is not path[-1] else case.settings["max_rules"]
+        alone = case.fit(y, max_rules=limit)
+        assert same(fit.model, alone.model)
+        assert (fit.objective, fit.bound, fit.status) == (alone.objective, alone.bound, alone.status)
+        assert fit.details.keys() == alone.details.keys()
+        if target == "noisy":
+            assert [step.objective for step in fit.history] == [step.objective for step in alone.history]
+            assert fit.seconds <= path[-1].seconds
+
+
 # Many classes
 
 many_classes = pytest.mark.parametrize(

@@ -257,7 +257,10 @@ def test_categories_are_indicators_and_missing_numbers_take_a_side() -> None:
 def test_nothing_is_compiled_for_more_stages_or_rows_of_one_bucket() -> None:
     X, y = data()
     jr.lltboost.fit(X, y, max_rules=2)
+    before = propose.jitted._cache_size()
+    assert len(jr.lltboost.fit(X, y, max_rules=10).details["stages"]) == 10
     compiled = propose.jitted._cache_size()
+    assert compiled <= before + 1  # ten stages are one program
     jr.lltboost.fit(X, y, max_rules=3)
     jr.lltboost.fit(X[:75], y[:75], max_rules=3, seed=1, sample_weight=np.arange(75.0) + 1)
     assert propose.jitted._cache_size() == compiled
@@ -348,13 +351,18 @@ def test_a_perfect_fit_stops_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_scales_change_nothing(scale: float) -> None:
+@pytest.mark.parametrize("name", ["squared", "logistic", "poisson"])
+def test_scales_change_nothing(scale: float, name: Any) -> None:
     X, y = data(15)
-    one, other = jr.lltboost.fit(X, y, max_rules=3), jr.lltboost.fit(scale * X, scale * y, max_rules=3)
+    target = {"squared": y, "logistic": labels(y), "poisson": np.round(np.exp(y / 2))}[name]
+    unit = scale if name == "squared" else 1.0
+    one = jr.lltboost.fit(X, target, loss=name, max_rules=3)
+    other = jr.lltboost.fit(scale * X, target if name == "logistic" else unit * target, loss=name, max_rules=3)
     np.testing.assert_array_equal(
         one.model.conjunctions.satisfied(jr.as_table(X)), other.model.conjunctions.satisfied(jr.as_table(scale * X))
     )
-    np.testing.assert_allclose(scale * jr.predict(one.model, X), jr.predict(other.model, scale * X), rtol=1e-6)
+    scores, scaled = jr.decision_function(one.model, X), jr.decision_function(other.model, scale * X)
+    np.testing.assert_allclose(unit * scores, scaled, rtol=1e-6)
 
 
 def test_time_runs_out_within_a_rule() -> None:

@@ -325,7 +325,7 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
     value = np.where(
         length > 0, value - objective.rule_price - objective.condition_price * length, 0 if priced else value
     )
-    return value / (1 + length if objective.per_unit else 1)
+    return value / (1 + length if objective.per_unit else 1) / (1 + objective.growth) ** length
 
 
 def worth(space: SearchSpace, objective: Objective, rule: tuple[int, ...]) -> float:
@@ -351,6 +351,7 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
         "rule_price": draw(st.sampled_from([0.0, 0.0, 0.5, 2.0])),
         "condition_price": draw(st.sampled_from([0.0, 0.0, 0.01, 0.3, 1.0, 5.0])),
         "per_unit": draw(st.booleans()),
+        "growth": draw(st.sampled_from([0.0, 0.0, 0.2])),
     }
     kind = draw(st.sampled_from(["second order", "gradient sum", "signed", "orthogonal"]))
     if kind == "second order":

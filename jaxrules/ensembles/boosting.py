@@ -16,6 +16,10 @@ and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are 
 the orthogonal objective is made for: its gradient is projected off the rules that were found). With sample
 weights, g and h are multiplied by them and n is their sum.
 
+With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: a proposition more
+has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), to which LLTBoost is
+compared, is ``objective="gradient_sum", search="greedy", intercept=True``.
+
 The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the paper's; the
 mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage states its proved
 optimality gap. XGBoost's ``reg_lambda`` is l2_penalty for the logistic loss and half of it for squared error, which
@@ -34,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,7 +60,7 @@ from jaxrules.solvers.rule_search import (
 )
 from jaxrules.solvers.rule_search.space import check_memory
 from jaxrules.table import MissingRule, Table
-from jaxrules.training import TrainingData, one_against_rest, settings, training_data
+from jaxrules.training import TrainingData, one_against_rest, paths_against_rest, settings, training_data
 
 Objective = Literal["second_order", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam", "published"]
@@ -73,7 +77,7 @@ class Stage:
     """How one rule was found.
 
     Attributes:
-        objective: the value of the stage's objective; the rule's gain.
+        objective: the value of the stage's objective, over (1 + objective_tolerance)^length; the rule's gain.
         bound: proved upper bound over all conjunctions, None for greedy and beam search. A finished search
             states its tolerance: objectives within 1e-10 relative are ties.
         status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT, MAX_ITERATIONS
@@ -113,6 +117,7 @@ def fit(
     l2_penalty: float = 1.0,
     corrective: bool = False,
     intercept: bool = False,
+    objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
     max_length: int | None = None,
     max_cut_points: int | None = None,
@@ -141,6 +146,7 @@ def fit(
         corrective: refit all weights after every rule, instead of keeping those found before.
         intercept: start from the best constant. The paper starts from 0, the default; there the empty
             conjunction, true everywhere, is a candidate rule.
+        objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
         max_length: the most propositions of a rule.
         max_cut_points: the most cut points per numeric column, quantiles; None takes every value.
@@ -164,38 +170,76 @@ def fit(
             propositions than memory allows, a loss with negative curvature or non-finite derivatives.
         TypeError: for arguments of the wrong type.
     """
-    made = settings("boosting", locals())
+    run, data, problem = _prepare(locals())
+    return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[-1])
+
+
+def path(
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    objective: Objective = "second_order",
+    search: Search = "optimal",
+    max_rules: int = 10,
+    l2_penalty: float = 1.0,
+    corrective: bool = False,
+    intercept: bool = False,
+    objective_tolerance: float = 0.0,
+    propositions: PropositionPool | None = None,
+    max_length: int | None = None,
+    max_cut_points: int | None = None,
+    time_limit: float | Deadline | None = None,
+    approximation: float = 1.0,
+    max_evaluations: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    progress: ProgressOption = False,
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for every number of rules from 1 to `max_rules`, from one run: what `fit` with that limit returns.
+
+    Arguments and errors are those of `fit`. The list is shorter where `fit` stops early, and holds the constant
+    model if there is no rule at all.
+    """
+    run, data, problem = _prepare(locals())
+    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run))
+
+
+def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[PropositionPool, SearchSpace, _Options]]:
+    """Check every argument of `fit`, and make the propositions."""
     options = _Options(
-        checks.choice("objective", objective, get_args(Objective)),
-        checks.choice("search", search, get_args(Search)),
-        checks.integer("max_rules", max_rules, at_least=1),
-        checks.penalty("l2_penalty", l2_penalty),
-        checks.flag("corrective", corrective),
-        checks.flag("intercept", intercept),
-        checks.optional(checks.integer, "max_length", max_length, at_least=1),
-        checks.number("approximation", approximation, above=0, at_most=1),
-        checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1),
-        tuple(made.items()),
+        checks.choice("objective", given["objective"], get_args(Objective)),
+        checks.choice("search", given["search"], get_args(Search)),
+        checks.integer("max_rules", given["max_rules"], at_least=1),
+        checks.penalty("l2_penalty", given["l2_penalty"]),
+        checks.flag("corrective", given["corrective"]),
+        checks.flag("intercept", given["intercept"]),
+        checks.number("objective_tolerance", given["objective_tolerance"], at_least=0),
+        checks.optional(checks.integer, "max_length", given["max_length"], at_least=1),
+        checks.number("approximation", given["approximation"], above=0, at_most=1),
+        checks.optional(checks.integer, "max_evaluations", given["max_evaluations"], at_least=1),
+        tuple(settings("boosting", given).items()),
     )
-    checks.seed(seed)
-    max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    run = Run("boosting", time_limit, progress, total=options.max_rules)
-    data = training_data(X, y, loss_by_name(loss), sample_weight=sample_weight, missing=missing, constant=True)
-    if propositions is None:
+    checks.seed(given["seed"])
+    max_cut_points = checks.optional(checks.integer, "max_cut_points", given["max_cut_points"], at_least=1)
+    run = Run("boosting", given["time_limit"], given["progress"], total=options.max_rules)
+    read: dict[str, Any] = {name: given[name] for name in ("sample_weight", "missing")}
+    data = training_data(given["X"], given["y"], loss_by_name(given["loss"]), **read, constant=True)
+    if given["propositions"] is None:
         _check_size(data.table, max_cut_points)
         pool = propositions_of(data.table, max_cut_points=max_cut_points)
     else:
-        pool = _given(propositions, data.table)
-    space = SearchSpace.of_codes(*pool.cell_codes(data.table))
-    return one_against_rest(data, run, lambda part, run: _boost(part, pool, space, options, run))
+        pool = _given(given["propositions"], data.table)
+    return run, data, (pool, SearchSpace.of_codes(*pool.cell_codes(data.table)), options)
 
 
 def _boost(
     data: TrainingData, pool: PropositionPool, space: SearchSpace, options: _Options, run: Run
-) -> Fit[RuleEnsemble]:
-    """One rule after the other, for a target of one output."""
+) -> list[Fit[RuleEnsemble]]:
+    """One rule after the other, for a target of one output: the fits with 1, 2, ... rules, or that without any."""
     state = _Ensemble(data, options)
-    risks = [state.risk()]
+    steps = [state.step()]
     stages: list[Stage] = []
     with run:
         for rule in range(options.max_rules):
@@ -205,27 +249,31 @@ def _boost(
             found = _search(space, state, options, stage.stopped)
             seconds = stage.seconds()
             weight = state.add(found.propositions, space.selected(found.propositions))
-            if not state.gain > _NOTHING_LEFT * abs(risks[0]):
+            if not state.gain > _NOTHING_LEFT * abs(steps[0].risk):
                 break
             why = stage.limit or found.status if found.status is Status.TIME_LIMIT else found.status
             length = len(found.propositions)
+            steps.append(state.step())
             stages.append(
                 Stage(found.objective, found.bound, why, weight, length, found.evaluations, seconds, found.counts)
             )
-            risks.append(state.risk())
-            run.step(risks[-1], len(stages))
-    state.keep(len(stages))
-    model = RuleEnsemble(
-        pool.conjunctions(state.rules, data.schema),
-        np.array(state.weights).reshape(-1, 1),
-        np.array([state.intercept]),
-        None,
-        data.loss.link,
-        options.made,
-        data.loss.name,
-    )
-    status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages)))
-    return run.finish(model, risks[-1], "min", status, stages=tuple(stages), propositions=len(pool), risks=tuple(risks))
+            run.step(steps[-1].risk, len(stages))
+    rules = pool.conjunctions(state.rules[: len(stages)], data.schema)
+
+    def finished(m: int) -> Fit[RuleEnsemble]:
+        weights, intercept, risk = steps[m]
+        model = RuleEnsemble(
+            rules.take(np.arange(m)), weights[:, None], np.array([intercept]), None, data.loss.link, options.made,
+            data.loss.name,
+        )  # fmt: skip
+        status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
+        fit = run.finish(
+            model, risk, "min", status, stages=tuple(stages[:m]), propositions=len(pool),
+            risks=tuple(step.risk for step in steps[: m + 1]),
+        )  # fmt: skip
+        return fit if m == len(stages) else run.earlier(fit, m, status)
+
+    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
 
 
 @dataclass(frozen=True)
@@ -238,6 +286,7 @@ class _Options:
     l2_penalty: float
     corrective: bool
     intercept: bool
+    objective_tolerance: float
     max_length: int | None
     approximation: float
     max_evaluations: int | None
@@ -251,6 +300,8 @@ class _Options:
             )
         if self.search == "published" and self.objective == "orthogonal":
             raise ValueError('objective="orthogonal" does not go with search="published"; use search="optimal"')
+        if self.search == "published" and self.objective_tolerance:
+            raise ValueError('objective_tolerance does not go with search="published"; use search="optimal"')
 
 
 def _check_size(table: Table, max_cut_points: int | None) -> None:
@@ -272,6 +323,14 @@ def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
     return propositions.distinct(table)
 
 
+class _Step(NamedTuple):
+    """The weights of an ensemble and the regularised risk (2.1) at them."""
+
+    weights: Floats
+    intercept: float
+    risk: float
+
+
 class _Ensemble:
     """The rules so far: their weights, the scores of the training rows, and the derivatives of the loss there."""
 
@@ -286,7 +345,6 @@ class _Ensemble:
         self.scores = np.full(len(self.y), self.intercept)
         self.gain = 0.0  # what the last rule promised, (2.3)
         self._derivatives: tuple[Floats, Floats, Floats] | None = None  # the scores they belong to, g, h
-        self._before: tuple[list[float], float, Floats] = ([], self.intercept, self.scores)
 
     def derivatives(self) -> tuple[Floats, Floats]:
         """Weighted gradient and curvature per row; the curvature is safe to divide by with l2_penalty = 0."""
@@ -313,7 +371,6 @@ class _Ensemble:
         denominator = self.l2_penalty + float(h[rows].sum())
         weight = -float(g[rows].sum()) / denominator if denominator > 0 else 0.0
         self.gain = 0.5 * weight**2 * denominator / self.total_weight
-        self._before = (list(self.weights), self.intercept, self.scores)
         self.rules.append(rule)
         self.extents.append(rows)
         self.weights.append(weight)
@@ -328,22 +385,17 @@ class _Ensemble:
             self.scores = self.intercept + extents @ weights
         return self.weights[-1]
 
-    def keep(self, n_rules: int) -> None:
-        """Take back an `add` that was of no use, or was interrupted."""
-        if len(self.rules) > n_rules:
-            self.weights, self.intercept, self.scores = self._before
-            del self.rules[n_rules:], self.extents[n_rules:]
-
-    def risk(self) -> float:
-        """The regularised risk (2.1)."""
+    def step(self) -> _Step:
+        """Where it stands."""
         penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
         losses = np.asarray(self.loss.value(self.y, self.scores))
-        return float(self.sample_weight @ losses) / self.total_weight + penalty
+        risk = float(self.sample_weight @ losses) / self.total_weight + penalty
+        return _Step(np.array(self.weights), self.intercept, risk)
 
 
 def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Callable[[], bool]) -> Found:
     """The next rule."""
-    objective = _objective(state, options.objective)
+    objective = _objective(state, options)
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=options.max_length, stopped=stopped)
@@ -356,12 +408,14 @@ def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Ca
     return exact(space, objective, max_length=options.max_length, **limits)
 
 
-def _objective(state: _Ensemble, name: str) -> rule_search.Objective:
+def _objective(state: _Ensemble, options: _Options) -> rule_search.Objective:
     """What the next rule maximises."""
     g, h = state.derivatives()
-    if name == "orthogonal":
-        return rule_search.Orthogonal(g, state.span(), state.sample_weight)
-    if name == "gradient_sum":
-        return rule_search.GradientSum(g)
+    growth = options.objective_tolerance
+    if options.objective == "orthogonal":
+        return rule_search.Orthogonal(g, state.span(), state.sample_weight, growth=growth)
+    if options.objective == "gradient_sum":
+        return rule_search.GradientSum(g, growth=growth)
     ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
-    return rule_search.SecondOrder(g / math.sqrt(2.0 * state.total_weight), h, ridge)  # (2.3) with its constant
+    scale = math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
+    return rule_search.SecondOrder(g / scale, h, ridge, growth=growth)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -49,7 +49,7 @@ from jaxrules.solvers.linear.l1_path import l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, held_out, one_against_rest, settings, together, training_data
+from jaxrules.training import TrainingData, held_out, one_against_rest, paths_against_rest, settings, training_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -203,17 +203,7 @@ def path(
     model if there is no rule at all.
     """
     run, data, plan = _prepare(locals())
-    paths: list[list[Fit[RuleEnsemble]]] = []
-
-    def boost(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        paths.append(_boost(part, plan, run))
-        return paths[-1][-1]
-
-    one_against_rest(data, run, boost)
-    if data.target.ndim == 1:
-        return paths[0]
-    counts = range(max(len(fits) for fits in paths))
-    return [together([fits[min(m, len(fits) - 1)] for fits in paths], data.schema, run) for m in counts]
+    return paths_against_rest(data, run, lambda part, run: _boost(part, plan, run))
 
 
 @dataclass(frozen=True)
@@ -294,22 +284,19 @@ def _boost(data: TrainingData, plan: _Plan, run: Run) -> list[Fit[RuleEnsemble]]
     rules = Conjunctions.build(data.schema, ensemble.rules, [len(rule) for rule in ensemble.rules])
 
     def finished(m: int) -> Fit[RuleEnsemble]:
+        last = m == len(stages)
         weights, intercept, objective = ensemble.steps[m]
         model = RuleEnsemble(
             rules.take(np.arange(m)), weights[:, None], np.array([intercept]), None, data.loss.link, plan.options,
             data.loss.name,
         )  # fmt: skip
-        return run.finish(
+        fit = run.finish(
             model, objective, "min", Status.CONVERGED, stages=tuple(stages[:m]), validation_rows=ensemble.held_out,
-            reason=reason if m == len(stages) else "max_rules is reached",
+            reason=reason if last else "max_rules is reached",
         )  # fmt: skip
+        return fit if last else run.earlier(fit, m, Status.CONVERGED)
 
-    fits = [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
-    shorter = [
-        replace(fit, status=Status.CONVERGED, history=fit.history[: m + 1], seconds=fit.history[m].seconds)
-        for m, fit in enumerate(fits[:-1])
-    ]
-    return [*shorter, fits[-1]]
+    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
 
 
 class _Step(NamedTuple):

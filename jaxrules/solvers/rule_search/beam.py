@@ -95,11 +95,12 @@ class Beam:
         return self.ranked()[-1][0] if len(self.best) == self.count else self.worth_of_nothing
 
     def select(
-        self, space: SearchSpace, value: Floats, worth: Floats, outlook: Floats, cost: float, width: int
+        self, space: SearchSpace, value: Floats, worth: Floats, outlook: Floats, objective: Objective, width: int
     ) -> None:
         """Go on with the best extensions: value, worth and outlook by partial conjunction and proposition."""
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
-        pays = np.flatnonzero(value > before + _TIE * np.abs(before) + cost)
+        rise = max(_TIE, objective.growth) * np.abs(before) + objective.condition_price
+        pays = np.flatnonzero(value > before + rise)
         different = self._different(space, value, pays[np.argsort(-value.ravel()[pays], kind="stable")])
         best = list(itertools.islice(different, self.count))
         for place, partial in best:
@@ -154,7 +155,7 @@ def run_beams(
         worth, outlook = objective.worth(value, length), objective.worth(potential, length + 1)
         for beam, end in zip(beams, ends, strict=True):
             mine = slice(end - len(beam.partials), end)
-            beam.select(space, value[mine], worth[mine], outlook[mine], objective.condition_price, width)
+            beam.select(space, value[mine], worth[mine], outlook[mine], objective, width)
         if len(value) < len(rows):
             return beams, Status.TIME_LIMIT
     return beams, Status.CONVERGED

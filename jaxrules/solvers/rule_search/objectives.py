@@ -28,6 +28,7 @@ from jaxrules.solvers.rule_search.space import SearchSpace
 
 Floats = NDArray[np.float64]
 _EPSILON = 1e-6
+_LARGEST_EXPONENT = 300.0  # compiled searches know no infinity
 _IN_SPAN = 1e-9  # ||q_perp||^2 / |q| below this is rounding: q lies in the span, and g'q is zero
 
 
@@ -39,11 +40,13 @@ class Objective:
         rule_price: of any conjunction but the empty one.
         condition_price: of each of its propositions.
         per_unit: divide by 1 + length: gain per unit of complexity.
+        growth: divide by (1 + growth)^length: every proposition has to raise the value, at least 0, by this share.
     """
 
     rule_price: float = 0.0
     condition_price: float = 0.0
     per_unit: bool = False
+    growth: float = 0.0
     compiled: ClassVar[str] = ""
 
     def terms(self, space: SearchSpace) -> Floats:
@@ -67,7 +70,9 @@ class Objective:
         return np.where(length > 0, self.rule_price + self.condition_price * length, 0.0)
 
     def divisor(self, length: ArrayLike) -> Floats:
-        return 1.0 + self.per_unit * np.asarray(length, np.float64)
+        length = np.asarray(length, np.float64)
+        grown = np.exp(np.minimum(length * math.log1p(self.growth), _LARGEST_EXPONENT))
+        return (1.0 + self.per_unit * length) * grown
 
     def worth(self, value: Any, length: ArrayLike) -> Any:
         """Of conjunctions with this value and length."""
@@ -84,7 +89,7 @@ class Objective:
     @property
     def any_length(self) -> bool:
         """Whether a longer conjunction for the same rows is worth as much."""
-        return self.condition_price == 0.0 and not self.per_unit
+        return self.condition_price == 0.0 and not self.per_unit and not self.growth
 
     def one_row(self, space: SearchSpace) -> Floats:
         """The terms of an exact search, (sums, merged rows)."""
