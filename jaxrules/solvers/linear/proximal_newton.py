@@ -6,12 +6,12 @@ Minimises, over the coefficients b (one per column) and an unpenalised intercept
 
 with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type methods for
 minimizing composite functions") makes a quadratic model of the loss (`second_order`), minimises it plus the penalty
-(`model_minimum`: coordinate descent on the Gram matrix, finished by Newton steps on the support) and searches along the
-line (`advance`): the step is halved until F falls, so that F never rises, also where the loss has no bound on its
-curvature. Only the first and the last see the rows; the second, by far the longest to compile, is compiled
-once for all data. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
+(`model_minimum`, on the host) and searches along the line (`advance`): the step is halved until F falls, so that F
+never rises, also where the loss has no bound on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts
+together.
 
-All may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the loss is static.
+All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the
+loss is static.
 """
 
 from __future__ import annotations
@@ -20,17 +20,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxrules.losses import Loss, require
+from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation
 
-_SWEEPS = 3  # coordinate descent sweeps between two Newton steps on the support
-_ROUNDS = 40  # rounds of sweeps and support Newton steps for one quadratic model
-_EASY_ROUNDS = 3  # rounds before the interior-point method
-_INNER_ITERATIONS = 30  # of the interior-point method
 _NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
-_INNER_RIDGE = 0.7  # the same for the interior-point method
-_STEP_SIZES = (1.0, 0.5, 0.2, 0.05, 0.01)  # tried along the Newton step on the support
 _HALVINGS = 30  # of the line search
 _CENTRING_ITERATIONS = 60  # for the intercept alone
 _CENTRING_STEP = 3.0  # the largest change of a logarithm in one of them
@@ -56,15 +52,6 @@ class Data(NamedTuple):
 
 
 # ------------------------------------------------------------------------------- optimality, intercept, duality
-
-
-def kkt_violation(coefficients: Array, gradient: Array, penalties: Array) -> Array:
-    """Distance of 0 from the subdifferential of the objective, per coefficient."""
-    return jnp.where(
-        coefficients != 0,
-        jnp.abs(gradient + penalties * jnp.sign(coefficients)),
-        jnp.maximum(jnp.abs(gradient) - penalties, 0),
-    )
 
 
 def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
@@ -164,172 +151,6 @@ def dual_bound(
     return -jnp.sum(jnp.where(weights > 0, weights * conjugate(target, shrunk), 0))
 
 
-# ------------------------------------------------------------------------------------------ the quadratic model
-
-
-class Quadratic(NamedTuple):
-    """linear'd + d' hessian d / 2 + sum_j penalties_j |b_j|, where d = b - anchor, as a function of b.
-
-    Attributes:
-        hessian: (k, k), positive semidefinite.
-        linear: (k,), the gradient of the smooth part at the anchor.
-        anchor: (k,).
-        penalties: (k,), at least 0.
-    """
-
-    hessian: Array
-    linear: Array
-    anchor: Array
-    penalties: Array
-
-    def gradient(self, b: Array) -> Array:
-        """Of the smooth part, (k,)."""
-        return self.linear + self.hessian @ (b - self.anchor)
-
-
-def quadratic_minimum(problem: Quadratic, tolerance: Array, max_rounds: int = _ROUNDS) -> Array:
-    """The coefficients b (k,) that minimise a quadratic problem.
-
-    Rounds of coordinate descent, which finds the support, and Newton steps on the support. Where the support
-    is not found at once (nested rules are nearly collinear columns, on which coordinate descent takes
-    thousands of sweeps), an interior-point solution is the new start: some ten Cholesky factorisations.
-
-    Args:
-        problem: its anchor is the start.
-        tolerance: scalar, the largest KKT violation to leave.
-        max_rounds: bound on the rounds.
-    """
-    hessian, _, start, penalties = problem
-    size = len(start)
-    diagonal = jnp.diagonal(hessian)
-    # A column without curvature (constant, padding) keeps a coefficient of exactly zero under any penalty.
-    ridge = jnp.finfo(hessian.dtype).eps ** _NEWTON_RIDGE * jnp.max(diagonal) + jnp.finfo(hessian.dtype).tiny
-    curvature = jnp.maximum(diagonal, ridge)
-
-    def update(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        b, gradient = state
-        j = i % size
-        alone = curvature[j] * b[j] - gradient[j]
-        new = jnp.sign(alone) * jnp.maximum(jnp.abs(alone) - penalties[j], 0) / curvature[j]
-        return b.at[j].set(new), gradient + hessian[j] * (new - b[j])
-
-    def improved(b: Array, gradient: Array, inner: Array) -> Array:
-        """The best of b, `inner` and points on b's Newton step over its support; flipping signs stop at zero."""
-        support = (b != 0) | (penalties == 0)
-        both = support[:, None] & support[None, :]
-        matrix = jnp.where(both, hessian, 0) + jnp.diag(jnp.where(support, ridge, 1))
-        right = jnp.where(support, gradient + penalties * jnp.sign(b), 0)
-        step = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matrix), True), right)
-        trials = b[None, :] + jnp.asarray(_STEP_SIZES, b.dtype)[:, None] * step[None, :]
-        trials = jnp.where((trials * b[None, :] < 0) & (penalties > 0)[None, :], 0, trials)
-        trials = jnp.concatenate([trials, inner[None, :]])
-        d = trials - b[None, :]
-        first_order = gradient[None, :] * d + penalties[None, :] * (jnp.abs(trials) - jnp.abs(b)[None, :])
-        change = jnp.sum(first_order + d * (d @ hessian) / 2, axis=1)
-        change = jnp.where(jnp.isnan(change), jnp.inf, change)  # the factorisation failed
-        # The full step also where it differs from the best, or from b, by no more than rounding.
-        rounding = 8 * jnp.finfo(b.dtype).eps * jnp.sum(jnp.abs(gradient * d[0]) + penalties * jnp.abs(d[0]))
-        change = change.at[0].add(-rounding)
-        best = jnp.argmin(change)
-        return jnp.where(change[best] <= 0, trials[best], b)
-
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        b, gradient, rounds = state
-        return (rounds < max_rounds) & (jnp.max(kkt_violation(b, gradient, penalties)) > tolerance)
-
-    def one_round(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        b, gradient, rounds = state
-        # The first round is for a start whose support is right: a Newton step is then all that is needed.
-        updates = jnp.where(rounds > 0, _SWEEPS * size, 0)
-        b, gradient = lax.fori_loop(0, updates, update, (b, gradient))
-        iterations = jnp.where(rounds == _EASY_ROUNDS, _INNER_ITERATIONS, 0)
-        inner = interior_point(problem, b, curvature, tolerance / 100, iterations)
-        b = improved(b, gradient, jnp.where(iterations > 0, inner, b))
-        return b, problem.gradient(b), rounds + 1
-
-    return lax.while_loop(unfinished, one_round, (start, problem.linear, jnp.int32(0)))[0]
-
-
-def interior_point(
-    problem: Quadratic, start: Array, curvature: Array, tolerance: Array, max_iterations: Array | int
-) -> Array:
-    """Minimise a quadratic problem from inside of its bounds.
-
-    Mehrotra's predictor-corrector method on b = up - down with up, down >= 0 (Wright 1997, "Primal-Dual
-    Interior-Point Methods", chapter 10). The number of iterations hardly depends on the conditioning.
-
-    Args:
-        start: (k,), need not be inside.
-        curvature: (k,), the diagonal of the Hessian, positive.
-        tolerance: scalar, for the complementarity and the residuals.
-
-    Returns:
-        (k,) b, with zeros where complementarity says so.
-    """
-    hessian, linear, anchor, penalties = problem
-    dtype = hessian.dtype
-    free = penalties == 0  # these have no bounds: their `up` takes any sign, their `down` stays zero
-    count = 2 * jnp.maximum(jnp.sum(~free), 1)
-    regular = hessian + (jnp.finfo(dtype).eps ** _INNER_RIDGE * jnp.max(curvature)) * jnp.eye(len(start), dtype=dtype)
-    sides = jnp.asarray([[1], [-1]], dtype)  # the two rows of `parts` and `duals` (2, k): up and down
-
-    def penalised(values: Array) -> Array:
-        return jnp.where(free[None, :], 0, values)
-
-    def iteration(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        parts, duals, worst, gap, iterations = state
-        gradient = linear + regular @ (parts[0] - parts[1] - anchor)
-        residual = penalised(sides * gradient[None, :] + penalties[None, :] - duals)
-        divisor = jnp.where(free[None, :], 1, parts)
-        barrier = jnp.where(free[None, :], 1, duals / divisor)
-        inverse = jnp.sum(1 / barrier, axis=0)
-        factor = jnp.linalg.cholesky(regular + jnp.diag(jnp.where(free, 0, 1 / inverse)))
-
-        def newton(_: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
-            """Newton step of parts and duals towards parts * duals = aim, its length, and a better aim."""
-            aim = state[0]
-            residual_aim = aim / divisor - duals - residual
-            right = jnp.where(free, -gradient, jnp.sum(sides * residual_aim / barrier, axis=0) / inverse)
-            along = jax.scipy.linalg.cho_solve((factor, True), right)
-            # Each part by its own equation where its barrier is the higher one, else by the difference of the parts.
-            change = (residual_aim - sides * (regular @ along)[None, :]) / barrier
-            change = jnp.where(barrier < barrier[::-1], change[::-1] + sides * along[None, :], change)
-            step = jnp.where(free[None, :], jnp.stack([along, jnp.zeros_like(along)]), change)
-            dual_step = penalised(aim / divisor - duals - barrier * step)
-            values, steps = jnp.stack([parts, duals]), jnp.stack([step, dual_step])
-            length = jnp.min(jnp.where((steps < 0) & ~free[None, None, :], -values / steps, 1), initial=1)
-            ahead = jnp.sum(penalised((parts + length * step) * (duals + length * dual_step))) / count
-            now = jnp.sum(penalised(parts * duals)) / count
-            return (ahead / now) ** 3 * now - step * dual_step, step, dual_step, length
-
-        # First the predictor, with aim 0; then the corrector.
-        nothing = jnp.zeros_like(parts)
-        _, step, dual_step, length = lax.fori_loop(0, 2, newton, (nothing, nothing, nothing, jnp.zeros((), dtype)))
-        parts, duals = parts + 0.995 * length * step, duals + 0.995 * length * dual_step
-        worst = jnp.maximum(jnp.max(jnp.abs(residual)), jnp.max(jnp.where(free, jnp.abs(gradient), 0)))
-        gap = jnp.sum(penalised(parts * duals)) / count
-        return parts, duals, (1 - 0.995 * length) * worst, gap, iterations + 1
-
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        *_, worst, gap, iterations = state
-        small = (worst <= tolerance) & (gap * jnp.max(curvature) <= tolerance * jnp.max(penalties))
-        return ~small & ~jnp.isnan(worst + gap) & (iterations < max_iterations)
-
-    # The start, shifted inside: every part and every dual is at least a small share of what is large.
-    gradient = linear + regular @ (start - anchor)
-    shift = jnp.max(penalties) / jnp.max(curvature) + jnp.max(jnp.abs(start)) / 100
-    violation = jnp.max(kkt_violation(start, gradient, penalties))
-    parts = jnp.maximum(sides * start[None, :], 0) + shift
-    parts = jnp.where(free[None, :], jnp.stack([start, jnp.zeros_like(start)]), parts)
-    duals = jnp.maximum(penalties[None, :] + sides * gradient[None, :], 0) + jnp.max(penalties) / 10 + violation / 10
-    duals = jnp.where(free[None, :], 1, duals)
-    infinity = jnp.asarray(jnp.inf, dtype)
-    state: tuple[Array, ...] = (parts, duals, infinity, infinity, jnp.int32(0))
-    parts, duals, *_ = lax.while_loop(unfinished, iteration, state)
-    b = parts[0] - parts[1]
-    return jnp.where(~free & (curvature * jnp.abs(b) <= jnp.min(duals, axis=0)), 0, b)
-
-
 # -------------------------------------------------------------------------------------------------- Newton steps
 
 
@@ -396,12 +217,13 @@ def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     return SecondOrder(hessian, coupling, total)
 
 
-def model_minimum(model: SecondOrder, at: Iterate, penalties: Array, tolerance: Array) -> Array:
-    """The coefficients (k,) that minimise the model plus the penalty; it knows no rows."""
-    reduced = at.gradient - model.coupling * (at.intercept_gradient / model.total)
-    quadratic = Quadratic(model.hessian, reduced, at.coefficients, penalties)
+def model_minimum(model: SecondOrder, at: Iterate, penalties: Floats, tolerance: float) -> Floats:
+    """The coefficients (k,) that minimise the model plus the penalty; it knows no rows, and is not traced."""
+    coupling, total = np.asarray(model.coupling), float(model.total)
+    linear = np.asarray(at.gradient) - coupling * (float(at.intercept_gradient) / total)
+    quadratic = Quadratic(np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties)
     # A minimum far more exact than the problem will be solved would be in vain.
-    return quadratic_minimum(quadratic, jnp.maximum(_INEXACT * at.violation, tolerance / 2))
+    return quadratic.minimum(max(_INEXACT * float(at.violation), tolerance / 2))
 
 
 def advance(

@@ -45,6 +45,7 @@ from jaxrules.solvers.linear.proximal_newton import (
     project_out,
     second_order,
 )
+from jaxrules.solvers.linear.quadratic import kkt_violation
 from jaxrules.table import check_sample_weight
 
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
@@ -174,7 +175,6 @@ _bound = x64_kernel(dual_bound, static=("loss",))
 _whole = x64_kernel(whole)
 _first_iterate = x64_kernel(first_iterate, static=("loss",))
 _second_order = x64_kernel(second_order, static=("loss",))
-_model_minimum = x64_kernel(model_minimum)
 _advance = x64_kernel(advance, static=("loss",))
 
 
@@ -192,7 +192,7 @@ def _newton(
     loss: Loss,
     parts: Parts,
     data: Data,
-    penalties: Any,
+    penalties: Floats,
     coefficients: Floats,
     intercept: float,
     tolerance: float,
@@ -200,12 +200,11 @@ def _newton(
 ) -> _Visit:
     """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
     data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
-    penalties = jnp.asarray(penalties)
     at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept))
     while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled:
         if at.stale:
             model = _second_order.jitted(loss, data, score)
-        goal = _model_minimum.jitted(model, at, penalties, np.float64(tolerance))
+        goal = model_minimum(model, at, penalties, tolerance)
         at, score = _advance.jitted(loss, data, penalties, model, at, score, goal)
     return _Visit(at.coefficients, at.intercept, score, at.steps)
 
@@ -331,11 +330,7 @@ class Problem:
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
         _, weights, target, _ = self.data
         bound = float(_bound(self.loss, weights, target, point.dual, point.dual_gradient, penalties))
-        violation = np.where(
-            coefficients != 0,
-            np.abs(point.gradient + penalties * np.sign(coefficients)),
-            np.maximum(np.abs(point.gradient) - penalties, 0.0),
-        )
+        violation = kkt_violation(coefficients, point.gradient, penalties)
         return _Certificate(objective + self.constant, max(bound + self.constant, self.least), violation)
 
     def excess(self, certificate: _Certificate) -> float:

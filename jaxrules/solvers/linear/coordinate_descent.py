@@ -1,0 +1,24 @@
+"""Coordinate descent on a quadratic function plus an L1 penalty, compiled; imported on first use because numba is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from numba import float64, int64
+
+_READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
+
+
+@numba.njit((_MATRIX, _READ, _READ, float64[::1], float64[::1], int64), cache=True, nogil=True)
+def sweep(hessian: Any, curvature: Any, penalties: Any, b: Any, gradient: Any, sweeps: int) -> None:
+    """Set every coefficient to its best value in turn; b and the gradient (k,) are changed in place."""
+    for _ in range(sweeps):
+        for j in range(len(b)):
+            alone = curvature[j] * b[j] - gradient[j]
+            size = max(abs(alone) - penalties[j], 0.0) / curvature[j]
+            change = (size if alone > 0 else -size) - b[j]
+            if change != 0.0:
+                b[j] += change
+                for i in range(len(b)):
+                    gradient[i] += hessian[j, i] * change

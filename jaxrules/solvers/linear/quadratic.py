@@ -1,0 +1,191 @@
+"""The quadratic subproblem of proximal Newton: a quadratic function of the coefficients plus their L1 penalty.
+
+It knows no rows and is small, so it is solved on the host: compiled coordinate descent finds the support, Newton steps
+on the support (LAPACK) finish. Nothing is compiled for a size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+Floats = NDArray[np.float64]
+
+_SWEEPS = 3  # coordinate descent sweeps between two Newton steps on the support
+_ROUNDS = 40  # rounds of sweeps and support Newton steps for one problem
+_EASY_ROUNDS = 3  # rounds before the interior-point method
+_INNER_ITERATIONS = 30  # of the interior-point method
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+_NEWTON_RIDGE = _EPS**0.8  # added to Hessians that are factorised, relative
+_INNER_RIDGE = _EPS**0.7  # the same for the interior-point method
+_STEP_SIZES = np.array([[1.0], [0.5], [0.2], [0.05], [0.01]])  # tried along the Newton step on the support
+
+
+def kkt_violation(coefficients: Any, gradient: Any, penalties: Any) -> Any:
+    """Distance of 0 from the subdifferential of the objective, per coefficient; for NumPy's arrays and JAX's."""
+    numpy: Any = jnp if isinstance(gradient, jax.Array) else np
+    at_zero = numpy.maximum(numpy.abs(gradient) - penalties, 0)
+    return numpy.where(coefficients != 0, numpy.abs(gradient + penalties * numpy.sign(coefficients)), at_zero)
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """linear'd + d' hessian d / 2 + sum_j penalties_j |b_j|, where d = b - anchor, as a function of b.
+
+    Attributes:
+        hessian: (k, k), positive semidefinite.
+        linear: (k,), the gradient of the smooth part at the anchor.
+        anchor: (k,).
+        penalties: (k,), at least 0.
+    """
+
+    hessian: Floats
+    linear: Floats
+    anchor: Floats
+    penalties: Floats
+
+    def gradient(self, b: Floats) -> Floats:
+        """Of the smooth part, (k,)."""
+        return np.asarray(self.linear + self.hessian @ (b - self.anchor))
+
+    @functools.cached_property
+    def curvature(self) -> Floats:
+        """(k,) the diagonal of the Hessian, kept positive: a column without curvature (a constant) stays at zero."""
+        diagonal = np.diagonal(self.hessian)
+        return np.maximum(diagonal, _NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
+
+    def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
+        """The coefficients b (k,) that minimise the function, from the anchor.
+
+        Rounds of coordinate descent, which finds the support, and Newton steps on the support. Where the support
+        is not found at once (nested rules are nearly collinear columns, on which coordinate descent takes
+        thousands of sweeps), an interior-point solution is the new start: some ten Cholesky factorisations.
+
+        Args:
+            tolerance: the largest KKT violation to leave.
+            max_rounds: bound on the rounds.
+        """
+        from jaxrules.solvers.linear.coordinate_descent import sweep
+
+        b, gradient = self.anchor.copy(), self.linear.copy()
+        with _one_blas_thread():
+            for round_ in range(max_rounds):
+                if kkt_violation(b, gradient, self.penalties).max(initial=0.0) <= tolerance:
+                    break
+                if round_ > 0:  # the first is for a start whose support is right: a Newton step is all it needs
+                    sweep(self.hessian, self.curvature, self.penalties, b, gradient, _SWEEPS)
+                inner = self.interior_point(b, tolerance / 100) if round_ == _EASY_ROUNDS else b
+                b = self._improved(b, gradient, inner)
+                gradient = self.gradient(b)
+        return b
+
+    def _improved(self, b: Floats, gradient: Floats, inner: Floats) -> Floats:
+        """The best of b, `inner` and points on b's Newton step over its support; flipping signs stop at zero."""
+        support = np.flatnonzero((b != 0) | (self.penalties == 0))
+        matrix = self.hessian[np.ix_(support, support)]
+        matrix[np.diag_indices(len(support))] += _NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
+        step = np.zeros_like(b)
+        with contextlib.suppress(LinAlgError):
+            right = (gradient + self.penalties * np.sign(b))[support]
+            step[support] = -cho_solve(_factorised(matrix), right)
+        trials = b + _STEP_SIZES * step
+        trials = np.where((trials * b < 0) & (self.penalties > 0), 0.0, trials)
+        trials = np.concatenate([trials, inner[None]])
+        d = trials - b
+        first_order = gradient * d + self.penalties * (np.abs(trials) - np.abs(b))
+        change = np.sum(first_order + d * (d @ self.hessian) / 2, axis=1)
+        change[np.isnan(change)] = np.inf
+        # The full step also where it differs from the best, or from b, by no more than rounding.
+        change[0] -= 8 * _EPS * np.sum(np.abs(gradient * d[0]) + self.penalties * np.abs(d[0]))
+        best = int(np.argmin(change))
+        return trials[best] if change[best] <= 0 else b
+
+    def interior_point(self, start: Floats, tolerance: float, max_iterations: int = _INNER_ITERATIONS) -> Floats:
+        """Minimise from inside of the bounds.
+
+        Mehrotra's predictor-corrector method on b = up - down with up, down >= 0 (Wright 1997, "Primal-Dual
+        Interior-Point Methods", chapter 10). The number of iterations hardly depends on the conditioning.
+
+        Args:
+            start: (k,), need not be inside.
+            tolerance: for the complementarity and the residuals.
+            max_iterations: bound on the factorisations.
+
+        Returns:
+            (k,) b, with zeros where complementarity says so; NaN where the numbers leave float64.
+        """
+        penalties, curvature, steepest = self.penalties, self.curvature.max(), self.penalties.max()
+        free = penalties == 0  # these have no bounds: their `up` takes any sign, their `down` stays zero
+        count = 2 * max(int(np.sum(~free)), 1)
+        regular = self.hessian + _INNER_RIDGE * curvature * np.eye(len(start))
+        sides = np.array([[1.0], [-1.0]])  # the two rows of `parts` and `duals` (2, k): up and down
+
+        def penalised(values: Floats) -> Floats:
+            return np.where(free, 0.0, values)
+
+        def gradient_at(b: Floats) -> Floats:
+            return np.asarray(self.linear + regular @ (b - self.anchor))
+
+        # The start, shifted inside: every part and every dual is at least a small share of what is large.
+        gradient = gradient_at(start)
+        parts = np.maximum(sides * start, 0.0) + steepest / curvature + np.abs(start).max() / 100
+        parts = np.where(free, np.stack([start, np.zeros_like(start)]), parts)
+        violation = kkt_violation(start, gradient, penalties).max()
+        duals = np.maximum(penalties + sides * gradient, 0.0) + (steepest + violation) / 10
+        duals = np.where(free, 1.0, duals)
+        with np.errstate(all="ignore"):
+            for _ in range(max_iterations):
+                gradient = gradient_at(parts[0] - parts[1])
+                residual = penalised(sides * gradient + penalties - duals)
+                divisor = np.where(free, 1.0, parts)
+                barrier = np.where(free, 1.0, duals / divisor)
+                inverse = np.sum(1 / barrier, axis=0)
+                try:
+                    factor = _factorised(regular + np.diag(np.where(free, 0.0, 1 / inverse)))
+                except LinAlgError:
+                    break
+                now, aim = np.sum(penalised(parts * duals)) / count, np.zeros_like(parts)
+                for _ in range(2):  # the predictor, with aim 0; then the corrector, with the aim that it finds
+                    residual_aim = aim / divisor - duals - residual
+                    right = np.where(free, -gradient, np.sum(sides * residual_aim / barrier, axis=0) / inverse)
+                    along = cho_solve(factor, right)
+                    # Each part by its own equation where its barrier is the higher one, else by the parts' difference.
+                    change = (residual_aim - sides * (regular @ along)) / barrier
+                    change = np.where(barrier < barrier[::-1], change[::-1] + sides * along, change)
+                    step = np.where(free, np.stack([along, np.zeros_like(along)]), change)
+                    dual_step = penalised(aim / divisor - duals - barrier * step)
+                    values, steps = np.stack([parts, duals]), np.stack([step, dual_step])
+                    length = np.where((steps < 0) & ~free, -values / steps, 1.0).min(initial=1.0)
+                    ahead = np.sum(penalised((parts + length * step) * (duals + length * dual_step))) / count
+                    aim = (ahead / now) ** 3 * now - step * dual_step
+                parts, duals = parts + 0.995 * length * step, duals + 0.995 * length * dual_step
+                worst = max(np.abs(residual).max(), np.abs(gradient[free]).max(initial=0.0)) * (1 - 0.995 * length)
+                gap = np.sum(penalised(parts * duals)) / count
+                if np.isnan(worst + gap) or (worst <= tolerance and gap * curvature <= tolerance * steepest):
+                    break
+        b = parts[0] - parts[1]
+        return np.where(~free & (self.curvature * np.abs(b) <= duals.min(axis=0)), 0.0, b)
+
+
+def _one_blas_thread() -> Any:
+    """Threads of OpenBLAS spin while they wait for a core: on a busy machine a small factor takes 40 ms, not 0.2."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _factorised(matrix: Floats) -> Any:
+    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
