@@ -147,24 +147,21 @@ class _Scores(NamedTuple):
     potential: Any  # the positive weight at the first position: no refinement gains more
 
 
-def _worth(cells: Any, default: Any, module: Any = jnp) -> tuple[Any, Any, Any]:
+def _worth(cells: Sequence[Any], default: Any) -> tuple[list[Any], list[Any], Any]:
     """Sums over the rows from a position on -> by label n_l - s and its positive part, both per alpha; charged rows.
 
     Args:
         cells: bits are counted in 2 classes + 2 cells: rows that no rule gets right, by class, then those of the
             default class that are charged; then rows that are right, likewise. Rows with weights come as the result.
         default: code of the default label.
-        module: jax.numpy or numpy.
     """
+    classes = (len(cells) - 1) // 2
     if len(cells) % 2:
-        classes = len(cells) // 2
-        return cells[:classes], cells[classes:-1], cells[-1]
-    classes = len(cells) // 2 - 1
-    wrong, right = cells[: classes + 1], cells[classes + 1 :]
-    charged = wrong[-1] + right[-1]
-    of_default = (module.arange(classes) == default).reshape(-1, *[1] * charged.ndim)
-    gain = wrong[:-1] + right[:-1] - right.sum(axis=0)[None] + of_default * charged[None]
-    return gain, wrong[:-1], charged
+        return list(cells[:classes]), list(cells[classes:-1]), cells[-1]
+    wrong, right, charged = cells[:classes], cells[classes + 1 : -1], cells[classes] + cells[-1]
+    lost = sum(right) + cells[-1]
+    gains = [wrong[label] + right[label] - lost + charged * (label == default) for label in range(classes)]
+    return gains, list(wrong), charged
 
 
 def _problem(
@@ -203,9 +200,9 @@ def _problem(
         cell = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)[row].reshape(capacity, size, -1).swapaxes(1, 2)
         everything = (row < n).astype(np.float32)
         literals = examples.literal_rows[row].astype(np.float32)
-    gain, above, charged = _worth(np.cumsum(cells, axis=1), default, np)
-    positive = alpha * above
-    ratio = positive / np.maximum(np.maximum(positive - alpha * gain + charged[-1], positive), 1e-9)
+    gain, above, charged = _worth(np.cumsum(cells, axis=1), default)
+    positive = alpha * np.stack(above)
+    ratio = positive / np.maximum(np.maximum(positive - alpha * np.stack(gain) + charged[-1], positive), 1e-9)
     room = max_rules - m
     return _Problem(
         literals, literals.T, everything, cell, np.pad(ends[kinds - 1 :: kinds], (1, room)).astype(np.int32),
@@ -256,18 +253,22 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
             problem.cell[block][:, None] * states[block][None], literals[block], precision="highest"
         )
 
-    def add_position(step: Any, sums: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        cells, *best = sums
+    def add_position(step: Any, sums: tuple[jax.Array, list[tuple[jax.Array, ...]]]) -> tuple[Any, list[Any]]:
+        cells, best = sums
         cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
-        gain, above, _ = _worth(cells, problem.default)
-        ratio = jnp.broadcast_to(problem.ratio[step][:, None, None], gain.shape)
-        better = gain > best[0]
-        return cells, *(jnp.where(better, new, old) for new, old in zip((gain, above, ratio), best, strict=True))
+        gains, above, _ = _worth(cells, problem.default)
+        for label, old in enumerate(best):  # one by one, which fuses better than an axis of labels
+            ratio = jnp.full(old[2].shape, problem.ratio[step, label])
+            better = gains[label] > old[0]
+            new = gains[label], above[label], ratio
+            best[label] = tuple(jnp.where(better, a, b) for a, b in zip(new, old, strict=True))
+        return cells, best
 
-    shape, kind = (len(problem.labels), *conditions.shape), jnp.int32 if bits else jnp.float32
-    cells = jnp.zeros((2 * shape[0] + (2 if bits else 1), *shape[1:]), kind)
-    start = cells, jnp.full(shape, -(2**30), kind), jnp.zeros(shape, kind), jnp.zeros(shape, jnp.float32)
-    cells, gain, above, ratio = jax.lax.fori_loop(0, problem.positions, add_position, start)
+    classes, shape, kind = len(problem.labels), conditions.shape, jnp.int32 if bits else jnp.float32
+    cells = jnp.zeros((2 * classes + (2 if bits else 1), *shape), kind)
+    none = jnp.full(shape, -(2**30), kind), jnp.zeros(shape, kind), jnp.zeros(shape, jnp.float32)
+    cells, best = jax.lax.fori_loop(0, problem.positions, add_position, (cells, [none] * classes))
+    gain, above, ratio = (jnp.stack(part) for part in zip(*best, strict=True))
     _, potential, charged = _worth(cells, problem.default)
     covered = cells.sum(axis=0) if bits else jnp.matmul(rows, problem.literals, precision="highest")
     before = (jax.lax.population_count(rows) if bits else rows).sum(axis=1)[:, None]
@@ -275,7 +276,7 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
     open_ = ((covered < before) & (length <= problem.limit))[None] & problem.labels[:, None, None]
     gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
     negative, paid = positive - gain, (problem.penalty * length)[None]
-    scores = gain - paid, positive - 0.5 * negative, positive - ratio * negative, problem.alpha * potential - paid
+    scores = gain - paid, positive - 0.5 * negative, positive - ratio * negative, problem.alpha * jnp.stack(potential) - paid
     return _Scores(*(jnp.where(open_, value, -jnp.inf) for value in scores))
 
 
