@@ -21,6 +21,7 @@ from jaxrules.models import (
     explain,
     predict,
     predict_proba,
+    to_latex,
     with_weights,
 )
 from jaxrules.persistence import load, save
@@ -71,6 +72,7 @@ __all__ = [
     "save",
     "ssrl",
     "support",
+    "to_latex",
     "tree_rules",
     "with_weights",
 ]

@@ -412,9 +412,9 @@ class Conjunctions:
         require(same, "rules were extracted from other columns than those of X; extract them from the same data")
         return replace(self, schema=schema)
 
-    def describe(self, index: int) -> str:
+    def describe(self, index: int, both: str = " & ") -> str:
         """One rule in words, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
-        return " & ".join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
+        return both.join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rules, {len(self.feature)} conditions)"

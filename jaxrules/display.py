@@ -128,3 +128,23 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
         for row in rows
     )
     return f"<div><p>{html.escape(title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def latex(text: str) -> str:
+    """A text as LaTeX writes it; comparisons as symbols."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {c: f"\\{c}" for c in "&%$#_{}"} | {
+        "<": "$<$",
+        ">": "$>$",
+        "<=": r"$\le$",
+        ">=": r"$\ge$",
+        "!=": r"$\ne$",
+    }
+    return re.sub(r"<=|>=|!=|[\\~^&%$#_{}<>]", lambda found: special[found[0]], text)
+
+
+def latex_table(columns: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A tabular of texts that are LaTeX already; without a line of heading if that is empty."""
+    lines = [" & ".join(cells) + r" \\" for cells in rows]
+    above = [" & ".join(heading) + r" \\", r"\hline"] if heading else []
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *above, *lines, r"\end{tabular}"])

@@ -189,8 +189,8 @@ class RuleList:
     Attributes:
         conjunctions: the rules in order.
         labels: int32 class codes, shape (rules + 1,); the last is the default.
-        probabilities: class frequencies among the training rows that each rule decided, shape
-            (rules + 1, classes).
+        probabilities: class frequencies among the training rows that each rule decided (learners add one row of
+            each class, so that none is 0), shape (rules + 1, classes).
         options: how the learner set the problem up, as (name, value) pairs.
     """
 
@@ -231,21 +231,22 @@ class RuleList:
         return jnp.argmax(jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1)
 
     def __str__(self) -> str:
-        *rules, default = self._rows()
-        lines = [f"{'else if' if r else 'if'} {rule}: {says}" for r, (rule, says) in enumerate(rules)]
-        return "\n".join([*lines, f"{'else' if lines else 'always'}: {default[1]}"])
+        *rules, (last, _, default) = self._rows()
+        return "\n".join([*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"])
 
     def _repr_html_(self) -> str:
         title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
-        return display.html_table(title, ("if", "then"), self._rows())
+        return display.html_table(title, ("", "conditions", "then"), self._rows())
 
-    def _rows(self) -> list[tuple[str, str]]:
-        """(rule, what it says) of every rule and of the default."""
-        rules = [self.conjunctions.describe(r) for r in range(len(self.conjunctions))] + ["else"]
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """(IF or ELSE IF, conditions, what they say) of every rule and of the default."""
+        n = len(self.conjunctions)
+        words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
         rows = []
-        for rule, code, shares in zip(rules, self.labels.tolist(), self.probabilities, strict=True):
-            share = display.share_text(float(shares[code]))
-            rows.append((rule, f"{self.schema.target} = {(self.schema.classes or ())[code]} (p = {share})"))
+        for rule, (word, code, shares) in enumerate(zip(words, self.labels.tolist(), self.probabilities, strict=True)):
+            says = f"{self.schema.target} = {(self.schema.classes or ())[code]}"
+            conditions = self.conjunctions.describe(rule, " AND ") if rule < n else ""
+            rows.append((word, conditions, f"{says} (p = {display.share_text(float(shares[code]))})"))
         return rows
 
 
@@ -313,7 +314,7 @@ class Explanation:
     Attributes:
         prediction: the label or value.
         parts: for an ensemble the intercept, the satisfied rules and the linear terms: their weights add
-            up to `score`; for a rule list the rule that decided, without weight.
+            up to `score`; for a rule list the rule that decided, then those passed over, without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
     """
@@ -538,12 +539,34 @@ def _position(model: RuleList, X: Any) -> Any:
 def _(model: RuleList, X: Any) -> list[Explanation]:
     table = conform(X, model.schema)
     classes = model.schema.classes or ()
+    rules = [f"rule {r + 1}: {model.conjunctions.describe(r, ' AND ')}" for r in range(len(model.conjunctions))]
+    fired = [*rules, "no rule holds: the default"]
     explanations = []
     for position in model.position(table).tolist():
-        default = position == len(model.conjunctions)
-        text = (
-            "no rule holds: the default" if default else f"rule {position + 1}: {model.conjunctions.describe(position)}"
-        )
+        texts = [fired[position], *(f"passed over {rule}" for rule in rules[:position])]
+        parts = tuple(Part(text, np.zeros(0)) for text in texts)
         shares = dict(zip(classes, model.probabilities[position].tolist(), strict=True))
-        explanations.append(Explanation(classes[model.labels[position]], (Part(text, np.zeros(0)),), None, shares))
+        explanations.append(Explanation(classes[model.labels[position]], parts, None, shares))
     return explanations
+
+
+# LaTeX
+
+
+@functools.singledispatch
+def to_latex(model: Any) -> str:
+    """The model as a LaTeX tabular, as `print` shows it: a rule list by its conditions, an ensemble by its weights."""
+    _not_a_model(model)
+
+
+@to_latex.register
+def _(model: RuleList) -> str:
+    rows = [[display.latex(text) for text in row] for row in model._rows()]
+    return display.latex_table("lll", (), rows)
+
+
+@to_latex.register
+def _(model: RuleEnsemble) -> str:
+    start = (display.weight_text(model.intercept), "always")
+    rows = [(f"${weight}$", display.latex(rule)) for weight, rule in (start, *model._rows())]
+    return display.latex_table("rl", ("weight", "rule"), rows)

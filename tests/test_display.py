@@ -214,10 +214,18 @@ def test_linear_terms_in_words() -> None:
 
 def test_a_rule_list_in_words(rule_list: jr.RuleList) -> None:
     assert str(rule_list).splitlines() == [
-        "if income is missing: buys = yes (p = 0.750)",
-        "else if 30 < age <= 45: buys = no (p = 1.000)",
-        "else if job != clerk & (income >= 0 or missing): buys = yes (p = 0.500)",
-        "else: buys = no (p = 0.625)",
+        "IF income is missing THEN buys = yes (p = 0.750)",
+        "ELSE IF 30 < age <= 45 THEN buys = no (p = 1.000)",
+        "ELSE IF job != clerk AND (income >= 0 or missing) THEN buys = yes (p = 0.500)",
+        "ELSE buys = no (p = 0.625)",
+    ]
+    assert jr.to_latex(rule_list).splitlines() == [
+        r"\begin{tabular}{lll}",
+        r"IF & income is missing & buys = yes (p = 0.750) \\",
+        r"ELSE IF & 30 $<$ age $\le$ 45 & buys = no (p = 1.000) \\",
+        r"ELSE IF & job $\ne$ clerk AND (income $\ge$ 0 or missing) & buys = yes (p = 0.500) \\",
+        r"ELSE &  & buys = no (p = 0.625) \\",
+        r"\end{tabular}",
     ]
     assert repr(rule_list) == "RuleList(3 rules)"
     one = jr.RuleList(rule_list.conjunctions.take([0]), rule_list.labels[:2], rule_list.probabilities[:2])
@@ -231,8 +239,14 @@ def test_explanations_in_words(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList
     assert "intercept" in lines[1]
     assert lines[-1].endswith("sum")
     assert repr(explanation) == str(explanation)
-    decided = str(jr.explain(rule_list, table)[2])
-    assert "rule 1: income is missing" in decided
+    decided = [[part.text for part in explanation.parts] for explanation in jr.explain(rule_list, table)]
+    assert decided[2] == ["rule 1: income is missing"]
+    for (fired, *passed), position in zip(decided, rule_list.position(table), strict=True):
+        assert fired.startswith(f"rule {position + 1}: " if position < 3 else "no rule holds: the default")
+        assert [text.split(": ")[0] for text in passed] == [f"passed over rule {r + 1}" for r in range(position)]
+    weights = jr.to_latex(ensemble).splitlines()
+    assert weights[1:4] == [r"weight & rule \\", r"\hline", r"$-0.3750$ & always \\"]
+    assert len(weights) == 5 + len(ensemble.conjunctions)
 
 
 def test_html_is_escaped() -> None:

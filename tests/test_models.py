@@ -435,7 +435,7 @@ def test_the_first_rule_decides(rule_list: jr.RuleList, table: jr.Table, oracle:
     for position, explanation in zip(positions, jr.explain(rule_list, table), strict=True):
         assert explanation.prediction == classes[rule_list.labels[position]]
         assert explanation.score is None
-        assert len(explanation.parts) == 1
+        assert len(explanation.parts) == 1 + position
         expected = "the default" if position == 3 else f"rule {position + 1}"
         assert expected in explanation.parts[0].text
     with pytest.raises(TypeError, match="no scores"):
@@ -447,7 +447,7 @@ def test_a_rule_list_without_rules_is_its_default(schema: jr.Schema, table: jr.T
     empty.validate()
     assert jr.predict(empty, table).tolist() == ["yes"] * 8
     assert jr.local_support(empty, table) == 0.0
-    assert str(empty) == "always: buys = yes (p = 0.750)"
+    assert str(empty) == "ALWAYS buys = yes (p = 0.750)"
 
 
 def test_rule_lists_trace(rule_list: jr.RuleList, table: jr.Table) -> None:

@@ -191,7 +191,7 @@ def test_names_are_escaped() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a_b & <i>": rng.normal(size=20), "50%": rng.normal(size=20)})
     path = paths.fit(X, 1e-9 * (X.iloc[:, 0] + X.iloc[:, 1]).to_numpy() + 1e-10 * rng.normal(size=20), steps=2).model
-    assert r"a\_b \& <i>" in path.to_latex()
+    assert r"a\_b \& $<$i$>$" in path.to_latex()
     assert r"50\%" in path.to_latex()
     assert r"\cdot 10^{-9}" in path.to_latex()
     assert "a_b &amp; &lt;i&gt;" in path._repr_html_()

@@ -147,7 +147,7 @@ class _Scores(NamedTuple):
     potential: Any  # the positive weight at the first position: no refinement gains more
 
 
-def _worth(cells: Sequence[Any], default: Any) -> tuple[list[Any], list[Any], Any]:
+def _worth(cells: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
     """Sums over the rows from a position on -> by label n_l - s and its positive part, both per alpha; charged rows.
 
     Args:
@@ -200,9 +200,9 @@ def _problem(
         cell = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)[row].reshape(capacity, size, -1).swapaxes(1, 2)
         everything = (row < n).astype(np.float32)
         literals = examples.literal_rows[row].astype(np.float32)
-    gain, above, charged = _worth(np.cumsum(cells, axis=1), default)
+    gains, above, charged = _worth(np.cumsum(cells, axis=1), default)
     positive = alpha * np.stack(above)
-    ratio = positive / np.maximum(np.maximum(positive - alpha * np.stack(gain) + charged[-1], positive), 1e-9)
+    ratio = positive / np.maximum(np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9)
     room = max_rules - m
     return _Problem(
         literals, literals.T, everything, cell, np.pad(ends[kinds - 1 :: kinds], (1, room)).astype(np.int32),
@@ -276,7 +276,12 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
     open_ = ((covered < before) & (length <= problem.limit))[None] & problem.labels[:, None, None]
     gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
     negative, paid = positive - gain, (problem.penalty * length)[None]
-    scores = gain - paid, positive - 0.5 * negative, positive - ratio * negative, problem.alpha * jnp.stack(potential) - paid
+    scores = (
+        gain - paid,
+        positive - 0.5 * negative,
+        positive - ratio * negative,
+        problem.alpha * jnp.stack(potential) - paid,
+    )
     return _Scores(*(jnp.where(open_, value, -jnp.inf) for value in scores))
 
 

@@ -14,8 +14,8 @@ best rule to insert, at any position, with any label, is the sub-problem (`jaxru
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
 >>> print(fit(X, X[:, 0] & X[:, 1]).model)
-if x0 >= 1 & x1 >= 1: target = 1 (p = 0.857)
-else: target = 0 (p = 0.941)
+IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
+ELSE target = 0 (p = 0.941)
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from jaxrules import display
 from jaxrules.metrics import complexity
-from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba
+from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba, to_latex
 from jaxrules.paths.problem import geometric_weights
 from jaxrules.persistence import register_model
 from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
@@ -206,13 +206,11 @@ class ModelSequence:
     def to_latex(self) -> str:
         """The table as a LaTeX tabular."""
         heading, rows = self.table()
-        names = [_latex(name) for name in heading]
-        lines = [" & ".join(names) + r" \\", r"\hline"]
-        for k, (_, *cells) in enumerate(rows):
-            lines.append(
-                " & ".join([rf"$\beta_{{{k}}}$", *(f"${c}$" if c else "" for c in map(_exponent, cells))]) + r" \\"
-            )
-        return "\n".join([rf"\begin{{tabular}}{{l{'r' * (len(heading) - 1)}}}", *lines, r"\end{tabular}"])
+        texts = [
+            [rf"$\beta_{{{k}}}$", *(f"${c}$" if c else "" for c in map(_exponent, cells))]
+            for k, (_, *cells) in enumerate(rows)
+        ]
+        return display.latex_table(f"l{'r' * (len(heading) - 1)}", [display.latex(name) for name in heading], texts)
 
     def _caption(self) -> str:
         return f"{self.title} of {len(self)} steps for {self.schema.target}"
@@ -271,14 +269,14 @@ class CoordinatePath(ModelSequence):
         return super()._shown(0) if step == 0 else frozenset([int(self.features[step - 1])])
 
 
-def _latex(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
-
-
 def _exponent(number: str) -> str:
     mantissa, separator, exponent = number.partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if separator else number
+
+
+@to_latex.register
+def _path_to_latex(model: ModelSequence) -> str:
+    return model.to_latex()
 
 
 # What can be asked of a path. `predict(path, X, step=k)` asks the model after k steps.
