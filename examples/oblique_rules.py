@@ -1,0 +1,94 @@
+"""Oblique rules: propositions that weigh several columns say in one rule what plain rules need many for.
+
+    python examples/oblique_rules.py [--output FOLDER]
+
+Banknotes (genuine or forged, from two measures of their images) if JAXRULES_DATA holds them, otherwise two columns of
+scikit-learn's breast cancer data. Prints a single oblique rule and plain rules of the same accuracy, explains a
+prediction, shows how the risk falls with every rule on all columns, and draws the regions where matplotlib is
+installed.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import jaxrules as jr
+
+
+def columns(data: jr.datasets.Dataset, names: list[str]) -> jr.Table:
+    """Some columns of a data set."""
+    chosen = [data.X.names.index(name) for name in names]
+    return jr.as_table(data.X.numeric_matrix()[:, chosen], feature_names=names)
+
+
+def report(title: str, model: jr.RuleEnsemble, X: jr.Table, y: np.ndarray) -> None:
+    size = jr.complexity(model, measure="nonzeros")
+    print(f"\n{title}: test accuracy {jr.accuracy(model, X, y):.3f}, complexity {size}")
+    print(model)
+
+
+def draw(models: dict[str, jr.RuleEnsemble], X: jr.Table, y: np.ndarray, path: Path) -> None:
+    """The regions of each class, and the test rows."""
+    import matplotlib.pyplot as plt
+
+    points = X.numeric_matrix()
+    low, high = points.min(axis=0), points.max(axis=0)
+    across, up = np.linspace(low[0], high[0], 200), np.linspace(low[1], high[1], 200)
+    grid = jr.as_table(np.stack([axis.ravel() for axis in np.meshgrid(across, up)], axis=1), feature_names=X.names)
+    _, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False)
+    for ax, (title, model) in zip(axes[0], models.items(), strict=True):
+        score = np.asarray(jr.decision_function(model, grid)).reshape(200, 200)
+        ax.contourf(across, up, score > 0, levels=[-0.5, 0.5, 1.5], colors=["#d9e8f5", "#fbe3d0"])
+        for label in np.unique(y):
+            ax.scatter(*points[y == label].T, s=4, label=str(label))
+        ax.set_title(title)
+        ax.set_xlabel(X.names[0])
+        ax.set_ylabel(X.names[1])
+    axes[0, 0].legend(title="class")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plt.savefig(path)
+    print(f"\npicture: {path}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, help="folder for the picture; none is drawn without it")
+    output = parser.parse_args().output
+
+    if "banknote" in jr.datasets.available():
+        data, names = jr.datasets.load("banknote"), ["variance", "skewness"]
+    else:
+        data, names = jr.datasets.load("breast_cancer"), ["mean radius", "mean texture"]
+    train, test = jr.datasets.train_test_split(data, test_size=0.3, seed=0)
+    X, X_test = columns(train, names), columns(test, names)
+
+    oblique = jr.lltboost.fit(X, train.y, loss="logistic", max_rules=1).model
+    report("one oblique rule", oblique, X_test, test.y)
+
+    # Plain rules by the same kind of boosting: as many as are needed to be as accurate, if ten are enough.
+    plain = jr.boosting.path(
+        X, train.y, loss="logistic", objective="gradient_sum", search="greedy", corrective=True, intercept=True,
+        objective_tolerance=0.3, max_rules=10,
+    )  # fmt: skip
+    wanted = jr.accuracy(oblique, X, train.y)
+    enough = next((fit for fit in plain if jr.accuracy(fit.model, X, train.y) >= wanted), plain[-1]).model
+    report(f"{jr.support(enough)} plain rules", enough, X_test, test.y)
+
+    print("\nwhy the first test row gets its class:")
+    print(jr.explain(oblique, X_test[:1])[0])
+
+    print("\nall columns, one rule more at a time:")
+    path = jr.lltboost.path(train.X, train.y, loss="logistic", max_rules=5)
+    for rules, fit in enumerate(path, start=1):
+        risk, accuracy = jr.risk(fit.model, test.X, test.y), jr.accuracy(fit.model, test.X, test.y)
+        newest = fit.model.conjunctions.describe(rules - 1)
+        print(f"  {rules}: log loss {risk:.3f}, accuracy {accuracy:.3f} with   {newest}")
+
+    if output is not None:
+        draw({"one oblique rule": oblique, f"{jr.support(enough)} plain rules": enough}, X_test, test.y,
+             output / "oblique_rules.svg")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

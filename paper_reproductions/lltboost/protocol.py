@@ -1,0 +1,174 @@
+"""What is fitted and how: the methods, ten bootstrap samples of every set, and a row for every model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jaxrules as jr
+from jaxrules.datasets import Dataset
+from jaxrules.results import Fit
+from paper_reproductions.framework import Cell, Experiment, Row, Settings
+from paper_reproductions.lltboost import data, published
+
+QUICK_SETS = ("Diabetes", "Friedman", "Cars", "Cancer", "Banknote")
+QUICK_PENALTIES = (0.01, 1.0, 100.0)
+QUICK_STRENGTHS, QUICK_WIDE = (1e-3, 0.01, 0.1), (0.01,)
+MORE_REPEATS = 40
+EXACT_CUT_POINTS, EXACT_SECONDS = 20, 2.0
+"""The exact search of TGB: quantiles per column, and seconds per rule; what ends without a proof is marked."""
+
+SLOW = ("exact search", "letter")
+"""Left out of the quick version."""
+
+Models = Iterator[tuple[dict[str, Any], list[Any]]]
+"""Of one method: what was chosen freely, and the models of different sizes; the seconds are of one fit of them."""
+
+
+def sets(settings: Settings) -> tuple[str, ...]:
+    """Names of the sets to run."""
+    return QUICK_SETS if settings.quick else tuple(data.SETS)
+
+
+def loss_of(train: Dataset) -> str:
+    return "squared" if train.task == "regression" else "logistic"
+
+
+# The methods. "oracle" is chosen per data set by the test risk itself, as in the paper; what else differs between the
+# models of a method, the number of rules or "strength", trades risk for complexity.
+
+READINGS: dict[str, dict[str, Any]] = {
+    "LLTBoost": {},
+    "LLTBoost, to the letter": {
+        "refit_propositions": False, "refit_on_all_rows": False, "l2_penalty": 1e-4, "risk_tolerance": -0.05,
+        "objective_tolerance": 0.1,
+    },
+    "LLTBoost, no held-out rows": {"validation_fraction": 0.0},
+    "LLTBoost, single columns": {"max_nonzeros": 1},
+}  # fmt: skip
+TGBS: dict[str, dict[str, Any]] = {
+    "TGB": {},
+    "TGB, tolerance": {"objective_tolerance": 0.3},
+    "TGB, corrective": {"corrective": True},
+    "TGB, corrective, tolerance": {"corrective": True, "objective_tolerance": 0.3},
+    "TGB, exact search": {
+        "search": "optimal", "max_cut_points": EXACT_CUT_POINTS,
+        "time_limit": EXACT_SECONDS * published.RULES_AT_MOST,
+    },
+    "TGB, all, exact search": {
+        "search": "optimal", "max_cut_points": EXACT_CUT_POINTS, "corrective": True, "objective_tolerance": 0.3,
+        "time_limit": EXACT_SECONDS * published.RULES_AT_MOST,
+    },
+}  # fmt: skip
+
+LTRNETS: dict[str, dict[str, Any]] = {"LTRNet": {}, "LTRNet, to the letter": {"refit": False, "prune": False}}
+
+
+def lltboost_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], Models]:
+    def fits(train: Dataset, seed: int, settings: Settings) -> Models:
+        began = time.perf_counter()
+        path = jr.lltboost.path(
+            train.X, train.y, loss=loss_of(train), max_rules=published.RULES_AT_MOST, seed=seed, **options
+        )
+        yield {"oracle": 0.0, "seconds": time.perf_counter() - began}, path
+
+    return fits
+
+
+def tgb_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], Models]:
+    def fits(train: Dataset, seed: int, settings: Settings) -> Models:
+        few = settings.quick or options.get("search") == "optimal"
+        for penalty in QUICK_PENALTIES if few else published.TGB_PENALTIES:
+            began = time.perf_counter()
+            path = jr.boosting.path(
+                train.X, train.y, **{"loss": loss_of(train), "objective": "gradient_sum", "search": "greedy",
+                "intercept": True, "max_rules": published.RULES_AT_MOST, "l2_penalty": penalty} | options,
+            )  # fmt: skip
+            yield {"oracle": penalty, "seconds": time.perf_counter() - began, "unproved": unproved(path[-1])}, path
+
+    return fits
+
+
+def ltrnet_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], Models]:
+    def fits(train: Dataset, seed: int, settings: Settings) -> Models:
+        strengths = QUICK_STRENGTHS if settings.quick else published.LTRNET_STRENGTHS
+        wide = QUICK_WIDE if settings.quick else published.LTRNET_STRENGTHS
+        began = time.perf_counter()
+        path = jr.ltrnet.path(
+            train.X, train.y, loss=loss_of(train), l1_penalties=strengths, binary_penalties=wide, seed=seed, **options
+        )
+        seconds = (time.perf_counter() - began) / len(path)  # all strengths are trained side by side
+        for k, oracle in enumerate(wide):
+            yield {"oracle": oracle, "seconds": seconds}, path[k :: len(wide)]
+
+    return fits
+
+
+def unproved(fit: Fit[Any]) -> int:
+    """Stages of an exact search that ended before their proof."""
+    return sum(stage.gap is not None and stage.gap > 1e-6 for stage in fit.details["stages"])
+
+
+METHODS: dict[str, Callable[[Dataset, int, Settings], Models]] = {
+    **{name: lltboost_paths(options) for name, options in READINGS.items()},
+    **{name: tgb_paths(options) for name, options in TGBS.items()},
+    **{name: ltrnet_paths(options) for name, options in LTRNETS.items()},
+}
+CLASSIFIERS = ("DRNet",)
+"""Methods for two classes only."""
+
+
+def applicable(names: Iterable[str], name: str) -> list[str]:
+    """The methods that take the target of this set."""
+    return [method for method in names if method not in CLASSIFIERS or name in data.CLASSIFICATIONS]
+
+
+# Measurements
+
+
+def scored(model: Any, test: Dataset) -> dict[str, Any]:
+    """Size and test risk of a model: squared or log loss, for classes also the 0/1 loss."""
+    row = {
+        "rules": jr.support(model),
+        "complexity": jr.complexity(model, measure="nonzeros"),
+        "risk": jr.risk(model, test.X, test.y),
+    }
+    return row | ({"error": 1 - jr.accuracy(model, test.X, test.y)} if test.task == "binary" else {})
+
+
+def measure(cell: Cell, settings: Settings) -> list[Row]:
+    """A row per model of a method on a bootstrap sample."""
+    train, test = data.sample(cell["data"], cell["repeat"], settings.seed)
+    return [
+        {**chosen, "size": size, **scored(fit.model, test)}
+        for chosen, fits in METHODS[cell["method"]](train, cell["repeat"], settings)
+        for size, fit in enumerate(fits, start=1)
+    ]
+
+
+def cells(methods: Iterable[str], settings: Settings) -> list[Cell]:
+    """Every method on every sample, repetitions outermost: an unfinished run has all sets and methods."""
+    return [
+        Cell.of(data=name, repeat=repeat, method=method)
+        for repeat in settings.first_folds(published.REPEATS, quick=3)
+        for name in sets(settings)
+        for method in applicable(methods, name)
+        if not (settings.quick and method.endswith(SLOW))
+    ]
+
+
+BOOSTED, NETWORKS = (*READINGS, *TGBS), tuple(LTRNETS)
+boosting = Experiment("boosting", lambda settings: cells(BOOSTED, settings), measure)
+networks = Experiment("networks", lambda settings: cells(NETWORKS, settings), measure)
+more = Experiment(
+    "more repetitions",
+    lambda settings: [
+        Cell.of(data=name, repeat=published.REPEATS + repeat, method=method)
+        for name in sets(settings)
+        for repeat in range(5 if settings.quick else MORE_REPEATS)
+        for method in READINGS
+        if method != "LLTBoost, single columns" and not (settings.quick and method != "LLTBoost")
+    ],
+    measure,
+)

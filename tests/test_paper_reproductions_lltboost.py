@@ -1,0 +1,151 @@
+"""The reproduction of the LLTBoost paper: its measures, its data, and a few small cells."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from paper_reproductions.__main__ import load_paper
+from paper_reproductions.framework import Cell, Results, Rows, Settings, Store
+from paper_reproductions.lltboost import data, figures, protocol, published, scores, tables
+from paper_reproductions.report import Canvas, Value, write
+
+QUICK = Settings(quick=True)
+ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4"]
+needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+
+
+def test_all_exhibits_are_there():
+    assert [exhibit.name for exhibit in load_paper("lltboost").exhibits] == ALL
+
+
+@pytest.mark.parametrize("settings", [QUICK, Settings()], ids=["quick", "full"])
+def test_report_before_anything_is_computed(settings, tmp_path):
+    paper = load_paper("lltboost")
+    markdown, _ = write(paper, paper.exhibits, Results(Store(tmp_path), settings), tmp_path)
+    text = markdown.read_text()
+    assert all(f"## {name}" in text for name in ALL)
+    assert "not run (paper 17.0)" in text, "Friedman, LLTBoost"
+
+
+def test_published_numbers_are_of_one_kind():
+    assert list(published.COMPLEXITY) == list(published.RISK) == list(published.SECONDS) == list(data.SETS)
+    assert list(published.ERROR) == list(published.ERROR_COMPLEXITY) == list(data.CLASSIFICATIONS)
+    for name in data.SETS:
+        assert published.RISK[name].target == pytest.approx(published.COMPLEXITY[name].tgb[1], abs=2)
+        assert (published.COMPLEXITY[name].drnet is None) == (name not in data.CLASSIFICATIONS)
+
+
+def test_order_statistics():
+    values = np.random.default_rng(0).permutation(np.arange(1.0, 11.0))
+    assert scores.interval(values, 0.4) == (4, 5.5, 7)
+    assert scores.interval(values, 0.3) == (3, 5.5, 8)
+    assert scores.interval([2.0, math.inf, math.inf], 0.4) == (2, math.inf, math.inf)
+    assert scores.interval([3.0], 0.4) == (3, 3, 3)
+
+
+def rows(*entries):
+    names = ("repeat", "oracle", "complexity", "risk")
+    return Rows(dict(zip(names, entry, strict=True)) for entry in entries)
+
+
+def test_complexity_at_a_risk_and_risk_at_a_complexity():
+    models = rows((0, 0, 3, 0.9), (0, 0, 6, 0.5), (0, 0, 9, 0.6), (0, 0, 12, 0.4))
+    assert scores.complexity_at(models, 0.5, "risk") == 6
+    assert scores.complexity_at(models, 0.45, "risk") == 12
+    assert scores.complexity_at(models, 0.3, "risk") == math.inf
+    assert scores.risk_at(models, 11, "risk") == 0.6, "the largest, not the best"
+    assert scores.risk_at(models, 2, "risk") == math.inf
+
+
+def test_the_oracle_takes_the_setting_of_the_smallest_median():
+    models = rows(
+        (0, 1.0, 3, 0.5), (1, 1.0, 9, 0.5), (2, 1.0, 9, 0.5),
+        (0, 10.0, 4, 0.5), (1, 10.0, 4, 0.5), (2, 10.0, 20, 0.5),
+        (0, 100.0, 1, 0.5),
+    )  # fmt: skip
+    found = scores.per_repetition(models, lambda rows: scores.complexity_at(rows, 0.5, "risk"))
+    assert found == [4, 4, 20], "100 has one repetition only"
+    assert scores.mean_risk(rows((0, 1.0, 3, 0.5), (0, 1.0, 5, 0.3), (0, 2.0, 3, 0.45)), "risk") == 0.4
+    assert scores.per_repetition(rows(), len) == []
+
+
+def test_chance_of_a_median():
+    assert scores.chance_of_median([1, 2, 3], 10, 3) == 0
+    assert scores.chance_of_median([1, 2, 3], 10, 0.5) == 1
+    assert scores.chance_of_median([1, 2], 9, 1.5) == pytest.approx(0.5, abs=0.02)
+
+
+def test_claims_are_one_sided_for_lltboost():
+    better = tables.compared([10.0] * 10, (21, 22, 24), "complexity", "LLTBoost")
+    worse = tables.compared([25.0] * 10, (21, 22, 24), "complexity", "LLTBoost")
+    assert isinstance(better, Value)
+    assert isinstance(worse, Value)
+    assert (better.departs, worse.departs) == (False, True)
+    rounded = tables.compared([0.494] * 10, (0.47, 0.49, 0.51), "risk", "LLTBoost")
+    assert isinstance(rounded, Value)
+    assert not rounded.departs, "the paper rounds to two decimals"
+    assert str(tables.compared([math.inf] * 10, published.NEVER, "complexity", "DRNet")).startswith("inf (paper inf)")
+
+
+def test_the_account_multiplies_what_it_should():
+    medians = {step: {"a": 40.0, "b": 10.0} for step in tables.STEPS}
+    medians["TGB, corrective, tolerance"] = {"a": 20.0, "b": 5.0}
+    medians["LLTBoost"] = {"a": 10.0, "b": math.inf}
+    text = tables._account_in_words(medians)
+    assert "(1 for the first): LLTBoost needs 0.25 times TGB's" in text
+    assert "give 0.50" in text
+    assert tables._account_in_words({step: {} for step in tables.STEPS}) == ""
+
+
+def test_samples_are_bootstrap_samples():
+    train, test = data.sample("Friedman", 3)
+    assert (len(train), train.task) == (500, "regression")
+    everything = data.load("Friedman")
+    np.testing.assert_allclose(everything.X.numeric_matrix().std(axis=0), 1)
+    assert (everything.y.mean(), everything.y.std()) == (pytest.approx(0), pytest.approx(1))
+    known = {tuple(row) for row in train.X.numeric_matrix()}
+    assert len(known) + len(test) == len(everything)
+    assert not known & {tuple(row) for row in test.X.numeric_matrix()}
+    assert not np.array_equal(train.y, data.sample("Friedman", 4)[0].y)
+
+
+def test_small_cells_are_measured_and_shown(tmp_path):
+    store = Store(tmp_path)
+    for method in ("LLTBoost", "LLTBoost, single columns", "TGB"):
+        cell = Cell.of(data="Cancer", repeat=0, method=method)
+        store.write(protocol.boosting, cell, protocol.measure(cell, QUICK), 1.0)
+    results = Results(store, QUICK)
+    found = results[protocol.boosting]
+    assert list(found.where(method="LLTBoost").column("size")) == list(range(1, 11))
+    assert set(found.where(method="TGB").values("oracle")) == set(protocol.QUICK_PENALTIES)
+    section = tables.show_table_2(results, Canvas(tmp_path))
+    value = section.tables[0].values["Cancer", "LLTBoost"]
+    assert isinstance(value, Value)
+    assert value.ours is not None
+    assert 3 <= value.ours < 40
+    risks = tables.show_table_3(results, Canvas(tmp_path)).tables[0].values["Cancer", "LLTBoost"]
+    assert isinstance(risks, Value)
+    assert risks.ours == pytest.approx(0.13, abs=0.07)
+    assert tables.show_table_4(results, Canvas(tmp_path)).tables[0].values["Cancer", "TGB"].ours > 0
+
+
+@needs_data
+def test_one_oblique_rule_separates_banknotes(tmp_path):
+    store = Store(tmp_path)
+    for method in ("TGB", "LLTBoost"):
+        cell = Cell.of(method=method)
+        store.write(figures.regions, cell, figures.measure_regions(cell, QUICK), 1.0)
+    results = Results(store, QUICK)
+    picture = figures.show_figure_1(results, Canvas(tmp_path))
+    assert picture.figures[0].stat().st_size > 20_000
+    assert picture.tables[0].values["LLTBoost", "rules"].ours == 1
+    rule = figures.show_table_1(results, Canvas(tmp_path)).tables[-1]
+    assert rule.title == "LLTBoost"
+    assert "var + " in str(rule.values["1", "our rule"])
+    train, _ = data.two_columns(0, 0)
+    assert jr.accuracy(figures.single_rule(train), train.X, train.y) > 0.85
