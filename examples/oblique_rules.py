@@ -36,7 +36,7 @@ def draw(models: dict[str, jr.RuleEnsemble], X: jr.Table, y: np.ndarray, path: P
     low, high = points.min(axis=0), points.max(axis=0)
     across, up = np.linspace(low[0], high[0], 200), np.linspace(low[1], high[1], 200)
     grid = jr.as_table(np.stack([axis.ravel() for axis in np.meshgrid(across, up)], axis=1), feature_names=X.names)
-    _, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False)
     for ax, (title, model) in zip(axes[0], models.items(), strict=True):
         score = np.asarray(jr.decision_function(model, grid)).reshape(200, 200)
         ax.contourf(across, up, score > 0, levels=[-0.5, 0.5, 1.5], colors=["#d9e8f5", "#fbe3d0"])
@@ -45,7 +45,7 @@ def draw(models: dict[str, jr.RuleEnsemble], X: jr.Table, y: np.ndarray, path: P
         ax.set_title(title)
         ax.set_xlabel(X.names[0])
         ax.set_ylabel(X.names[1])
-    axes[0, 0].legend(title="class")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), title="class", loc="outside right center")
     path.parent.mkdir(parents=True, exist_ok=True)
     plt.savefig(path)
     print(f"\npicture: {path}")
@@ -59,7 +59,7 @@ def main() -> None:
     if "banknote" in jr.datasets.available():
         data, names = jr.datasets.load("banknote"), ["variance", "skewness"]
     else:
-        data, names = jr.datasets.load("breast_cancer"), ["mean radius", "mean texture"]
+        data, names = jr.datasets.load("breast_cancer"), ["worst smoothness", "worst area"]
     train, test = jr.datasets.train_test_split(data, test_size=0.3, seed=0)
     X, X_test = columns(train, names), columns(test, names)
 
@@ -73,7 +73,8 @@ def main() -> None:
     )  # fmt: skip
     wanted = jr.accuracy(oblique, X, train.y)
     enough = next((fit for fit in plain if jr.accuracy(fit.model, X, train.y) >= wanted), plain[-1]).model
-    report(f"{jr.support(enough)} plain rules", enough, X_test, test.y)
+    title = f"{jr.support(enough)} plain rule{'s' * (jr.support(enough) != 1)}"
+    report(title, enough, X_test, test.y)
 
     print("\nwhy the first test row gets its class:")
     print(jr.explain(oblique, X_test[:1])[0])
@@ -86,8 +87,7 @@ def main() -> None:
         print(f"  {rules}: log loss {risk:.3f}, accuracy {accuracy:.3f} with   {newest}")
 
     if output is not None:
-        draw({"one oblique rule": oblique, f"{jr.support(enough)} plain rules": enough}, X_test, test.y,
-             output / "oblique_rules.svg")  # fmt: skip
+        draw({"one oblique rule": oblique, title: enough}, X_test, test.y, output / "oblique_rules.svg")
 
 
 if __name__ == "__main__":
