@@ -184,7 +184,7 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
         examples = random_examples(seed, rows=24, literals=3, classes=classes)
         labels = [k for k in range(classes) if k != examples.default]
         monkeypatch.setattr(ssrl, "best_insertion", functools.partial(best_insertion, labels=labels))
-        chosen = ssrl._Settings(nu, penalty, None, "exact", 36, False, 1)
+        chosen = ssrl._Settings(nu, penalty, None, "exact", 36, False, 1, nu)
         search = ssrl._Search(examples, chosen, jr.results.Run("test"))
         lists = []
         monkeypatch.setattr(search, "keep", lambda rules, lists=lists: lists.append(rules) or True)
@@ -213,7 +213,7 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
 def test_local_search_never_lowers_the_objective():
     for seed in range(6):
         examples = random_examples(seed, rows=80, literals=7, classes=3)
-        plain = ssrl._Settings(4, 0.5, None, "beam", 12, False, 5)
+        plain = ssrl._Settings(4, 0.5, None, "beam", 12, False, 5, 4)
         search = ssrl._Search(examples, plain, jr.results.Run("test"))
         search.best = random_rules(np.random.default_rng(seed), examples, 4)
         search.best_objective = search.best.objective()
@@ -361,3 +361,114 @@ def test_literals():
     assert {"x < 24.75", "x >= 24.75", "x < 49.5", "x >= 74.25", "few < 1", "few >= 1"} <= texts
     assert len(pool) == 8  # c says what few says
     assert len(literals_of(table, cut_points={"x": [10.0]})) == 4
+
+
+# Lemmas 5 and 6
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(0, 3))
+@settings(max_examples=20, deadline=None)
+def test_the_best_insertion_is_a_known_rule_or_the_best_of_all(seed, known, m):
+    """Lemma 5: charging all rules as if they were new loses nothing, for known rules are looked at by themselves."""
+    rng = np.random.default_rng(seed)
+    examples = random_examples(seed, classes=3)
+    pool = random_rules(rng, examples, known + m)
+    given_rules, rules = pool.take(range(known)), pool.take(range(known, known + m))
+    covering = np.sum(given_rules.covers, axis=0)
+    mine = set(zip(given_rules.conditions, given_rules.labels, strict=True))
+    everything, alone = np.ones(examples.n_rows, bool), covering == 1
+
+    def gain(condition, label, mask):
+        cover = examples.cover(condition)
+        return gains_of(cover, examples, rules.first(), rules.labels, 0.8, mask)[:, label].max() - 0.5 * len(condition)
+
+    new = {rule: gain(*rule, everything) for rule in itertools.product(all_conditions(examples), range(3))}
+    old = {rule: gain(*rule, alone) for rule in mine}
+    assert max([*new.values(), *old.values()]) == max((new | old).values())
+    assert all(old[rule] >= new[rule] for rule in mine)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 3), st.floats(0.1, 1.0))
+@settings(max_examples=25, deadline=None)
+def test_the_gain_is_a_difference_of_submodular_functions(seed, m, alpha):
+    """Lemma 6: G_2 = omega - v but for a constant, both monotone and submodular."""
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng, random_examples(seed, classes=3), m)
+    examples, first = rules.examples, rules.first()
+    everything, position, label = np.ones(examples.n_rows, bool), int(rng.integers(m + 1)), int(rng.integers(3))
+    decided = np.array([*rules.labels, -1])[first]
+    right = np.where(decided >= 0, examples.counts[np.arange(examples.n_rows), decided], 0.0)
+    charge = alpha * (first >= position) * right + examples.counts[:, examples.default]
+    reward = alpha * (first >= position) * examples.counts[:, label]
+
+    def rejected(weight, condition):
+        return weight[~examples.cover(condition)].sum()
+
+    def omega(condition):
+        return rejected(charge, condition)
+
+    def v(condition):
+        return rejected(reward, condition) + 0.5 * len(condition)
+
+    large = tuple(rng.permutation(6)[: rng.integers(1, 6)].tolist())
+    small, added = large[: rng.integers(0, len(large) + 1)], int(rng.choice([j for j in range(6) if j not in large]))
+    for function in (omega, v):
+        assert function((*small, added)) >= function(small) - 1e-9
+        assert function((*small, added)) - function(small) >= function((*large, added)) - function(large) - 1e-9
+    gain = gains_of(examples.cover(large), examples, first, rules.labels, alpha, everything)[position, label]
+    assert gain - 0.5 * len(large) == pytest.approx((reward - charge).sum() + omega(large) - v(large))
+
+
+# Cross-validation
+
+
+def test_cross_validation_measures_held_out_rows(iris):
+    X, y = iris
+    pool = literals_of(jr.as_table(X))
+    fit = ssrl.cross_validate(X, y, literal_penalties=[0.5, 3.0], max_rules=[1, 4], n_folds=3, seed=1)
+    accuracies, details = fit.details["accuracies"], fit.details
+    assert accuracies.shape == details["rules"].shape == details["literals"].shape == (3, 2, 2)
+    best = np.unravel_index(np.argmax(accuracies.mean(axis=0)), (2, 2))
+    assert (details["literal_penalty"], details["max_rules"]) == ([0.5, 3.0][best[0]], [1, 4][best[1]])
+    again = ssrl.fit(X, y, literal_penalty=details["literal_penalty"], max_rules=details["max_rules"])
+    assert fit.objective == again.objective
+    assert str(fit.model) == str(again.model)
+    order = np.random.default_rng(1).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    for k in range(3):
+        held_out = np.isin(np.arange(len(y)), order[k::3])
+        for i, j in itertools.product(range(2), range(2)):
+            setting = {"literal_penalty": [0.5, 3.0][i], "max_rules": [1, 4][j]}
+            alone = ssrl.fit(X[~held_out], y[~held_out], literals=pool, **setting)
+            assert accuracies[k, i, j] == jr.accuracy(alone.model, X[held_out], y[held_out])
+            assert details["rules"][k, i, j] == len(alone.model.conjunctions)
+            assert details["literals"][k, i, j] == alone.model.conjunctions.propositions.sum()
+
+
+def test_cross_validation_compiles_once(monkeypatch):
+    monkeypatch.setattr(Examples, "FEW_ROWS", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = (X[:, 0] > 0) ^ (rng.random(100) < 0.1)
+    ssrl.fit(X, y, max_rules=3)
+    before = insertion.descend._cache_size()
+    ssrl.cross_validate(X, y, literal_penalties=[1.0, 2.0], max_rules=[2, 3], n_folds=3)
+    assert insertion.descend._cache_size() == before
+
+
+def test_cross_validation_within_limits(iris):
+    X, y = iris
+    fit = ssrl.cross_validate(X, y, time_limit=0)
+    assert fit.status == "time_limit"
+    assert np.isnan(fit.details["accuracies"]).all()
+    with pytest.raises(ValueError, match="fewer rows than n_folds"):
+        ssrl.cross_validate(X, y, n_folds=51)
+    for name, value in {"literal_penalties": [-1.0], "max_rules": [0], "n_folds": 1, "beam_width": 0}.items():
+        with pytest.raises(ValueError, match=name):
+            ssrl.cross_validate(X, y, **{name: value})
+
+
+def test_more_rows_than_can_be_counted_are_refused(iris, monkeypatch):
+    monkeypatch.setattr(ssrl, "MOST_ROWS", 100)
+    with pytest.raises(ValueError, match="only 100 can be counted exactly"):
+        ssrl.fit(*iris)

@@ -85,11 +85,10 @@ class Examples:
 
     @functools.cached_property
     def labels(self) -> NDArray[np.intp] | None:
-        """The class of every row if each row is one row of weight one, else None: then bits can be counted."""
-        single = (np.count_nonzero(self.counts, axis=1) == 1).all() and (
-            self.counts.max(axis=1, initial=1.0) == 1
-        ).all()
-        return self.counts.argmax(axis=1) if single else None
+        """The class of every row if all weights are one (or zero, class -1), else None: then bits can be counted."""
+        weight = self.counts.sum(axis=1)
+        single = np.isin(self.counts, (0, 1)).all() and (weight <= 1).all()
+        return np.where(weight > 0, self.counts.argmax(axis=1), -1) if single else None
 
     @functools.cached_property
     def literal_rows(self) -> jax.Array:
@@ -172,23 +171,24 @@ def _problem(
     m, n, K, default = len(rule_labels), examples.n_rows, examples.n_classes, examples.default
     classes, decided = examples.labels, np.array([*rule_labels, -1])[first]
     cell: Array
+    rows = np.arange(n)
     if classes is not None and n > examples.FEW_ROWS:
         kinds, size, values = 2 * K + 2, 32 * _WORDS, None
         kind = np.where(mask & (classes == default), K, classes) + (K + 1) * (decided == classes)
-        capacity = -(-n // size) + max_rules * (K + 1)
+        rows, capacity = np.flatnonzero(classes >= 0), -(-n // size) + max_rules * (K + 1)
     else:
         kinds, size, kind = 1, _WEIGHTED, 0
         right = np.where(decided >= 0, examples.counts[np.arange(n), decided], 0.0)
         gain, charged = examples.counts - right[:, None], (mask * examples.counts[:, default])[:, None]
         values = np.hstack([gain, np.maximum(gain - charged / alpha, 0.0), charged])
         capacity = -(-n // size) + max_rules
-    group = (m - first) * kinds + kind
+    group = ((m - first) * kinds + kind)[rows]
     sizes = np.bincount(group, minlength=kinds * (m + 1))
     blocks = -(-sizes // size)
     ends = np.cumsum(blocks)
     row = np.full(size * capacity, n, np.int32)
     gaps = size * (ends - blocks) - (np.cumsum(sizes) - sizes)
-    row[np.arange(n) + np.repeat(gaps, sizes)] = np.argsort(group.astype(np.int32), kind="stable")
+    row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[np.argsort(group.astype(np.int32), kind="stable")]
     if values is None:
         cells = sizes.reshape(-1, kinds).T
         cell = np.zeros(capacity, np.int32)

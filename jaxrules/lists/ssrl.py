@@ -20,8 +20,9 @@ ELSE target = 0 (p = 0.941)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +37,7 @@ from jaxrules.models import RuleList
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.rows import Activations
 from jaxrules.table import Label, MissingRule
-from jaxrules.training import settings, training_data
+from jaxrules.training import TrainingData, settings, training_data
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -101,48 +102,98 @@ def fit(
             than can be counted exactly (2^24).
     """
     options = settings("ssrl", locals())
-    chosen = _Settings(
-        checks.integer("max_rules", max_rules, at_least=1),
-        checks.penalty("literal_penalty", literal_penalty),
-        checks.optional(checks.integer, "max_length", max_length, at_least=1),
-        checks.choice("subproblem", subproblem, ("beam", "modmod", "exact")),
-        checks.integer("beam_width", beam_width, at_least=1),
-        checks.flag("local_search", local_search),
-        checks.integer("max_rounds", max_rounds, at_least=1),
-    )
-    checks.seed(seed)
+    chosen = _Settings.of(options)
     run = Run("ssrl", time_limit, progress)
-    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
-    table, classes = data.table, data.classes or ()
-    codes = (data.target > 0).astype(int) if data.target.ndim == 1 else data.target.argmax(axis=1)
-    if table.n_rows > MOST_ROWS:
-        raise ValueError(f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them")
-    if literals is None:
-        pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
-    else:
-        pool = checks.instance("literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of")
-        if pool.schema.features != table.schema.features:
-            raise ValueError("literals speak of other columns than X has; build them from the same table")
-    if not len(pool):
-        raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
-    totals = np.bincount(codes, data.weights, len(classes))
-    examples = _examples(Activations.of(pool, table), codes, data.weights, _default(default, classes, totals))
-    search = _Search(examples, chosen, run)
-    search.run()
-    best = search.best
-    decided = np.zeros((len(best) + 1, len(classes)))
-    np.add.at(decided, best.first(), examples.counts)
-    model = RuleList(
-        pool.conjunctions(best.conditions, data.schema),
-        np.append(best.labels, examples.default).astype(np.int32),
-        (decided + 1) / (decided + 1).sum(axis=1, keepdims=True),
-        tuple(options.items()),
-    )
-    status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
-    return run.finish(
-        model, best.objective(), "max", status, n_literals=len(pool), rounds=search.rounds,
-        insertions=search.insertions, greedy_objective=search.greedy_objective,
+    task = _Task.of(X, y, sample_weight, missing, literals, quantiles, cut_points, default)
+    return task.fit(chosen, options, run)
+
+
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    literal_penalties: Sequence[float] = (0.5, 1.0, 5.0, 7.0, 10.0),
+    max_rules: Sequence[int] = (10, 20, 30, 40),
+    n_folds: int = 5,
+    max_length: int | None = None,
+    quantiles: int | Sequence[float] = 9,
+    cut_points: Mapping[str, Sequence[float]] | None = None,
+    literals: PropositionPool | None = None,
+    default: Label | Literal["majority"] = "majority",
+    subproblem: Subproblem = "beam",
+    beam_width: int = 36,
+    local_search: bool = True,
+    max_rounds: int = 2,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleList]:
+    """Choose the penalty and the number of rules by stratified cross-validation; fit with them on all rows.
+
+    The cut points are quantiles of all rows of X, whose labels play no part in them: every fold has the same literals,
+    and one set of compiled kernels serves all. To measure the accuracy of the whole procedure, call it inside the
+    training rows of an outer split.
+
+    Args:
+        literal_penalties, max_rules: the values to choose from.
+        n_folds: how many folds.
+        seed: of the folds.
+        time_limit: seconds for everything; four fifths are for the folds, and settings that no fold reached are out.
+        X, y, max_length, quantiles, cut_points, literals, default, subproblem, beam_width, local_search, max_rounds,
+            sample_weight, missing, progress: as in `fit`.
+
+    Returns:
+        The Fit on all rows; ``details`` tell besides those of `fit`: literal_penalty and max_rules, the setting with
+        the best mean accuracy (of equal ones that with the fewest literals); accuracies, rules and literals, shape
+        (folds, literal_penalties, max_rules), NaN where the time was over.
+
+    Raises:
+        TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
+    """
+    options = settings("ssrl", {name: value for name, value in locals().items() if name not in _GRID})
+    penalties = checks.sequence("literal_penalties", literal_penalties, at_least=0)
+    sizes = [checks.integer("max_rules", size, at_least=1) for size in max_rules]
+    grid = [(float(penalty), size) for penalty in penalties for size in sizes]
+    checks.integer("n_folds", n_folds, at_least=2)
+    run = Run("ssrl", time_limit, progress)
+    task = _Task.of(X, y, sample_weight, missing, literals, quantiles, cut_points, default)
+    if np.bincount(task.codes).min() < n_folds:
+        raise ValueError(f"y has a class with fewer rows than n_folds = {n_folds}")
+    order = np.random.default_rng(checks.seed(seed)).permutation(len(task.codes))
+    fold = np.empty(len(order), int)
+    fold[order[np.argsort(task.codes[order], kind="stable")]] = np.arange(len(order)) % n_folds
+    figures = np.full((3, n_folds, len(grid)), np.nan)  # accuracy, rules, literals
+    part = run.child(_SHARE, "ssrl, cross-validation", n_folds * len(grid))
+    with part:
+        for k, (at, (penalty, size)) in itertools.product(range(n_folds), enumerate(grid)):
+            chosen = _Settings.of({**options, "literal_penalty": penalty, "max_rules": size}, max(sizes))
+            inside = fold != k
+            search = _Search(task.examples(task.data.weights * inside), chosen, part.child(task="ssrl, one fold"))
+            search.run()
+            if part.stopped():
+                break
+            held_out = replace(
+                search.best, examples=task.examples(task.data.weights * ~inside, search.examples.default)
+            )
+            n_literals = sum(map(len, search.best.conditions))
+            figures[:, k, at] = held_out.right() / held_out.examples.counts.sum(), len(search.best), n_literals
+            part.report(k * len(grid) + at + 1)
+    reached = ~np.isnan(figures[0]).all(axis=0)
+    mean = np.nanmean(figures[:, :, reached], axis=1) if reached.any() else np.zeros((3, 1))
+    penalty, size = grid[np.flatnonzero(reached | ~reached.any())[np.lexsort((mean[2], -mean[0]))[0]]]
+    options |= {"literal_penalty": penalty, "max_rules": size}
+    accuracies, rules, lengths = figures.reshape(3, n_folds, len(penalties), len(sizes))
+    return task.fit(
+        _Settings.of(options, max(sizes)), options, run, literal_penalty=penalty, max_rules=size,
+        accuracies=accuracies, rules=rules, literals=lengths,
     )  # fmt: skip
+
+
+_GRID = ("literal_penalties", "n_folds")
+_SHARE = 0.8
+"""Of the time limit, for the folds."""
 
 
 @dataclass(frozen=True)
@@ -156,25 +207,90 @@ class _Settings:
     beam_width: int
     local_search: bool
     max_rounds: int
+    room: int
+    """Lists of up to so many rules share compiled kernels."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], room: int = 0) -> _Settings:
+        max_rules = checks.integer("max_rules", options["max_rules"], at_least=1)
+        checks.seed(options["seed"])
+        return cls(
+            max_rules,
+            checks.penalty("literal_penalty", options["literal_penalty"]),
+            checks.optional(checks.integer, "max_length", options["max_length"], at_least=1),
+            checks.choice("subproblem", options["subproblem"], ("beam", "modmod", "exact")),
+            checks.integer("beam_width", options["beam_width"], at_least=1),
+            checks.flag("local_search", options["local_search"]),
+            checks.integer("max_rounds", options["max_rounds"], at_least=1),
+            max(room, max_rules),
+        )
 
 
-def _default(default: Any, classes: tuple[Label, ...], totals: NDArray[Any]) -> int:
-    """The code of the default label."""
-    if isinstance(default, str) and default == "majority" and "majority" not in classes:
-        return int(totals.argmax())
-    if default not in classes:
-        raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')
-    return classes.index(default)
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The data of a fit, and their rows by literals."""
 
+    data: TrainingData
+    pool: PropositionPool
+    rows: Activations
+    codes: NDArray[np.intp]
+    default: Any
 
-def _examples(activations: Activations, codes: NDArray[np.intp], weights: Floats, default: int) -> Examples:
-    """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
-    n_classes = int(codes.max()) + 1
-    unit = (weights == 1).all()
-    if unit and activations.n_patterns > Examples.FEW_ROWS:
-        counts = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
-        return Examples(activations.by_rule[:, activations.pattern], counts, default)
-    return Examples(activations.by_rule, activations.class_weights(codes, n_classes, weights), default)
+    @classmethod
+    def of(
+        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule,
+        literals: PropositionPool | None, quantiles: int | Sequence[float],
+        cut_points: Mapping[str, Sequence[float]] | None, default: Any,
+    ) -> _Task:  # fmt: skip
+        data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
+        table, classes = data.table, data.classes or ()
+        codes = (data.target > 0).astype(np.intp) if data.target.ndim == 1 else data.target.argmax(axis=1)
+        if table.n_rows > MOST_ROWS:
+            raise ValueError(
+                f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them"
+            )
+        if literals is None:
+            pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
+        else:
+            pool = checks.instance("literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of")
+            if pool.schema.features != table.schema.features:
+                raise ValueError("literals speak of other columns than X has; build them from the same table")
+        if not len(pool):
+            raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+        majority = isinstance(default, str) and default == "majority" and "majority" not in classes
+        if not majority and default not in classes:
+            raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')
+        return cls(data, pool, Activations.of(pool, table), codes, None if majority else classes.index(default))
+
+    def examples(self, weights: Floats, default: int | None = None) -> Examples:
+        """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
+        n_classes = len(self.data.classes or ())
+        default = self.default if default is None else default
+        if default is None:
+            default = int(np.bincount(self.codes, weights, n_classes).argmax())
+        if np.isin(weights, (0, 1)).all() and self.rows.n_patterns > Examples.FEW_ROWS:
+            counts = (self.codes[:, None] == np.arange(n_classes)) * weights[:, None]
+            return Examples(self.rows.by_rule[:, self.rows.pattern], counts, default)
+        return Examples(self.rows.by_rule, self.rows.class_weights(self.codes, n_classes, weights), default)
+
+    def fit(self, chosen: _Settings, options: Mapping[str, Any], run: Run, **details: Any) -> Fit[RuleList]:
+        """Search on all rows; make a model of the best list."""
+        search = _Search(self.examples(self.data.weights), chosen, run)
+        search.run()
+        best = search.best
+        decided = np.ones((len(best) + 1, best.examples.n_classes))  # one row of each class is added
+        np.add.at(decided, best.first(), best.examples.counts)
+        model = RuleList(
+            self.pool.conjunctions(best.conditions, self.data.schema),
+            np.append(best.labels, best.examples.default).astype(np.int32),
+            decided / decided.sum(axis=1, keepdims=True),
+            tuple(options.items()),
+        )
+        status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
+        return run.finish(
+            model, best.objective(), "max", status, n_literals=len(self.pool), rounds=search.rounds,
+            insertions=search.insertions, greedy_objective=search.greedy_objective, **details,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +313,14 @@ class _Rules:
             first[self.covers[k]] = k
         return first
 
+    def right(self) -> float:
+        """The weight of the rows that are right."""
+        labels = np.append(self.labels, self.examples.default).astype(np.intp)
+        return float(np.take_along_axis(self.examples.counts, labels[self.first()][:, None], axis=1).sum())
+
     def objective(self) -> float:
         """f, Eq. 14."""
-        labels = np.append(self.labels, self.examples.default).astype(np.intp)
-        right = np.take_along_axis(self.examples.counts, labels[self.first()][:, None], axis=1).sum()
-        return float(right) - self.penalty * sum(map(len, self.conditions))
+        return self.right() - self.penalty * sum(map(len, self.conditions))
 
     def insert(self, rule: Insertion) -> _Rules:
         """With one rule more."""
@@ -280,7 +399,7 @@ class _Search:
         self.insertions += 1
         return best_insertion(
             self.examples, first, rules.labels, alpha=alpha, mask=mask, penalty=settings.penalty,
-            max_length=settings.max_length, max_rules=settings.max_rules, method=settings.subproblem,
+            max_length=settings.max_length, max_rules=settings.room, method=settings.subproblem,
             width=settings.beam_width, at_least=at_least, stopped=self.watch.stopped,
         )  # fmt: skip
 
