@@ -222,7 +222,7 @@ class _Settings:
             checks.integer("beam_width", options["beam_width"], at_least=1),
             checks.flag("local_search", options["local_search"]),
             checks.integer("max_rounds", options["max_rounds"], at_least=1),
-            max(room, max_rules),
+            4 * -(-max(room, max_rules) // 4),
         )
 
 
