@@ -1,0 +1,337 @@
+"""DRNet: a set of decision rules from a network of an AND layer and an OR layer (Qiao, Wang and Lin, AAAI 2021).
+
+Inputs are literals x_i in {0, 1}. Rule j of the AND layer asks for x_i = 1 where its weight w_ij is positive and for
+x_i = 0 where it is negative; the bias makes it a conjunction whatever the sizes of the weights (Eq. 1 and 2),
+
+    r_j = 1{s_j >= 1},   s_j = sum_i w_ij x_i - sum_{w_ij > 0} w_ij + 1,
+
+and its gradient is that of s_j itself, but not where it would push a rule that does not hold at all further down or one
+that holds further up (straight-through, Eq. 3). The OR layer adds the rules up: a row is positive where one holds, the
+score being sum_j r_j - 1/2 (Eq. 4 and 5), under the logistic loss.
+
+Every weight has a gate z in [0, 1] of the hard-concrete distribution (Louizos, Welling and Kingma, ICLR 2018): w z
+takes the place of w, and 1{z > 0} that of 1 in the OR layer. The probabilities that gates are open are penalised, the mean over rules of
+(1 + literals) open(rule) (Eq. 7): two phases take turns, one trains the AND layer under `literal_penalty`, one the OR
+layer under `rule_penalty`. At the end gates take their most likely values, and the literals with weight are the rules.
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+>>> print(fit(X, X[:, 0] | X[:, 1]).model)
+if x0 >= 1: target = 1 (p = 0.99)
+else if x1 >= 1: target = 1 (p = 0.981)
+else: target = 0 (p = 0.981)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks
+from jaxrules.conditions import Condition, Conjunctions, PropositionPool
+from jaxrules.ensembles.lltboost import bucket
+from jaxrules.float64 import in_x64
+from jaxrules.lists.literals import literals_of
+from jaxrules.losses import logistic
+from jaxrules.models import RuleList
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
+from jaxrules.rows import needed
+from jaxrules.solvers.adam import adam
+from jaxrules.table import MissingRule, Schema
+from jaxrules.training import TrainingData, settings, training_data
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+_TEMPERATURE, _LOW, _HIGH = 2 / 3, -0.1, 1.1
+"""beta, gamma and zeta of the hard-concrete distribution."""
+_TURNS = 4
+"""Phases of either layer, in turn: AND, OR, AND, OR."""
+
+
+def fit(
+    X: Any,
+    y: ArrayLike,
+    *,
+    max_rules: int = 10,
+    literal_penalty: float = 1e-2,
+    rule_penalty: float = 1e-5,
+    quantiles: int | Sequence[float] = 9,
+    iterations: int = 4000,
+    learning_rate: float = 0.01,
+    batch_size: int | None = 100,
+    restarts: int = 3,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleList]:
+    """Learn a rule set for two classes: the second in sorted order where any rule holds, else the first.
+
+    It comes as a rule list whose rules all say the same; `jaxrules.predict` and the other verbs read it as such.
+    Literals that the others of their rule imply, and rules whose rows other rules cover, are left out: no training
+    prediction changes by that.
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: labels of two classes, shape (rows,).
+        max_rules: the rules that the network has.
+        literal_penalty: the paper's lambda_1, on the literals of the AND layer, against the mean loss.
+        rule_penalty: the paper's lambda_2, on the rules of the OR layer.
+        quantiles: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
+        iterations: steps of Adam; half of them train the AND layer, half the OR layer, in four turns.
+        learning_rate: of every step.
+        batch_size: rows drawn for every step, where there are more; None takes all.
+        restarts: random starts, side by side; the fewest training errors win, then the lowest complexity.
+        sample_weight: weight of every row, shape (rows,).
+        missing: rule for missing values, see `jaxrules.as_table`.
+        seed: of starts, gates and batches.
+        time_limit: seconds, or a `Deadline`; the rules so far are returned.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
+
+    Returns:
+        A Fit whose objective is the share of the training weight that is classified wrongly. The steps of the history
+        are chunks of training, their objective the penalised loss of the best network; the last is that of the
+        model. ``details``: "n_literals"; "errors", of every start.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        ValueError: for a bad value of an argument, not two classes, or columns that tell no rows apart.
+    """
+    options = settings("drnet", locals())
+    plan = _Plan(
+        checks.integer("max_rules", max_rules, at_least=1),
+        checks.penalty("literal_penalty", literal_penalty),
+        checks.penalty("rule_penalty", rule_penalty),
+        checks.integer("iterations", iterations, at_least=1),
+        checks.number("learning_rate", learning_rate, above=0),
+        checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
+        checks.integer("restarts", restarts, at_least=1),
+        checks.seed(seed),
+        tuple(options.items()),
+    )
+    run = Run("drnet", time_limit, progress, total=plan.iterations)
+    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing, binary=True)
+    pool = _one_sided(literals_of(data.table, quantiles=quantiles))
+    if not len(pool):
+        raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+    return _Training(data, pool, plan, run).fit()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The checked arguments of `fit`."""
+
+    max_rules: int
+    literal_penalty: float
+    rule_penalty: float
+    iterations: int
+    learning_rate: float
+    batch_size: int | None
+    restarts: int
+    seed: int
+    options: tuple[tuple[str, Any], ...]
+
+
+# The network
+
+
+class Layers(NamedTuple):
+    """The parameters; with one more axis in front, of several networks.
+
+    Attributes:
+        w: (rules, literals), weights of the AND layer.
+        literal_gates: (rules, literals), log-odds of its gates.
+        rule_gates: (rules,), log-odds of the gates of the OR layer.
+    """
+
+    w: Any
+    literal_gates: Any
+    rule_gates: Any
+
+
+def open_gate(log_odds: Array, noise: Array | None = None) -> Array:
+    """A hard-concrete gate: drawn with uniform noise, or at its most likely value."""
+    if noise is None:
+        smooth = jax.nn.sigmoid(log_odds)
+    else:
+        smooth = jax.nn.sigmoid((jnp.log(noise) - jnp.log1p(-noise) + log_odds) / _TEMPERATURE)
+    return jnp.clip(smooth * (_HIGH - _LOW) + _LOW, 0, 1)
+
+
+def probability_open(log_odds: Array) -> Array:
+    """That a gate is not 0."""
+    return jax.nn.sigmoid(log_odds - _TEMPERATURE * np.log(-_LOW / _HIGH))
+
+
+@jax.custom_vjp
+def conjunction(s: Array) -> Array:
+    """1{s >= 1}, up to rounding; its gradient is that of s where it can matter, see the module."""
+    return (s > 1 - 1e-6).astype(s.dtype)
+
+
+def _conjunction_forward(s: Array) -> tuple[Array, Array]:
+    return conjunction(s), s
+
+
+def _conjunction_backward(s: Array, slope: Array) -> tuple[Array]:
+    return (jnp.where((s < 0) | ((s >= 1) & (slope < 0)), 0, slope),)
+
+
+conjunction.defvjp(_conjunction_forward, _conjunction_backward)
+
+
+def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
+    """sum_j 1{z_j > 0} r_j - 1/2, (rows,), for gated weights (rules, literals) and literals (literals, rows).
+
+    The gradient of 1{z > 0} is that of z.
+    """
+    s = w @ literals - jnp.maximum(w, 0).sum(axis=1)[:, None] + 1
+    is_open = rule_gates + jax.lax.stop_gradient((rule_gates > 0) - rule_gates)
+    return is_open @ conjunction(s) - 0.5
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """The penalised loss of every network as a function of one layer; the other comes with the fixed arrays."""
+
+    of_and_layer: bool
+
+    def __call__(self, trained: Any, rows: Any, fixed: Any, step: Array) -> Array:
+        weights, literals, target = rows
+        others, key, penalty, n_literals = fixed
+        layers = Layers(*trained, *others) if self.of_and_layer else Layers(*others, *trained)
+        key = jax.random.fold_in(key, step)
+
+        def value(layers: Layers, key: Array) -> Array:
+            of_literals, of_rules = (
+                jax.random.uniform(one, gates.shape, gates.dtype, 1e-6, 1 - 1e-6)
+                for one, gates in zip(jax.random.split(key), layers[1:], strict=True)
+            )
+            w = layers.w * open_gate(layers.literal_gates, of_literals)
+            f = scores(w, open_gate(layers.rule_gates, of_rules), literals)
+            loss = jnp.sum(jnp.where(weights > 0, weights * logistic.value(target, f), 0))
+            open_literals = probability_open(layers.literal_gates) * (jnp.arange(w.shape[1]) < n_literals)[None]
+            sizes = open_literals.sum(axis=1) / n_literals + 1
+            return loss + penalty * jnp.mean(sizes * probability_open(layers.rule_gates))
+
+        return jax.vmap(value)(layers, jax.random.split(key, len(layers.w)))
+
+
+class _Training:
+    """The data as literals, and what is made of networks."""
+
+    def __init__(self, data: TrainingData, pool: PropositionPool, plan: _Plan, run: Run) -> None:
+        self.data, self.pool, self.plan, self.run = data, pool, plan, run
+        self.weights = data.weights / data.weights.sum()
+        self.literals = pool.satisfied(data.table).T
+
+    def start(self) -> Layers:
+        """Random weights, all gates half open."""
+        plan, random = self.plan, np.random.default_rng(self.plan.seed)
+        n, width = len(self.pool), bucket(max(len(self.pool), 8))
+        shape = (plan.restarts, plan.max_rules, n)
+        w = random.uniform(-1, 1, shape) / np.sqrt(n)
+        more = [(0, 0), (0, 0), (0, width - n)]
+        return Layers(np.pad(w, more), np.pad(random.normal(0, 0.01, shape), more), random.normal(0, 0.01, shape[:2]))
+
+    def fit(self) -> Fit[RuleList]:
+        """Train the layers in turn."""
+        plan, run, n = self.plan, self.run, len(self.weights)
+        layers = self.start()
+        more = (0, bucket(max(n, 64)) - n)
+        wide = (0, layers.w.shape[2] - len(self.literals))
+        rows = (
+            np.pad(self.weights, more), np.pad(self.literals.astype(np.float64), [wide, more]),
+            np.pad(self.data.target, more, constant_values=1.0),
+        )  # fmt: skip
+        ends = [plan.iterations * turn // _TURNS for turn in range(_TURNS + 1)]
+        history: list[Step] = []
+        with run:
+            for turn in range(_TURNS):
+                of_and_layer = turn % 2 == 0
+                trained, others = (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
+                key = np.array([plan.seed, turn], np.uint32)
+                penalty = plan.literal_penalty if of_and_layer else plan.rule_penalty
+                for descent in adam(
+                    _Objective(of_and_layer), trained, rows, (others, key, penalty, float(len(self.pool))), n_rows=n,
+                    iterations=ends[turn + 1] - ends[turn], learning_rate=plan.learning_rate, cosine=False,
+                    batch_size=plan.batch_size, seed=plan.seed + turn, stopped=run.stopped,
+                ):  # fmt: skip
+                    trained = descent.parameters
+                    layers = Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
+                    best = float(descent.values.min())
+                    history.append(Step(best, plan.max_rules, run.seconds()))
+                    run.report(ends[turn] + descent.steps, best)
+        return self.finish(layers, history)
+
+    def finish(self, layers: Layers, history: list[Step]) -> Fit[RuleList]:
+        """The rules of the best network."""
+        data, run, schema = self.data, self.run, self.data.schema
+        found = [
+            self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)) for lane in range(len(layers.w))
+        ]
+        positive = data.target > 0
+        errors = [float(self.weights @ (rows.any(axis=0) != positive)) for _, rows in found]
+        sizes = [sum(1 + len(rule) for rule in rules) for rules, _ in found]
+        best = min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane])) if history else None
+        rules, rows = ([], np.zeros((0, len(positive)), bool)) if best is None else found[best]
+        order = np.argsort(-(rows @ self.weights), kind="stable")
+        first = np.argmax(np.vstack([rows[order], np.ones(len(positive), bool)]), axis=0)
+        decided = np.ones((len(rules) + 1, 2))  # one row of each class, as in `jaxrules.ssrl`
+        np.add.at(decided, (first, positive.astype(int)), data.weights)
+        model = RuleList(
+            Conjunctions.build(schema, [rules[r] for r in order], [len(rules[r]) for r in order]),
+            np.append(np.ones(len(rules)), 0).astype(np.int32), decided / decided.sum(axis=1, keepdims=True),
+            self.plan.options,
+        )  # fmt: skip
+        error = float(self.weights @ (rows.any(axis=0) != positive))
+        fit = run.finish(model, error, "min", Status.CONVERGED, n_literals=len(self.pool), errors=tuple(errors))
+        return replace(fit, history=(*history, Step(error, len(rules), fit.seconds)))
+
+    def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
+        """The rules of a network whose gates take their most likely values, and where they hold."""
+        n, schema = len(self.pool), self.data.table.schema
+        gate = in_x64(open_gate)
+        w, is_open = (layers.w * gate(layers.literal_gates))[:, :n], gate(layers.rule_gates) > 0
+        rules: list[list[Condition]] = []
+        rows: list[Rows] = []
+        for weights in w[is_open]:
+            on = np.flatnonzero(weights)
+            holds = self.literals[on] == (weights[on] > 0)[:, None]
+            kept = needed(holds, [1.0] * len(on))
+            literals = [(self.pool.rule(i)[0], bool(weights[i] > 0)) for i in on[kept]]
+            rules.append([one if positive else negated(one, schema) for one, positive in literals])
+            rows.append(holds.all(axis=0))
+        covered = np.array(rows, bool).reshape(len(rules), self.literals.shape[1])
+        kept = needed(~covered, [1.0 + len(rule) for rule in rules])
+        return [rules[r] for r in kept], covered[kept]
+
+
+# Literals
+
+
+def _one_sided(pool: PropositionPool) -> PropositionPool:
+    """Of a literal and its opposite one: a negative weight says the other."""
+    below = np.isneginf(pool.lower) & np.isfinite(pool.upper)
+    is_missing = pool.missing & ~pool.unseen
+    return pool.take(np.flatnonzero(np.where(pool.is_numeric, below, ~pool.unseen) | is_missing))
+
+
+def negated(literal: Condition, schema: Schema) -> Condition:
+    """What holds where a literal does not: "x < t" becomes "x >= t or missing"."""
+    assert isinstance(literal.feature, int)
+    categories = schema.features[literal.feature].categories
+    if literal.admits_no_number or literal.categories == frozenset():
+        return Condition.is_present(literal.feature, None if categories is None else len(categories))
+    if literal.categories is None:
+        return Condition.at_least(literal.feature, literal.upper, missing=schema.missing != "refuse")
+    return Condition.none_of(literal.feature, list(literal.categories), len(categories or ()))
