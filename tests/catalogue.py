@@ -43,7 +43,7 @@ class Learner:
         claims: (settings, fit) -> what it claims, beside what independent code says.
         loss: the name of the argument that says the loss, None without one.
         models: what they are: one conjunction may explain labels, but not numbers, to linear ones; lists have no
-            scores, and no output per class.
+            scores, and no output per class; sets are lists for two classes.
         together: it fits several classes together, not each against the rest.
         path: the function with the arguments of `fit` that returns the fits with 1, ..., max_rules rules.
     """
@@ -54,7 +54,7 @@ class Learner:
     searches: Mapping[str, Search]
     claims: Callable[[Mapping[str, Any], jr.Fit[Any]], Claims]
     loss: str | None = "loss"
-    models: Literal["ensembles", "lists", "linear"] = "ensembles"
+    models: Literal["ensembles", "lists", "sets", "linear"] = "ensembles"
     together: bool = False
     path: Callable[..., list[jr.Fit[Any]]] | None = None
 
@@ -120,6 +120,10 @@ LEARNERS = {
             {"beam": Search(("zero-one",)), "modmod": Search(("zero-one",), {"subproblem": "modmod"}),
              "exact": Search(("zero-one",), {"subproblem": "exact", "max_length": 3})},
             claims.ssrl, None, "lists",
+        ),
+        Learner(
+            "drnet", jr.drnet.fit, {"max_rules": 5, "iterations": 2000},
+            {"": Search(("zero-one",))}, claims.drnet, None, "sets",
         ),
     )
 }  # fmt: skip

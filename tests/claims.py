@@ -213,6 +213,12 @@ def stage_objective(name: str, g: Floats, h: Floats, penalty: float, earlier: Ro
 # Rule lists
 
 
+def drnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """The share of the rows where a rule holds and the label is not the second, or the other way round."""
+    wrong = rows_of(fit.model).any(axis=1) != (NOISY["labels"] == "yes")
+    yield Claim(fit.objective, float(wrong.mean()))
+
+
 def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Rows right - literal_penalty * literals."""
     model, penalty = fit.model, settings["literal_penalty"]

@@ -210,7 +210,9 @@ def test_a_path_is_the_fits_with_every_number_of_rules(case: Case, target: str) 
 # Many classes
 
 many_classes = pytest.mark.parametrize(
-    "case", [case for case in CASES if case.target == "labels" and case.learner.models != "linear"], ids=str
+    "case",
+    [case for case in CASES if case.target == "labels" and case.learner.models in ("ensembles", "lists")],
+    ids=str,
 )
 
 
@@ -447,6 +449,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "max_length": integers(1),
     "max_nonzeros": (*integers(1), NEVER_NONE),
     "max_propositions": (*integers(1), NEVER_NONE),
+    "drnet.max_rules": (*integers(1), NEVER_NONE),
     "ltrnet.max_rules": (*integers(1), NEVER_NONE),
     "lltboost.max_rules": (*integers(1), NEVER_NONE),
     "boosting.max_rules": (*integers(1), NEVER_NONE),
@@ -476,10 +479,12 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "refit_on_all_rows": FLAG,
     "refit_propositions": FLAG,
     "lire.restarts": integers(0),
+    "drnet.restarts": (*integers(1), NEVER_NONE),
     "ltrnet.restarts": (*integers(1), NEVER_NONE),
     "paths.restarts": integers(1),
     "risk_tolerance": numbers("must be finite and at least -1", -1.5),
-    "rule_penalty": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
+    "drnet.rule_penalty": (*PENALTY, NEVER_NONE),
+    "glrm.rule_penalty": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
     "rules": (
         ("forest", TypeError, "must be Conjunctions"), ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
@@ -580,6 +585,6 @@ def test_bad_targets_are_refused(case: Case) -> None:
     if case.target == "labels":
         with pytest.raises(ValueError, match="sample_weight"):
             case.fit(sample_weight=(NOISY["labels"] == "yes").astype(float))
-        if case.learner.models == "linear":
+        if case.learner.models in ("linear", "sets"):
             with pytest.raises(ValueError, match=r"y has 3 classes"):
                 case.fit(CLASSES)

@@ -10,9 +10,10 @@ that holds further up (straight-through, Eq. 3). The OR layer adds the rules up:
 score being sum_j r_j - 1/2 (Eq. 4 and 5), under the logistic loss.
 
 Every weight has a gate z in [0, 1] of the hard-concrete distribution (Louizos, Welling and Kingma, ICLR 2018): w z
-takes the place of w, and 1{z > 0} that of 1 in the OR layer. The probabilities that gates are open are penalised, the mean over rules of
-(1 + literals) open(rule) (Eq. 7): two phases take turns, one trains the AND layer under `literal_penalty`, one the OR
-layer under `rule_penalty`. At the end gates take their most likely values, and the literals with weight are the rules.
+takes the place of w, and 1{z > 0} that of 1 in the OR layer. The probabilities that gates are open are penalised, the
+mean over rules of (1 + share of literals) open(rule) (Eq. 7): two phases take turns, one trains the AND layer under
+`literal_penalty`, one the OR layer under `rule_penalty`. At the end gates take their most likely values, and the
+literals with weight are the rules.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -44,7 +45,7 @@ from jaxrules.models import RuleList
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import adam
-from jaxrules.table import MissingRule, Schema
+from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, settings, training_data
 
 Floats = NDArray[np.float64]
@@ -54,6 +55,8 @@ _TEMPERATURE, _LOW, _HIGH = 2 / 3, -0.1, 1.1
 """beta, gamma and zeta of the hard-concrete distribution."""
 _TURNS = 4
 """Phases of either layer, in turn: AND, OR, AND, OR."""
+_DRAWS = 101
+"""So many draws of the gates of a phase, which its steps take in turn: random numbers are slow to compile."""
 
 
 def fit(
@@ -207,23 +210,18 @@ class _Objective:
 
     def __call__(self, trained: Any, rows: Any, fixed: Any, step: Array) -> Array:
         weights, literals, target = rows
-        others, key, penalty, n_literals = fixed
+        others, draws, penalty, n_literals = fixed
         layers = Layers(*trained, *others) if self.of_and_layer else Layers(*others, *trained)
-        key = jax.random.fold_in(key, step)
 
-        def value(layers: Layers, key: Array) -> Array:
-            of_literals, of_rules = (
-                jax.random.uniform(one, gates.shape, gates.dtype, 1e-6, 1 - 1e-6)
-                for one, gates in zip(jax.random.split(key), layers[1:], strict=True)
-            )
-            w = layers.w * open_gate(layers.literal_gates, of_literals)
-            f = scores(w, open_gate(layers.rule_gates, of_rules), literals)
+        def value(layers: Layers, noise: Array) -> Array:
+            w = layers.w * open_gate(layers.literal_gates, noise[:, 1:])
+            f = scores(w, open_gate(layers.rule_gates, noise[:, 0]), literals)
             loss = jnp.sum(jnp.where(weights > 0, weights * logistic.value(target, f), 0))
             open_literals = probability_open(layers.literal_gates) * (jnp.arange(w.shape[1]) < n_literals)[None]
             sizes = open_literals.sum(axis=1) / n_literals + 1
             return loss + penalty * jnp.mean(sizes * probability_open(layers.rule_gates))
 
-        return jax.vmap(value)(layers, jax.random.split(key, len(layers.w)))
+        return jax.vmap(value)(layers, draws[step % len(draws)])
 
 
 class _Training:
@@ -259,10 +257,11 @@ class _Training:
             for turn in range(_TURNS):
                 of_and_layer = turn % 2 == 0
                 trained, others = (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
-                key = np.array([plan.seed, turn], np.uint32)
+                random = np.random.default_rng([plan.seed, turn])
+                draws = random.uniform(1e-6, 1 - 1e-6, (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1))
                 penalty = plan.literal_penalty if of_and_layer else plan.rule_penalty
                 for descent in adam(
-                    _Objective(of_and_layer), trained, rows, (others, key, penalty, float(len(self.pool))), n_rows=n,
+                    _Objective(of_and_layer), trained, rows, (others, draws, penalty, float(len(self.pool))), n_rows=n,
                     iterations=ends[turn + 1] - ends[turn], learning_rate=plan.learning_rate, cosine=False,
                     batch_size=plan.batch_size, seed=plan.seed + turn, stopped=run.stopped,
                 ):  # fmt: skip
@@ -299,7 +298,7 @@ class _Training:
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
         """The rules of a network whose gates take their most likely values, and where they hold."""
-        n, schema = len(self.pool), self.data.table.schema
+        n = len(self.pool)
         gate = in_x64(open_gate)
         w, is_open = (layers.w * gate(layers.literal_gates))[:, :n], gate(layers.rule_gates) > 0
         rules: list[list[Condition]] = []
@@ -309,7 +308,7 @@ class _Training:
             holds = self.literals[on] == (weights[on] > 0)[:, None]
             kept = needed(holds, [1.0] * len(on))
             literals = [(self.pool.rule(i)[0], bool(weights[i] > 0)) for i in on[kept]]
-            rules.append([one if positive else negated(one, schema) for one, positive in literals])
+            rules.append([one if positive else negated(one, self.data.table) for one, positive in literals])
             rows.append(holds.all(axis=0))
         covered = np.array(rows, bool).reshape(len(rules), self.literals.shape[1])
         kept = needed(~covered, [1.0 + len(rule) for rule in rules])
@@ -326,12 +325,12 @@ def _one_sided(pool: PropositionPool) -> PropositionPool:
     return pool.take(np.flatnonzero(np.where(pool.is_numeric, below, ~pool.unseen) | is_missing))
 
 
-def negated(literal: Condition, schema: Schema) -> Condition:
-    """What holds where a literal does not: "x < t" becomes "x >= t or missing"."""
+def negated(literal: Condition, table: Table) -> Condition:
+    """What holds where a literal does not: of "x < t" it is "x >= t or missing", if the column misses any."""
     assert isinstance(literal.feature, int)
-    categories = schema.features[literal.feature].categories
+    categories = table.schema.features[literal.feature].categories
     if literal.admits_no_number or literal.categories == frozenset():
         return Condition.is_present(literal.feature, None if categories is None else len(categories))
     if literal.categories is None:
-        return Condition.at_least(literal.feature, literal.upper, missing=schema.missing != "refuse")
+        return Condition.at_least(literal.feature, literal.upper, bool(table.missing_mask(literal.feature).any()))
     return Condition.none_of(literal.feature, list(literal.categories), len(categories or ()))
