@@ -9,7 +9,7 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from jaxrules.ensembles.finetune import finetune
-from jaxrules.lists import drnet, ssrl
+from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -54,6 +54,7 @@ __all__ = [
     "decision_function",
     "default_forest",
     "drnet",
+    "exact_list",
     "explain",
     "extract_rules",
     "finetune",

@@ -125,6 +125,13 @@ LEARNERS = {
             "drnet", jr.drnet.fit, {"max_rules": 5, "iterations": 2000},
             {"": Search(("zero-one",))}, claims.drnet, None, "sets",
         ),
+        Learner(
+            "exact_list", jr.exact_list.fit,
+            {"max_rules": 2, "literal_penalty": 0.5, "max_literals": 5, "min_support": 0.0, "max_evaluations": None},
+            {"search": Search(("zero-one",), exact=True),
+             "mip": Search(("zero-one",), {"method": "mip", "max_literals": 1}, exact=True)},
+            claims.exact_list, None, "lists",
+        ),
     )
 }  # fmt: skip
 

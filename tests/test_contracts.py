@@ -418,7 +418,27 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "default": (("maybe", ValueError, "must be .*got 'maybe'"), (None, ValueError, "must be .*got None")),
     "encoding": one_of('"signed"', None),
     "end": COEFFICIENTS,
-    "forbidden": (
+    "exact_list.forbidden": (
+        ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
+        ([7], ValueError, "names column 7"), ([1.5], TypeError, "must name columns"),
+    ),
+    "required": (
+        ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
+        ([7], ValueError, "names column 7"), ([1.5], TypeError, "must name columns"),
+    ),
+    "monotone": (
+        ("size", TypeError, "must map columns"), ({"weight": 1}, ValueError, "names 'weight'"),
+        ({"colour": 1}, ValueError, "names the categorical column 'colour'"), ({"size": 2}, ValueError, "must be 1"),
+        ({"size": True}, ValueError, "must be 1"),
+    ),
+    "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, of 2")),
+    "first_labels": (
+        ("yes", TypeError, "must be a list of labels"), (["yes"], ValueError, "must hold one of"),
+    ),
+    "conditions": (([], TypeError, "must be Conjunctions"), (pool().take([]), ValueError, "is empty")),
+    "max_literals": (*integers(1), NEVER_NONE),
+    "min_support": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
+    "paths.forbidden": (
         ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
         ([7], ValueError, "has position 7"), (range(6), ValueError, "names every column"),
     ),
@@ -444,7 +464,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (-0.5, ValueError, "; every model"),
     ),
     "max_cut_points": integers(1),
-    "max_evaluations": integers(1),
+    "boosting.max_evaluations": integers(1),
+    "exact_list.max_evaluations": (*integers(1), ("none", TypeError, "must be an integer")),
     "max_iterations": (*integers(1), NEVER_NONE),
     "max_length": integers(1),
     "max_nonzeros": (*integers(1), NEVER_NONE),
@@ -454,11 +475,13 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "lltboost.max_rules": (*integers(1), NEVER_NONE),
     "boosting.max_rules": (*integers(1), NEVER_NONE),
     "ssrl.max_rules": (*integers(1), NEVER_NONE),
+    "exact_list.max_rules": (*integers(1), NEVER_NONE),
     "local_search": FLAG,
     "max_rounds": (*integers(1), NEVER_NONE),
     "glrm.max_rules": (*integers(0), NEVER_NONE),
     "max_support": integers(1),
-    "method": one_of('"exact"', None),
+    "paths.method": one_of('"exact"', None),
+    "exact_list.method": one_of('"auto"', None),
     "missing": one_of('"refuse"', None),
     "n_folds": (*integers(2), NEVER_NONE),
     "objective": one_of('"second_order"', None),
@@ -525,7 +548,7 @@ def test_bad_arguments_are_refused_by_name(learner: str, name: str) -> None:
     case = next(case for case in CASES if case.learner.name == learner)
     if name == "sample_weight":
         return  # below
-    for value, error, words in BAD.get(name) or BAD[f"{learner}.{name}"]:
+    for value, error, words in BAD.get(f"{learner}.{name}") or BAD[name]:
         with pytest.raises(error, match=rf"\b{name} ?{words}"):
             case.fit(**{name: value})
 

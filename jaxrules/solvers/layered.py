@@ -20,15 +20,13 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.bits import distinct
 from jaxrules.results import Status
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 SolutionT = TypeVar("SolutionT")
 StatesT = TypeVar("StatesT")
-
-MAX_OPEN = 4_000_000
-"""Open children of one layer beyond which it is cut to its width before it is complete."""
 
 
 def never() -> bool:
@@ -121,6 +119,7 @@ class Children(NamedTuple):
         bounds: no solution that begins so is better.
         reached: of children with equal `LayeredProblem.keys`, the better one has futures at least as good.
         values: the objective of stopping here, if that is a solution. On the last layer it is, and is the bound.
+        promise: which of the children that are not pruned make the next layer, the better ones; None for the bounds.
         left_out: a bound on children that are not listed, or None if all are.
     """
 
@@ -129,11 +128,23 @@ class Children(NamedTuple):
     bounds: Array
     reached: Array
     values: Array | None = None
+    promise: Array | None = None
     left_out: float | None = None
 
     def take(self, chosen: NDArray[Any]) -> Children:
         """Some of them, by position or flag, as parents of the next layer."""
-        return Children(self.parents[chosen], self.moves[chosen], self.bounds[chosen], self.reached[chosen])
+        promise = None if self.promise is None else self.promise[chosen]
+        parts = (self.parents[chosen], self.moves[chosen], self.bounds[chosen], self.reached[chosen])
+        return Children(*parts, promise=promise)
+
+    @classmethod
+    def together(cls, some: list[Children]) -> Children:
+        """Those of several chunks, as parents of the next layer."""
+        if len(some) == 1:
+            return some[0]
+        parents, moves, bounds, reached = (np.concatenate(parts) for parts in list(zip(*some, strict=True))[:4])
+        promises = [chunk.promise for chunk in some if chunk.promise is not None]
+        return cls(parents, moves, bounds, reached, promise=np.concatenate(promises) if promises else None)
 
 
 class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
@@ -142,10 +153,12 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
     Attributes:
         depth: the greatest number of moves.
         chunk: how many states are expanded at once, between two looks at the clock.
+        max_open: children of one layer beyond which it is cut to its width before it is complete.
     """
 
     depth: int
     chunk: int = 1_000
+    max_open: int = 4_000_000
 
     @abstractmethod
     def root(self) -> StatesT:
@@ -201,6 +214,7 @@ def _search(
     for step in range(problem.depth):
         last = step == problem.depth - 1
         open_children: list[Children] = []
+        n_open = 0
         for first in range(0, len(costs), problem.chunk):
             if stopped():
                 return min(dropped, costs[first:].min(), *(some.bounds.min(initial=np.inf) for some in open_children))
@@ -217,9 +231,10 @@ def _search(
             if last:
                 continue
             open_children.append(children.take(children.bounds < sign * certificate.settled))
-            if sum(len(some.parents) for some in open_children) > MAX_OPEN:
+            n_open += len(open_children[-1].parents)
+            if n_open > problem.max_open:
                 children, cut = _cut(problem, certificate, states, open_children, width)
-                open_children, dropped = [children], min(dropped, cut)
+                open_children, dropped, n_open = [children], min(dropped, cut), len(children.parents)
         if last:
             break
         children, cut = _cut(problem, certificate, states, open_children, width)
@@ -239,19 +254,16 @@ def _cut(
     width: int,
 ) -> tuple[Children, float]:
     """The most promising children, those needless beside others left out; and the least bound beyond the width."""
-    children = open_children[0]
-    if len(open_children) > 1:
-        parents, moves, bounds, reached = (np.concatenate(some) for some in list(zip(*open_children, strict=True))[:4])
-        children = Children(parents, moves, bounds, reached).take(bounds < certificate.sign * certificate.settled)
+    children = Children.together(open_children)
+    children = children.take(children.bounds < certificate.sign * certificate.settled)
     keys = problem.keys(states, children) if len(children.parents) else None
     if keys is not None:
         order = np.argsort(certificate.sign * children.reached, kind="stable")
-        rows = np.ascontiguousarray(keys[order])
-        _, first = np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))), return_index=True)
-        children = children.take(order[first])
-    order = np.argsort(children.bounds, kind="stable")
+        children = children.take(order[distinct(np.ascontiguousarray(keys[order]).view(np.uint64))[0]])
+    first = children.bounds if children.promise is None else certificate.sign * children.promise
+    order = np.argsort(first, kind="stable")
     certificate.dropped += max(len(order) - width, 0)
-    return children.take(order[:width]), float(children.bounds[order[width]]) if len(order) > width else np.inf
+    return children.take(order[:width]), float(children.bounds[order[width:]].min(initial=np.inf))
 
 
 def _moves(trail: list[tuple[Indices, Indices]], parent: int, move: Any) -> Indices:

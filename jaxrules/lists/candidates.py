@@ -1,0 +1,214 @@
+"""The conditions that an exact rule list chooses from, and the rows as they see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.bits import Words, distinct, pack, take_columns, transposed, unpack
+from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.lists.constraints import Constraints
+from jaxrules.rows import Activations, check_memory
+from jaxrules.table import Schema, Table
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_MULTIPLIED_AT_ONCE = 1 << 24
+"""Rows x conditions that are multiplied at once."""
+_MOST_REGROUPED = 1 << 26
+"""Rows x conditions up to which equal rows are looked for again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Conditions, each a set of parts (literals, or rules of the user's own), on rows merged into groups.
+
+    Attributes:
+        parts: what conditions are made of.
+        members: the parts of every condition, ascending, then -1: int (conditions, most parts).
+        covers: the groups that it covers, bits (conditions, words).
+        lengths: its literals, (conditions,).
+        labels: which labels its rule may have, bool (conditions, classes).
+        uses: which of the required features it uses, as bits, (conditions,).
+        group: the group of every row.
+        counts: the weight of every class in every group, (groups, classes).
+        defaults: which labels the default may be, bool (classes,).
+        penalty: the price of a literal.
+        required: the bits of all required features.
+    """
+
+    parts: Conjunctions
+    members: NDArray[np.int64]
+    covers: Words
+    lengths: Floats
+    labels: Bools
+    uses: NDArray[np.uint64]
+    group: NDArray[np.intp]
+    counts: Floats
+    defaults: Bools
+    penalty: float
+    required: np.uint64
+
+    def __len__(self) -> int:
+        return len(self.covers)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.counts)
+
+    @property
+    def n_classes(self) -> int:
+        return self.counts.shape[1]
+
+    @cached_property
+    def prices(self) -> Floats:
+        """(conditions,)."""
+        return self.penalty * self.lengths
+
+    def covered(self, conditions: Any) -> Bools:
+        """Which groups some conditions cover, bool (conditions, groups)."""
+        return unpack(self.covers[conditions], self.n_groups)
+
+    def decided(self, conditions: tuple[int, ...]) -> Floats:
+        """The weight of every class among the rows that each rule of a list captures, and the default gets."""
+        first = np.full(self.n_groups, len(conditions))
+        for k, covered in reversed(list(enumerate(self.covered(list(conditions))))):
+            first[covered] = k
+        result = np.zeros((len(conditions) + 1, self.n_classes))
+        np.add.at(result, first, self.counts)
+        return result
+
+    def labelled(self, conditions: tuple[int, ...]) -> tuple[NDArray[np.int32], Floats]:
+        """The best labels of a list's rules and its default, (rules + 1,), and the weight that each gets right."""
+        decided = self.decided(conditions)
+        allowed = np.concatenate([self.labels[list(conditions)], self.defaults[None]])
+        labels = np.where(allowed, decided, -np.inf).argmax(axis=1)
+        return labels.astype(np.int32), decided[np.arange(len(labels)), labels]
+
+    def evaluate(self, conditions: tuple[int, ...]) -> float:
+        """The objective of a list (SSRL Eq. 14), minus infinity if it lacks a required feature."""
+        if np.bitwise_or.reduce(self.uses[list(conditions)], initial=np.uint64(0)) != self.required:
+            return -np.inf
+        return float(self.labelled(conditions)[1].sum() - self.prices[list(conditions)].sum())
+
+    def rules(self, conditions: tuple[int, ...], schema: Schema) -> Conjunctions:
+        """Some conditions as rules."""
+        members = self.members[list(conditions)]
+        if isinstance(self.parts, PropositionPool):
+            return self.parts.conjunctions([row[row >= 0].tolist() for row in members], schema)
+        return self.parts.with_schema(schema).take(members[:, 0])
+
+
+def candidates_of(
+    parts: Conjunctions,
+    table: Table,
+    class_weights: Floats,
+    *,
+    constraints: Constraints,
+    penalty: float,
+    defaults: Bools,
+    max_literals: int | None,
+    least: float,
+) -> Candidates:
+    """The conditions that a list may use.
+
+    Args:
+        parts: literals; or, with `max_literals` None, the conditions themselves.
+        table: the rows.
+        class_weights: the weight of every class in every row, (rows, classes).
+        constraints, penalty, defaults: see `Candidates`.
+        max_literals: the most literals of a condition.
+        least: the least weight that a condition made of literals covers.
+
+    Raises:
+        ValueError: if there is none, or too many for the memory.
+    """
+    n_classes = class_weights.shape[1]
+    rows = Activations.of(parts, table)
+    if rows.n_patterns > table.n_rows // 2 and alike(class_weights):
+        every = np.arange(table.n_rows)  # hardly any rows are equal: single ones are faster to count
+        rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
+    totals = rows.totals(class_weights)
+    tags = np.concatenate([pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1)
+    if max_literals is None:
+        order = np.argsort(parts.propositions, kind="stable")
+        keys = np.concatenate([rows.bits, tags], axis=1)
+        size = np.bitwise_count(rows.bits).sum(axis=1)
+        order = order[(size[order] > 0) & (size[order] < rows.n_patterns)]
+        members = np.sort(order[distinct(keys[order])[0]])[:, None]
+        found = keys[members[:, 0]]
+    else:
+        members, found = _conjoined(rows, totals.sum(axis=1), tags, max_literals, least)
+    labels = unpack(np.ascontiguousarray(found[:, rows.bits.shape[1] : -1]), n_classes)
+    kept = labels.any(axis=1)
+    members, found, labels = members[kept], found[kept], labels[kept]
+    if not len(members):
+        raise ValueError(
+            "there is no condition to choose from: no column of X tells its rows apart at the cut points, or "
+            "min_support, forbidden and monotone leave none"
+        )
+    covers, group = np.ascontiguousarray(found[:, : rows.bits.shape[1]]), rows.pattern
+    if rows.n_patterns * len(covers) <= _MOST_REGROUPED:  # rows may be equal now that some literals are gone
+        merged = Activations.of_words(transposed(covers, rows.n_patterns), len(covers))
+        covers, group = merged.bits, merged.pattern[group]
+        totals = merged.totals(totals)
+    propositions = np.append(parts.propositions, 0)
+    return Candidates(
+        parts, members, covers, propositions[members].sum(axis=1).astype(np.float64), labels, ~found[:, -1], group,
+        totals, defaults, penalty, np.uint64((1 << len(constraints.required)) - 1),
+    )  # fmt: skip
+
+
+def alike(class_weights: Floats) -> bool:
+    """Whether every row is of one class, and all rows of a class weigh the same."""
+    single = (np.count_nonzero(class_weights, axis=1) == 1).all()
+    return bool(single and ((class_weights == 0) | (class_weights == class_weights.max(axis=0))).all())
+
+
+def _conjoined(
+    literals: Activations, weights: Floats, tags: Words, max_literals: int, least: float
+) -> tuple[NDArray[np.int64], Words]:
+    """All conjunctions of literals that cover enough, one of those that are alike.
+
+    Args:
+        literals: the rows that satisfy each.
+        weights: of the distinct rows, positive.
+        tags: further bits of each, (literals, words): a conjunction has those that all of its literals have.
+        max_literals: the most literals of a condition.
+        least: the least weight that a condition covers.
+
+    Returns:
+        The literals of every condition, ascending, then -1; and the rows that it covers, followed by its tags. Of
+        conditions with equal bits the first stays, a shorter one before a longer.
+    """
+    holds = literals.holds().astype(np.float64)
+    keys = np.concatenate([literals.bits, tags], axis=1)
+    least = max(least * (1 - 1e-12), np.finfo(float).tiny)
+    members = np.flatnonzero(holds @ weights >= least)[:, None]
+    kept = distinct(keys[members[:, 0]])[0]
+    members, covers = members[kept], keys[members[kept, 0]]
+    newest = 0
+    for _ in range(1, max_literals):
+        size = max(1, _MULTIPLIED_AT_ONCE // max(1, literals.n_patterns))
+        pairs = [np.zeros((2, 0), np.int64)]
+        for start in range(newest, len(members), size):
+            some = slice(start, start + size)
+            both = unpack(covers[some, : literals.bits.shape[1]], literals.n_patterns) * weights @ holds.T
+            rows, added = np.nonzero((both >= least) & (np.arange(len(holds)) > members[some, -1:]))
+            pairs.append(np.stack([rows + start, added]))
+        parent, added = np.concatenate(pairs, axis=1)
+        check_memory(
+            literals.n_patterns, len(members) + len(parent), 0.5, what="conditions",
+            remedy="lower max_literals, raise min_support, or use fewer cut points",
+        )  # fmt: skip
+        grown = np.concatenate([members[parent], added[:, None]], axis=1)
+        members = np.concatenate([np.pad(members, ((0, 0), (0, 1)), constant_values=-1), grown])
+        covers = np.concatenate([covers, covers[parent] & keys[added]])
+        newest, kept = len(covers) - len(parent), distinct(covers)[0]
+        members, covers = members[kept], covers[kept]
+    return members, covers

@@ -1,0 +1,279 @@
+"""Exact rule lists: the best list over all conditions of a pool, with a certificate.
+
+The objective is that of SSRL (Eq. 14): the weight of the rows that a list gets right, minus literal_penalty for every
+literal. A beam search gives a first list; branch-and-bound over beginnings of lists (`jaxrules.lists.prefixes`), wider
+and wider, improves it and proves it. Whenever it ends, the bound says how far from the optimum the list may be.
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+>>> best = fit(X, X[:, 0] & X[:, 1])
+>>> print(best.model, best.status, best.objective, best.bound)
+if x0 >= 1 & x1 >= 1: target = 1 (p = 0.857)
+else: target = 0 (p = 0.941) optimal 18.0 18.0
+
+Other aims are weights of rows. Balanced accuracy: every class weighs the same. False positives that cost four times as
+much as false negatives: rows of the negative class weigh four. The penalty is then in these weights too.
+
+>>> y = np.array([0, 0, 1, 1] * 5)
+>>> balanced = np.where(y == 1, 1 / (y == 1).sum(), 1 / (y == 0).sum()) * len(y) / 2
+>>> careful = np.where(y == 1, 1.0, 4.0)
+>>> [fit(X, y, sample_weight=weight).objective for weight in (balanced, careful)]
+[19.0, 49.0]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions
+from jaxrules.lists import ssrl
+from jaxrules.lists.exact_problem import ListProblem
+from jaxrules.lists.near_optimal import Enumeration, NearOptimal
+from jaxrules.lists.prefixes import Choice, Prefixes
+from jaxrules.models import RuleList
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.solvers import layered
+from jaxrules.solvers.layered import Certificate
+from jaxrules.table import Label, MissingRule
+from jaxrules.training import settings
+
+_LAYERS = tuple(4**k for k in range(7, 17))
+"""Conditions that one search after the other looks at per layer, behind as many prefixes as that allows."""
+_BEFORE_SSRL = 5
+"""How many of these searches come before SSRL is asked for a list."""
+_SSRL_SHARE = 0.3
+"""Its part of the time that is left."""
+_SOME_SECONDS = 30_000_000
+"""Conditions that can be looked at in some seconds."""
+
+
+def fit(
+    X: Any,
+    y: ArrayLike,
+    *,
+    max_rules: int = 4,
+    literal_penalty: float = 1.0,
+    max_literals: int = 2,
+    min_support: float = 0.01,
+    conditions: Conjunctions | None = None,
+    quantiles: int | Sequence[float] = 9,
+    cut_points: Mapping[str, Sequence[float]] | None = None,
+    default: Label | Literal["majority", "free"] = "majority",
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
+    first_labels: Sequence[Label] | None = None,
+    method: Literal["auto", "search", "mip"] = "auto",
+    max_evaluations: int | Literal["auto"] | None = "auto",
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleList]:
+    """The best rule list, for two classes or many.
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: class labels, shape (rows,).
+        max_rules: the most rules, the default not among them.
+        literal_penalty: lambda >= 0, the rows (their weight) that a literal must be worth.
+        max_literals: a rule is a conjunction of at most so many literals. The pool of conditions grows with its power.
+        min_support: the least share, in [0, 1), of the rows (their weight) that a condition of the pool covers.
+        conditions: the conditions to choose from, instead of these; ``propositions`` are counted as their literals.
+        quantiles, cut_points: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
+        default: the label of rows that no rule covers; "majority" takes the heaviest class of all, "free" the best.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that the list has to use.
+        monotone: 1 or -1 for some numeric columns: whether a row that rises there may only move towards the last
+            class, or the first; see `jaxrules.lists.constraints`.
+        first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
+        first_labels: what they say; None for the heaviest class among the rows that each captures.
+        method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for small problems and
+            as a check. "auto" searches.
+        max_evaluations: how many conditions may be looked at behind a beginning before the best list so far is
+            returned: "auto" for what takes some seconds, None for no limit. Time limits depend on the machine, this
+            does not.
+        sample_weight: weight of every row, shape (rows,); the objective then counts weights.
+        missing: rule for missing values, see `jaxrules.as_table`.
+        seed: unused, the search is deterministic; every learner takes it.
+        time_limit: seconds; the best list so far is returned when they are over.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
+
+    Returns:
+        A Fit with the objective, to be maximised, and a proved bound on it; "optimal" if they meet. The probabilities
+        of the model are the weights of the classes among the training rows that each rule captures, one row of each
+        class added. The history has a step per better list. ``details``: conditions, how many there were to choose
+        from; groups, how many groups of rows they tell apart; evaluations, how many conditions were looked at behind
+        a beginning; nodes, the states of the search (of the program's own tree).
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        ValueError: for a bad value of an argument, a single class, columns that tell no rows apart, a pool that does
+            not fit into memory, or more rows than can be counted exactly (2^24).
+    """
+    arguments = dict(locals())
+    options = settings("exact_list", arguments)
+    checks.choice("method", method, ("auto", "search", "mip"))
+    limit = _limit(max_evaluations)
+    run = Run("exact_list", time_limit, progress)
+    problem = ListProblem.read(X, y, arguments)
+    found = _best(problem, run, limit, method)
+    certificate = found.certificate
+    return run.finish(
+        problem.model(certificate.solution, tuple(options.items())), found.objective, "max", found.status, found.bound,
+        conditions=len(problem.candidates), groups=problem.candidates.n_groups, evaluations=found.evaluations,
+        nodes=certificate.nodes,
+    )  # fmt: skip
+
+
+def near_optimal(
+    X: Any,
+    y: ArrayLike,
+    *,
+    within: float = 0.01,
+    limit: int = 10_000,
+    max_rules: int = 3,
+    literal_penalty: float = 1.0,
+    max_literals: int = 2,
+    min_support: float = 0.01,
+    conditions: Conjunctions | None = None,
+    quantiles: int | Sequence[float] = 9,
+    cut_points: Mapping[str, Sequence[float]] | None = None,
+    default: Label | Literal["majority", "free"] = "majority",
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
+    first_labels: Sequence[Label] | None = None,
+    max_evaluations: int | Literal["auto"] | None = "auto",
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> NearOptimal:
+    """All rule lists that are nearly as good as the best: which conditions do they share, on which rows do they agree?
+
+    Every list is there whose objective is at least optimum - within |optimum|: every sequence of at most `max_rules`
+    conditions of the pool, each of which captures some rows, with the best label for the rows that it captures.
+    **Equal captures are merged**: conditions that cover the same rows are one, the shortest; lists whose rules capture
+    the same sets of rows, in whatever order, are one, the list with the fewest literals.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> found = near_optimal(X, X[:, 0] & X[:, 1], within=0.1)
+    >>> print(found)
+    2 rule lists with an objective of at least 16.2; the best: 18
+    Share of the lists in which a condition occurs:
+    1.000 x0 >= 1 & x1 >= 1
+    The best:
+    if x0 >= 1 & x1 >= 1: target = 1 (p = 0.857)
+    else: target = 0 (p = 0.941)
+    >>> found.possible(X).sum(axis=1).max()  # everywhere the lists agree
+    1
+
+    Args:
+        within: the share of the optimum, at least 0, that a list may lose.
+        limit: the most lists that are listed, the best. If there are more, `NearOptimal.floor` says above which
+            objective all are listed, and `at_most` how many there are at most.
+        X, y, max_rules, literal_penalty, max_literals, min_support, conditions, quantiles, cut_points, default,
+            forbidden, required, monotone, first, first_labels, sample_weight, missing, seed, progress: as in `fit`.
+        max_evaluations: as in `fit`, once for the best list and once for all others.
+        time_limit: seconds; half of them are for the best list. What is found by then is returned.
+
+    Returns:
+        The lists, the best first, as a `NearOptimal`; indexing makes models of them.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    arguments = dict(locals())
+    options = settings(
+        "exact_list", {name: value for name, value in arguments.items() if name not in ("within", "limit")}
+    )
+    within = checks.number("within", within, at_least=0)
+    limit = checks.integer("limit", limit, at_least=1)
+    evaluations = _limit(max_evaluations)
+    run = Run("exact_list", time_limit, progress)
+    problem = ListProblem.read(X, y, arguments)
+    found = _best(problem, run.child(0.5), evaluations)
+    others = Enumeration(problem, found.objective, found.bound, within, limit)
+    with run:
+        others.run(lambda: run.stopped() or others.search.evaluations >= evaluations)
+    return others.result(tuple(options.items()))
+
+
+def _limit(max_evaluations: Any) -> float:
+    """Conditions that may be looked at."""
+    if isinstance(max_evaluations, str) and max_evaluations == "auto":
+        return _SOME_SECONDS
+    return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+
+
+class _Best(NamedTuple):
+    """What a search for the best list found."""
+
+    certificate: Certificate[Choice]
+    objective: float  # with the expert's rules
+    bound: float
+    status: Status
+    evaluations: int
+
+
+def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") -> _Best:
+    """The best list of candidates, as far as the run and the limit allow."""
+    prefixes = Prefixes(problem.candidates, problem.max_rules)
+    certificate = prefixes.certificate(problem.start())
+    certificate.improved = lambda objective: run.step(
+        problem.offset + objective, len(problem.first) + len(certificate.solution)
+    )
+
+    def stopped() -> bool:
+        return run.stopped() or prefixes.evaluations >= limit
+
+    with run:
+        certificate.improved(certificate.objective)
+        if method == "mip":
+            from jaxrules.lists import list_mip
+
+            list_mip.search(problem.candidates, problem.max_rules, certificate, run.stopped, run.deadline.remaining)
+        else:
+            for k, evaluations in enumerate(_LAYERS):
+                if certificate.closed or stopped():
+                    break
+                if k == _BEFORE_SSRL:
+                    _offer_ssrl(problem, certificate, run)
+                width = max(1, evaluations // len(problem.candidates))
+                prefixes.listed = 8 * width
+                layered.search(prefixes, certificate, (width,), stopped)
+    status = certificate.status
+    if status is Status.STALLED and prefixes.evaluations >= limit:
+        status = Status.MAX_ITERATIONS
+    if status is Status.STALLED and method == "mip" and run.deadline.seconds is not None:
+        status = Status.TIME_LIMIT
+    bound = certificate.objective if certificate.closed else certificate.bound
+    return _Best(
+        certificate, problem.offset + certificate.objective, problem.offset + bound, status, prefixes.evaluations
+    )
+
+
+def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run) -> None:
+    """Offer SSRL's list, as far as its conditions are in the pool."""
+    classes, codes = np.asarray(problem.data.classes), problem.codes
+    label = classes[(problem.candidates.defaults * problem.candidates.counts.sum(axis=0)).argmax()]
+    left = classes[np.unique(codes)]
+    if problem.literals is not None and len(left) > 1 and label in left:
+        fitted = ssrl.fit(
+            problem.data.table, classes[codes], max_rules=problem.max_rules, max_length=problem.max_literals,
+            literal_penalty=problem.candidates.penalty, literals=problem.literals, default=label.item(),
+            sample_weight=problem.data.weights, time_limit=run.child(_SSRL_SHARE).deadline,
+        )  # fmt: skip
+        certificate.offer(problem.find(fitted.model.conjunctions))

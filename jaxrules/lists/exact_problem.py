@@ -1,0 +1,172 @@
+"""What an exact rule list is asked for: arguments checked, data read, candidates made; and the model of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import checks, losses
+from jaxrules.bits import pack
+from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.lists.candidates import Candidates, candidates_of
+from jaxrules.lists.constraints import Constraints
+from jaxrules.lists.literals import literals_of
+from jaxrules.models import RuleList
+from jaxrules.table import Label
+from jaxrules.training import TrainingData, training_data
+
+Floats = NDArray[np.float64]
+
+MOST_ROWS = 2**24
+"""Rows up to which their number is exact in every kernel."""
+
+
+@dataclass(frozen=True, eq=False)
+class ListProblem:
+    """The lists that a fit chooses from: the expert's rules, then at most `max_rules` candidates, then the default.
+
+    Attributes:
+        data: the rows that the expert's rules leave, without those of weight zero.
+        literals: what the candidates are made of, None if they are given.
+        candidates: the conditions, on the rows that the expert's rules leave.
+        max_rules: the most rules to choose.
+        max_literals: the most literals of a candidate.
+        first: the expert's rules.
+        first_labels: their labels, (rules,).
+        first_decided: the weight of every class among the rows that each captures, (rules, classes).
+    """
+
+    data: TrainingData
+    literals: PropositionPool | None
+    candidates: Candidates
+    max_rules: int
+    max_literals: int
+    first: Conjunctions
+    first_labels: NDArray[np.int32]
+    first_decided: Floats
+
+    @property
+    def codes(self) -> NDArray[np.intp]:
+        """The class of every row, (rows,)."""
+        return _codes(self.data)
+
+    @property
+    def offset(self) -> float:
+        """What the expert's rules add to the objective."""
+        right = self.first_decided[np.arange(len(self.first)), self.first_labels].sum()
+        return float(right - self.candidates.penalty * self.first.propositions.sum())
+
+    def model(self, choice: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> RuleList:
+        """The rule list of some candidates; one row of each class is added to what a rule captures."""
+        rules = Conjunctions.concatenate(
+            [self.first.with_schema(self.data.schema), self.candidates.rules(choice, self.data.schema)]
+        )
+        decided = np.concatenate([self.first_decided, self.candidates.decided(choice)]) + 1
+        labels = np.concatenate([self.first_labels, self.candidates.labelled(choice)[0]])
+        return RuleList(rules, labels, decided / decided.sum(axis=1, keepdims=True), options)
+
+    def start(self) -> tuple[int, ...]:
+        """A list that uses what it has to: conditions that use the most of it, one after the other.
+
+        Raises:
+            ValueError: if there are not enough conditions or rules for that.
+        """
+        uses, wanted = self.candidates.uses, self.candidates.required
+        start: list[int] = []
+        while wanted:
+            best = int(np.bitwise_count(uses & wanted).argmax())
+            if not uses[best] & wanted or len(start) == self.max_rules:
+                raise ValueError("no list of max_rules conditions of the pool uses all columns that required names")
+            start.append(best)
+            wanted &= ~uses[best]
+        return tuple(start)
+
+    def find(self, rules: Conjunctions) -> tuple[int, ...]:
+        """The candidates that cover the same rows as some rules; rules that none equals are left out."""
+        some_row = np.unique(self.candidates.group, return_index=True)[1]
+        covers = pack(rules.satisfied(self.data.table[some_row]).T)
+        place = {cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))}
+        return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
+
+    @classmethod
+    def read(cls, X: Any, y: Any, arguments: Mapping[str, Any]) -> ListProblem:
+        """The problem that the arguments of `exact_list.fit` pose.
+
+        Raises:
+            TypeError, ValueError: naming the argument.
+        """
+        max_rules = checks.integer("max_rules", arguments["max_rules"], at_least=1)
+        penalty = checks.penalty("literal_penalty", arguments["literal_penalty"])
+        most_literals = checks.integer("max_literals", arguments["max_literals"], at_least=1)
+        min_support = checks.number("min_support", arguments["min_support"], at_least=0, below=1)
+        checks.seed(arguments["seed"])
+        data = training_data(
+            X, y, losses.logistic, sample_weight=arguments["sample_weight"], missing=arguments["missing"]
+        )
+        table, classes = data.table, data.classes or ()
+        if table.n_rows > MOST_ROWS:
+            raise ValueError(f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample")
+        class_weights = data.weights[:, None] * (_codes(data)[:, None] == np.arange(len(classes)))
+        defaults = _defaults(arguments["default"], classes, class_weights.sum(axis=0))
+        constraints = Constraints.of(table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"])
+        first = _rules("first", arguments["first"], data)
+        position = RuleList(first, np.zeros(0, np.int32), np.zeros(0)).position(table)
+        first_decided = np.zeros((len(first) + 1, len(classes)))
+        np.add.at(first_decided, position, class_weights)
+        first_labels = _first_labels(arguments["first_labels"], classes, first_decided[:-1])
+        rest = position == len(first)
+        if len(first) >= max_rules or not rest.any():
+            what = f"{len(first)} rules, of {max_rules} in all" if rest.any() else "rules that cover every row"
+            raise ValueError(f"first has {what}: there is nothing left to learn")
+        given = arguments["conditions"]
+        if given is None:
+            literals = literals_of(table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"])
+            literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
+        parts = literals if given is None else _rules("conditions", given, data)
+        if given is not None and not len(parts):
+            raise ValueError("conditions is empty: there is nothing to choose from")
+        candidates = candidates_of(
+            parts, table[rest], class_weights[rest], constraints=constraints, penalty=penalty, defaults=defaults,
+            max_literals=most_literals if given is None else None, least=min_support * float(data.weights.sum()),
+        )  # fmt: skip
+        return cls(
+            data[rest], None if given is not None else literals, candidates, max_rules - len(first), most_literals,
+            first, first_labels, first_decided[:-1],
+        )  # fmt: skip
+
+
+def _codes(data: TrainingData) -> NDArray[np.intp]:
+    return data.target.argmax(axis=1) if data.target.ndim > 1 else (data.target > 0).astype(np.intp)
+
+
+def _rules(name: str, given: Any, data: TrainingData) -> Conjunctions:
+    if given is None:
+        return Conjunctions.build(data.table.schema, [])
+    rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
+    if rules.schema.features != data.table.schema.features:
+        raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")
+    return rules.with_schema(data.table.schema)
+
+
+def _defaults(default: Any, classes: tuple[Label, ...], totals: Floats) -> NDArray[np.bool_]:
+    """Which labels the default may be."""
+    if isinstance(default, str) and default not in classes and default in ("majority", "free"):
+        return np.full(len(classes), default == "free") | (np.arange(len(classes)) == totals.argmax())
+    if default not in classes:
+        raise ValueError(f'default must be "majority", "free" or one of the classes {classes}, got {default!r}')
+    return np.arange(len(classes)) == classes.index(default)
+
+
+def _first_labels(given: Any, classes: tuple[Label, ...], decided: Floats) -> NDArray[np.int32]:
+    """The labels of the expert's rules: given, or the heaviest classes."""
+    if given is None:
+        return decided.argmax(axis=1).astype(np.int32)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise TypeError(f"first_labels must be a list of labels, got {type(given).__name__}")
+    if len(given) != len(decided) or not set(given) <= set(classes):
+        raise ValueError(f"first_labels must hold one of {classes} per rule of first ({len(decided)}), got {given!r}")
+    return np.array([classes.index(label) for label in given], np.int32)

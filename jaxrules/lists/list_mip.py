@@ -1,0 +1,90 @@
+"""Exact rule lists by mixed-integer programming (CVXPY and HiGHS): for small problems, and as an independent oracle.
+
+z_rlp says that place p of the list has condition r with label l, w_glp that group g is captured there with that label,
+u_gp that it is free after place p. Maximise the weight of rows right minus the prices of the conditions,
+
+    sum_p sum_g (sum_l n_gl w_glp) + sum_g,d n_gd v_gd - sum z_rlp price_r,
+
+with one condition per place at most, empty places last, w_glp <= sum of z_rlp over the r that cover g,
+sum_l w_glp + u_gp = u_g(p-1), u_gp <= 1 - sum of z_rlp over the r that cover g, and what is free at the end decided
+by the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jaxrules.lists.candidates import Candidates
+from jaxrules.lists.prefixes import Choice
+from jaxrules.solvers.layered import Certificate, never
+
+GAP = 1e-6
+"""Absolute tolerance of the certificate: what the solver's feasibility tolerance resolves."""
+
+
+def search(
+    candidates: Candidates,
+    max_rules: int,
+    certificate: Certificate[Choice],
+    stopped: Callable[[], bool] = never,
+    remaining: Callable[[], float] = lambda: math.inf,
+) -> None:
+    """Improve and prove a certificate by one program. Only the conditions of its solution are taken from it.
+
+    Args:
+        candidates: the conditions and groups.
+        max_rules: the most rules.
+        certificate: of the problem; see `Prefixes.certificate`.
+        stopped: asked once, before the program is built.
+        remaining: the seconds left.
+    """
+    import cvxpy as cp
+
+    if stopped():
+        return
+    certificate.absolute = max(certificate.absolute, GAP)
+    n, K = candidates.counts, candidates.n_classes
+    G, R = candidates.n_groups, len(candidates)
+    covers = candidates.covered(slice(None)).T.astype(np.float64)
+    places = range(max_rules)
+    z = [cp.Variable((R, K), boolean=True) for _ in places]
+    w = [cp.Variable((G, K), nonneg=True) for _ in places]
+    free: list[Any] = [np.ones(G), *(cp.Variable(G, nonneg=True) for _ in places)]
+    v, t = cp.Variable((G, K), nonneg=True), cp.Variable(K, boolean=True)
+    constraints = [cp.sum(t) == 1, t <= candidates.defaults, cp.sum(v, axis=1) == free[-1]]
+    constraints += [v[:, d] <= t[d] for d in range(K)]
+    objective = cp.sum(cp.multiply(n, v))
+    for p in places:
+        chosen = cp.sum(z[p], axis=1)
+        constraints += [
+            z[p] <= candidates.labels, w[p] <= covers @ z[p], cp.sum(w[p], axis=1) + free[p + 1] == free[p],
+            free[p + 1] <= 1 - covers @ chosen, cp.sum(chosen) <= (1 if p == 0 else cp.sum(z[p - 1])),
+        ]  # fmt: skip
+        objective += cp.sum(cp.multiply(n, w[p])) - candidates.prices @ chosen
+    used = sum(cp.sum(chosen, axis=1) for chosen in z)
+    constraints.append(used <= 1)
+    for bit in range(int(candidates.required).bit_count()):
+        constraints.append((candidates.uses >> np.uint64(bit) & np.uint64(1)).astype(float) @ used >= 1)
+    program = cp.Problem(cp.Maximize(objective), constraints)
+    options: dict[str, Any] = {"mip_rel_gap": 0.0, "mip_abs_gap": GAP / 2, "mip_feasibility_tolerance": 1e-9}
+    if math.isfinite(seconds := remaining()):
+        options["time_limit"] = max(seconds, 0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CVXPY warns of inaccurate ends; the list is evaluated anew
+        try:
+            program.solve(solver=cp.HIGHS, **options)
+        except cp.error.SolverError:
+            return
+    if all(place.value is not None for place in z):
+        picked = [np.asarray(place.value).sum(axis=1) for place in z]
+        certificate.offer(tuple(int(some.argmax()) for some in picked if some.max() > 0.5))
+    statistics = program.solver_stats.extra_stats if program.solver_stats is not None else None
+    proved = getattr(statistics, "mip_dual_bound", None)
+    if proved is not None and np.isfinite(proved):
+        certificate.prove(-float(proved))
+    certificate.nodes += int(getattr(statistics, "mip_node_count", 0) or 0)

@@ -1,0 +1,298 @@
+"""All rule lists that are nearly as good as the best one: the Rashomon set of rule lists.
+
+Lists grow rule by rule, all lists of a length together. What cannot be extended to a list that is good enough is left
+out by the bound of the exact search (`jaxrules.lists.prefixes`); nothing else is. The label of a rule is the best one
+for the rows that it captures, and every rule captures some.
+
+**Equal captures are merged.** Two lists are one if their rules capture the same sets of rows, in whatever order: then
+they predict the same for every training row, with the same probabilities. The one with the fewest literals stands for
+all of them. So do two beginnings of lists: whatever may follow one may follow the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import display
+from jaxrules.bits import Words, distinct
+from jaxrules.conditions import Conjunctions
+from jaxrules.lists.exact_problem import ListProblem
+from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
+from jaxrules.models import RuleList
+from jaxrules.rows import Activations
+from jaxrules.solvers.layered import never
+from jaxrules.table import Schema, Table, conform
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_MOST_PREFIXES = 1 << 20
+"""Beginnings of one length that are kept."""
+_SHOWN = 10
+"""Conditions that the text names."""
+
+
+@dataclass(frozen=True, eq=False)
+class NearOptimal:
+    """The lists whose objective is within a share of the optimum, the best first. Indexing gives them as models.
+
+    Attributes:
+        conditions: the conditions that occur in them.
+        lists: each as positions in `conditions`, in order.
+        labels: the class codes of its rules and of its default.
+        decided: the weight of every class among the training rows that each rule captures, and the default gets.
+        objectives: (lists,), falling.
+        optimum: the best objective known, and `bound` what is proved of all; equal if it is the best.
+        threshold: lists below it are not near-optimal.
+        floor: every list whose objective is above it is listed; `threshold` if all are.
+        at_most: a bound on the number of near-optimal lists; the number of lists if all are listed.
+        options: the settings, as (name, value) pairs.
+    """
+
+    conditions: Conjunctions
+    lists: tuple[Choice, ...]
+    labels: tuple[tuple[int, ...], ...]
+    decided: tuple[Floats, ...]
+    objectives: Floats
+    optimum: float
+    bound: float
+    threshold: float
+    floor: float
+    at_most: int
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        return self.conditions.schema
+
+    @property
+    def complete(self) -> bool:
+        """Whether all near-optimal lists are listed."""
+        return self.floor <= self.threshold
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def __getitem__(self, index: int) -> RuleList:
+        """One list as a model; one row of each class is added to what a rule captures."""
+        decided = self.decided[index] + 1
+        shares = decided / decided.sum(axis=1, keepdims=True)
+        labels = np.array(self.labels[index], np.int32)
+        return RuleList(self.conditions.take(list(self.lists[index])), labels, shares, self.options)
+
+    @cached_property
+    def occurrences(self) -> NDArray[np.int64]:
+        """In how many of the lists each condition occurs, (conditions,)."""
+        return np.bincount([r for conditions in self.lists for r in conditions], minlength=len(self.conditions))
+
+    def possible(self, X: Any) -> Bools:
+        """Which classes the lists predict for every row, bool (rows, classes): where it is one, all lists agree.
+
+        Args:
+            X: data with the columns of fit, the training data or others.
+
+        Raises:
+            ValueError: if `X` does not fit the columns.
+        """
+        rows = Activations.of(self.conditions, X if isinstance(X, Table) else conform(X, self.schema))
+        holds = np.concatenate([rows.by_rule, np.ones((1, rows.n_patterns), bool)])
+        result = np.zeros((rows.n_patterns, len(self.schema.classes or ())), bool)
+        for conditions, labels in zip(self.lists, self.labels, strict=True):
+            first = holds[[*conditions, -1]].argmax(axis=0)
+            result[np.arange(rows.n_patterns), np.array(labels)[first]] = True
+        return result[rows.pattern]
+
+    def __repr__(self) -> str:
+        return f"NearOptimal({len(self)} lists, complete={self.complete})"
+
+    def __str__(self) -> str:
+        least, n = display.number(self.threshold), len(self)
+        proved = "" if self.bound == self.optimum else f" (at most {display.number(self.bound)})"
+        best = f"the best: {display.number(self.optimum)}{proved}"
+        lines = [f"{display.counted(n, 'rule list')} with an objective of at least {least}; {best}"]
+        if not self.complete:
+            what = "what there is was not looked through"
+            if self.floor < self.optimum:
+                what = f"all above {display.number(self.floor)} are listed"
+            lines.append(f"There may be more, {self.at_most} at most: {what}. Raise the limits, or lower `within`.")
+        order = np.argsort(-self.occurrences, kind="stable")
+        rows = [(display.share_text(self.occurrences[r] / n), self.conditions.describe(r)) for r in order[:_SHOWN]]
+        lines += ["Share of the lists in which a condition occurs:", *display.aligned(rows)] if rows else []
+        if len(order) > _SHOWN:
+            lines.append(f"and {len(order) - _SHOWN} conditions more")
+        return "\n".join([*lines, "The best:", str(self[0])])
+
+
+class _Found(NamedTuple):
+    """Lists of one length, or beginnings: what they capture, and how they came about."""
+
+    keys: Words  # of the set of the sets of rows that the rules capture, (lists, 2)
+    values: Floats  # of lists with equal keys the greatest stays
+    bounds: Floats  # the objective of the list, or of the best that begins so
+    parents: NDArray[np.int64]
+    moves: NDArray[np.int64]
+
+    def take(self, chosen: Any) -> _Found:
+        return _Found(*(part[chosen] for part in self))
+
+    @classmethod
+    def merged(cls, some: list[_Found]) -> _Found:
+        """All of them; of those with equal keys, the best."""
+        found = cls(*(np.concatenate(parts) for parts in zip(*some, strict=True)))
+        order = np.argsort(-found.values, kind="stable")
+        return found.take(order[distinct(np.ascontiguousarray(found.keys[order]))[0]])
+
+
+_NONE = _Found(np.zeros((0, 2), np.uint64), *np.zeros((2, 0)), *np.zeros((2, 0), np.int64))
+
+
+class Enumeration:
+    """The lists whose objective is at least `optimum` - `within` |`optimum`|, length by length.
+
+    Args:
+        problem: the lists to choose from.
+        optimum: the best objective known, with the expert's rules.
+        bound: no list has a better one.
+        within: the share.
+        limit: the most lists that are kept, the best.
+    """
+
+    def __init__(self, problem: ListProblem, optimum: float, bound: float, within: float, limit: int) -> None:
+        self.problem, self.candidates, self.limit = problem, problem.candidates, limit
+        self.optimum, self.bound, self.least = optimum, bound, optimum - within * abs(optimum)
+        self.search = Prefixes(problem.candidates, problem.max_rules)
+        # without the expert's rules: what is no better is not looked for; nothing that is better than the floor is lost
+        self.threshold = self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
+        self.floor, self.lost, self.ran = self.threshold, 0, False  # at most so many lists above the threshold are lost
+        empty = np.full(1, self.candidates.evaluate(()))
+        none = _Found(np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
+        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # parents and moves of the beginnings
+
+    def run(self, stopped: Callable[[], bool] = never) -> None:
+        """All lists of at least one rule."""
+        self._run(stopped)
+        self.ran = True
+
+    def _run(self, stopped: Callable[[], bool]) -> None:
+        layer, keys, bounds = self.search.root(), np.zeros((1, 2), np.uint64), np.full(1, self.bound)
+        n, R, depth = self.search.chunk, len(self.candidates), self.search.max_rules
+        for step in range(depth):
+            after = depth - 1 - step
+            longer = sum(R**k for k in range(1, after + 1))  # lists that begin with a given one
+            grown, ended = [_NONE], [_NONE]
+            self.ended.append(_NONE)
+            for start in range(0, len(bounds), n):
+                if stopped():
+                    self.end(ended)
+                    self.lose(float(bounds[start:].max()), (len(bounds) - start) * R * (1 + longer))
+                    for children in grown:
+                        self.lose(float(children.bounds.max(initial=-np.inf)), len(children.bounds) * longer)
+                    return
+                some = slice(start, start + n)
+                parents, moves, most, values, stops = self.search.children(layer, some, after, self.floor)
+                if self.floor > self.threshold:
+                    self.lost += (len(bounds[some]) * R - len(parents)) * (1 + longer)
+                parents = parents + start
+                captures = layer.free[parents] & self.candidates.covers[moves]
+                found = _Found(keys[parents] + _hashes(captures), stops, stops, parents, moves)
+                ended.append(found.take(stops > self.floor))
+                if after:
+                    grown.append(found._replace(values=values, bounds=most))
+                if sum(len(children.bounds) for children in grown) > self.search.max_open:
+                    grown = [self.kept(grown, longer)]
+                if sum(len(lists.bounds) for lists in ended) > _MOST_PREFIXES:
+                    self.end(ended)
+                    ended = [_NONE]
+            self.end(ended)
+            children = self.kept(grown, longer)
+            if not len(children.bounds):
+                return
+            self.trail.append((children.parents, children.moves))
+            free = layer.free[children.parents] & ~self.candidates.covers[children.moves]
+            used = layer.used[children.parents] | self.candidates.uses[children.moves]
+            layer, keys, bounds = Layer(free, children.values, used), children.keys, children.bounds
+
+    def lose(self, bound: float, lists: int) -> None:
+        """Give up some lists, none of them better than a bound."""
+        self.floor = max(self.floor, bound)
+        self.lost += lists
+
+    def end(self, some: list[_Found]) -> None:
+        """Keep further lists of the newest length; of all lists the best up to the limit."""
+        self.ended[-1] = _Found.merged([self.ended[-1], *some])
+        objectives = np.concatenate([found.bounds for found in self.ended])
+        if len(objectives) > self.limit:
+            least = -np.partition(-objectives, self.limit - 1)[self.limit - 1]
+            self.lose(float(least), 0)
+            spare = self.limit - int((objectives > least).sum())
+            for length, found in enumerate(self.ended):
+                tied = found.bounds == least
+                kept = (found.bounds > least) | (tied & (np.cumsum(tied) <= spare))
+                spare -= min(spare, int(tied.sum()))
+                self.lost += int((~kept).sum())
+                self.ended[length] = found.take(kept)
+
+    def kept(self, grown: list[_Found], longer: int) -> _Found:
+        """The beginnings that may become lists above the floor, not more than there is room for."""
+        children = _Found.merged(grown)
+        inside = children.bounds > self.floor
+        if self.floor > self.threshold:
+            self.lost += int((~inside).sum()) * longer
+        children = children.take(inside)
+        order = np.argsort(-children.bounds, kind="stable")  # what is not reached in time is the worst
+        room = min(_MOST_PREFIXES, self.search.max_open // 2)
+        if len(order) > room:
+            self.lose(float(children.bounds[order[room]]), (len(order) - room) * longer)
+        return children.take(order[:room])
+
+    def lists(self) -> list[tuple[float, Choice]]:
+        """What was found: objectives and lists, the best and shortest first."""
+        result: list[tuple[float, Choice]] = [(objective, ()) for objective in self.ended[0].bounds.tolist()]
+        for length, found in enumerate(self.ended[1:]):
+            for objective, parent, move in zip(*(part.tolist() for part in found[2:]), strict=True):
+                moves = [move]
+                for parents, taken in reversed(self.trail[:length]):
+                    moves.append(int(taken[parent]))
+                    parent = parents[parent]
+                result.append((objective, tuple(moves[::-1])))
+        return sorted(result, key=lambda item: (-item[0], len(item[1]), item[1]))
+
+    def result(self, options: tuple[tuple[str, Any], ...]) -> NearOptimal:
+        """What was found, with the settings to remember."""
+        problem, candidates, lists = self.problem, self.candidates, self.lists()
+        first, schema = problem.first, problem.data.schema
+        used = sorted({r for _, conditions in lists for r in conditions})
+        place = {r: len(first) + i for i, r in enumerate(used)}
+        first_labels = tuple(problem.first_labels.tolist())
+        floor = problem.offset + self.floor if self.ran else self.bound
+        return NearOptimal(
+            Conjunctions.concatenate([first.with_schema(schema), candidates.rules(tuple(used), schema)]),
+            tuple((*range(len(first)), *(place[r] for r in conditions)) for _, conditions in lists),
+            tuple((*first_labels, *candidates.labelled(conditions)[0].tolist()) for _, conditions in lists),
+            tuple(np.concatenate([problem.first_decided, candidates.decided(conditions)]) for _, conditions in lists),
+            np.array([problem.offset + objective for objective, _ in lists]),
+            self.optimum, self.bound, self.least,
+            self.least if self.ran and self.floor == self.threshold else floor,
+            len(lists) + self.lost, options,
+        )  # fmt: skip
+
+
+def _hashes(captures: Words) -> Words:
+    """Two random numbers for every set of groups; the key of a set of such sets is their sum."""
+    result = np.empty((len(captures), 2), np.uint64)
+    for side, seed in enumerate((0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)):
+        key = np.full(len(captures), seed, np.uint64)
+        for word in captures.T:
+            key = (key ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+            key ^= key >> np.uint64(29)
+            key *= np.uint64(seed | 1)
+            key ^= key >> np.uint64(32)
+        result[:, side] = key
+    return result

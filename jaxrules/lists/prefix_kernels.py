@@ -1,0 +1,252 @@
+"""The compiled part of the exact rule lists: what may follow a prefix. Imported on first use (numba).
+
+What a prefix has captured decides all that may follow: for every condition at once, the classes of the rows that it
+would capture are counted, and with them what stopping there is worth and a bound on what can still be gained.
+Functions that Python calls take `Given` as a plain tuple: numba needs far longer to recognise named ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+class Given(NamedTuple):
+    """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
+
+    covers: Any  # the groups that each condition covers, uint64 (conditions, words)
+    dense: Any  # the same as numbers, (64 words, conditions), or without rows where that is too large
+    counts: Any  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
+    members: Any  # of groups of one class that weigh the same: those of each class, uint64 (classes, words); or (0, 0)
+    scale: Any  # and the weights, (classes,)
+    prices: Any  # of the conditions, (conditions,)
+    labels: Any  # which labels the rule of a condition may have, (classes, conditions)
+    defaults: Any  # which labels the default may be, (classes,)
+    uses: Any  # which of the required features a condition uses, as bits, (conditions,)
+    required: Any  # all of them
+
+
+def _ones(context: Any, word: Any) -> Any:
+    """How many bits of a word are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+def _place(context: Any, word: Any) -> Any:
+    """The place of the lowest bit that is set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+_n_ones: Any = intrinsic(_ones)
+_lowest: Any = intrinsic(_place)
+
+
+@_jit
+def _capture(free: Any, words: Any, cover: Any, counts: Any, members: Any, scale: Any, sums: Any) -> None:
+    """The weight of the free rows that a condition covers, by class and of the heaviest classes, into `sums`."""
+    K = len(scale)
+    for k in range(K + 1):
+        sums[k] = 0.0
+    if len(members):
+        for k in range(K):
+            ones = np.uint64(0)
+            for w in words:
+                ones += _n_ones(free[w] & cover[w] & members[k, w])
+            sums[k] = scale[k] * ones
+            sums[K] += sums[k]
+        return
+    for w in words:
+        word = free[w] & cover[w]
+        while word:
+            g = 64 * w + np.int64(_lowest(word))
+            for k in range(K + 1):
+                sums[k] += counts[g, k]
+            word &= word - np.uint64(1)
+
+
+@_jit
+def _captures(given: Any, free: Any, sums: Any, right: Any) -> Any:
+    """What every condition captures of the free rows, and what its best label gets right.
+
+    Args:
+        given: the problem.
+        free: the groups that are left, (words,).
+        sums: filled: `_capture` of every condition, and of all rows in the last column, (classes + 1, conditions + 1).
+        right: filled, (conditions,).
+
+    Returns:
+        The words of `free` that are not empty.
+    """
+    R, K = len(given.covers), len(given.scale)
+    words, one = np.empty(len(free), np.int64), np.empty(K + 1)
+    n_words = 0
+    for i in range(len(free)):
+        if free[i]:
+            words[n_words] = i
+            n_words += 1
+    words = words[:n_words]
+    sums[:] = 0.0
+    if len(given.dense):
+        for w in words:
+            word = free[w]
+            while word:
+                g = 64 * w + np.int64(_lowest(word))
+                row = given.dense[g]
+                for k in range(K + 1):
+                    weight, total = given.counts[g, k], sums[k]
+                    if weight:
+                        total[R] += weight
+                        for r in range(R):
+                            total[r] += weight * row[r]
+                word &= word - np.uint64(1)
+    else:
+        for r in range(R + 1):
+            cover = given.covers[r] if r < R else free
+            _capture(free, words, cover, given.counts, given.members, given.scale, one)
+            for k in range(K + 1):
+                sums[k, r] = one[k]
+    right[:] = -np.inf
+    for k in range(K):
+        for r in range(R):
+            if given.labels[k, r]:
+                right[r] = max(right[r], sums[k, r])
+    return words
+
+
+@_jit
+def expand(
+    given: Any, free: Any, values: Any, used: Any, after: int, settled: float,
+    parents: Any, moves: Any, bounds: Any, reached: Any, stops: Any,
+) -> int:  # fmt: skip
+    """The prefixes of one rule more that may lead to a list better than what is settled.
+
+    Args:
+        given: the problem, a `Given`.
+        free: the groups that each prefix leaves, uint64 (prefixes, words).
+        values: the weight that its rules get right minus their prices, (prefixes,).
+        used: the required features that it uses.
+        after: how many rules may follow the next.
+        settled: what cannot be better is left out.
+        parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every prefix and condition.
+
+    Returns:
+        How many there are.
+    """
+    given = Given(*given)
+    R, K, prices = len(given.covers), len(given.scale), given.prices
+    cheapest = prices.min()
+    sums, right = np.empty((K + 1, R + 1)), np.empty(R)
+    top = np.empty((K, after + 1))  # the greatest potentials, by default label
+    n = 0
+    for s in range(len(free)):
+        _captures(given, free[s], sums, right)
+        top[:] = 0.0
+        for d in range(K):
+            for r in range(R):
+                potential = sums[K, r] - sums[d, r] - prices[r]
+                if potential > top[d, after]:
+                    i = after
+                    while i > 0 and top[d, i - 1] < potential:
+                        top[d, i] = top[d, i - 1]
+                        i -= 1
+                    top[d, i] = potential
+        for r in range(R):
+            incomplete = used[s] | given.uses[r] != given.required
+            if sums[K, r] == 0 or (incomplete and after == 0):
+                continue
+            value = values[s] + right[r] - prices[r]
+            stop = bound = -np.inf
+            for d in range(K):
+                if given.defaults[d]:
+                    rest = sums[d, R] - sums[d, r]
+                    more = 0.0
+                    if after > 0:
+                        potential = sums[K, r] - sums[d, r] - prices[r]
+                        for i in range(after):
+                            more += top[d, i]
+                        if potential > top[d, after]:  # another takes the place of the condition itself
+                            more += top[d, after] - potential
+                        more = max(0.0, min(more, sums[K, R] - sums[K, r] - rest - cheapest))
+                    stop = max(stop, value + rest)
+                    bound = max(bound, value + rest + more)
+            if bound > settled:
+                parents[n], moves[n], bounds[n], reached[n] = s, r, bound, value
+                stops[n] = -np.inf if incomplete else stop
+                n += 1
+    return n
+
+
+@_jit
+def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tuple[int, int, int, float]:
+    """The best list that continues a prefix by one rule or two, if it is better than what is settled.
+
+    The second rule q is looked at only where its potential could suffice, or what it would gain if the first rule r
+    took nothing from it but rows that it gets wrong.
+
+    Returns:
+        The prefix, its two conditions (the second -1 where there is one), and the list's objective; the prefix is -1
+        if nothing is better.
+    """
+    given = Given(*given)
+    R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices
+    sums, right, got, left = np.empty((K + 1, R + 1)), np.empty(R), np.empty(K + 1), np.empty(W, np.uint64)
+    stop, gain, potential, order = np.empty(R), np.empty(R), np.empty(R), np.empty(R, np.int64)
+    best, first, second = -1, -1, -1
+    for s in range(len(free)):
+        words = _captures(given, free[s], sums, right)
+        for d in range(K):
+            if not given.defaults[d]:
+                continue
+            highest = -np.inf
+            for r in range(R):
+                gain[r] = right[r] - sums[d, r] - prices[r]
+                stop[r] = values[s] + sums[d, R] + gain[r] if sums[K, r] > 0 else -np.inf
+                highest = max(highest, stop[r])
+                if stop[r] > settled and used[s] | given.uses[r] == given.required:
+                    settled, best, first, second = stop[r], s, r, -1
+            n = 0
+            for q in range(R):
+                potential[q] = sums[K, q] - sums[d, q] - prices[q]
+                if highest + potential[q] > settled:
+                    order[n] = q
+                    n += 1
+            if n == 0:
+                continue
+            some = order[:n][np.argsort(-potential[order[:n]])]
+            for r in range(R):
+                if stop[r] + potential[some[0]] <= settled:
+                    continue
+                # what a later rule may gain by leaving its rows to r
+                spoiled = sums[K, r] - sums[1 - d, r] if K == 2 else sums[d, r]
+                for w in words:
+                    left[w] = free[s, w] & ~given.covers[r, w]
+                for q in some:
+                    if stop[r] + potential[q] <= settled:
+                        break
+                    if stop[r] + gain[q] + spoiled <= settled:
+                        continue
+                    if used[s] | given.uses[r] | given.uses[q] != given.required:
+                        continue
+                    _capture(left, words, given.covers[q], given.counts, given.members, given.scale, got)
+                    most = -np.inf
+                    for k in range(K):
+                        if given.labels[k, q]:
+                            most = max(most, got[k])
+                    value = stop[r] + most - got[d] - prices[q]
+                    if got[K] > 0 and value > settled:
+                        settled, best, first, second = value, s, r, q
+    return best, first, second, settled

@@ -1,0 +1,166 @@
+"""Branch-and-bound over the beginnings of rule lists.
+
+Of a list's beginning only the rows matter that it has not captured: the best label of a rule is the heaviest class
+among the rows that it is the first to cover, so that the search is over conditions alone, and of two beginnings that
+capture the same rows with equally many rules the better one stays. Rows that no condition tells apart are one group.
+
+**Bound.** Let a group weigh n_l in class l, and d be the default label. Beyond what a beginning and the default get
+right, a group can add max_l n_l - n_d at most, its potential. A list with m rules more adds at most the potential that
+is left, less the price of a rule; and at most the m greatest potentials of conditions on the rows that are left, each
+less its price.
+
+**The last two rules** are found together unless there are too many conditions: the second is looked at only where its
+potential, or what it would gain if the first took nothing from it but rows that it gets wrong, could suffice
+(`prefix_kernels.finish`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.bits import Words, pack, unpack
+from jaxrules.lists.candidates import Candidates, alike
+from jaxrules.solvers import layered
+from jaxrules.solvers.layered import Certificate, Children
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Choice = tuple[int, ...]
+"""A list: its conditions, in order."""
+
+TOLERANCE = 1e-11
+"""Objectives that differ by less than this share of the rows' weight are equal: sums are rounded."""
+_MOST_DENSE = 1 << 24
+"""Groups x conditions up to which covers are kept as numbers too: 128 MiB."""
+_MOST_PAIRED = 2048
+"""Conditions up to which the last two rules are found together."""
+_EVALUATED_AT_ONCE = 1 << 20
+"""Conditions, or pairs of them, that may be looked at between two looks at the clock."""
+
+
+class Layer(NamedTuple):
+    """Prefixes of equal length."""
+
+    free: Words  # the groups that they have not captured, (prefixes, words)
+    values: Floats  # what their rules get right minus their prices
+    used: NDArray[np.uint64]  # the required features that they use
+
+
+class Prefixes(layered.LayeredProblem[Layer, Choice]):
+    """The best list of at most `max_rules` candidates. A move is one condition, or the two last: (r, q), q -1 for none.
+
+    Attributes:
+        candidates: the conditions, and the weight of every class in every group.
+        max_rules: the most rules.
+        listed: the most children of a chunk of prefixes that are listed, the most promising; set it with the width.
+        evaluations: how many conditions were looked at behind a prefix.
+    """
+
+    def __init__(self, candidates: Candidates, max_rules: int) -> None:
+        self.candidates, self.max_rules = candidates, max_rules
+        self.pairs = max_rules > 1 and len(candidates) <= _MOST_PAIRED
+        self.depth = max_rules - 1 if self.pairs else max_rules
+        self.chunk = max(1, _EVALUATED_AT_ONCE // len(candidates) ** (2 if self.pairs else 1))
+        self.listed = 1 << 62
+        self.max_open = min(self.max_open, (1 << 26) // candidates.covers.shape[1])
+        self.evaluations = 0
+
+    @cached_property
+    def given(self) -> tuple[Any, ...]:
+        """What the kernels read, see `prefix_kernels.Given`."""
+        c = self.candidates
+        bits = 64 * c.covers.shape[1]
+        counts = np.zeros((bits, c.n_classes + 1))
+        counts[: c.n_groups, :-1] = c.counts
+        counts[: c.n_groups, -1] = c.counts.max(axis=1)
+        dense = np.zeros((0, 0))
+        if bits * len(c) <= _MOST_DENSE:
+            dense = np.ascontiguousarray(unpack(c.covers, bits).T.astype(np.float64))
+        scale, members = c.counts.max(axis=0), np.zeros((0, 0), np.uint64)
+        if not len(dense) and alike(c.counts):
+            members = pack(c.counts.T > 0)
+        return (
+            c.covers,
+            dense,
+            counts,
+            members,
+            scale,
+            c.prices,
+            np.ascontiguousarray(c.labels.T),
+            c.defaults,
+            c.uses,
+            c.required,
+        )
+
+    def certificate(self, start: Choice = (), **options: Any) -> Certificate[Choice]:
+        """A certificate that begins with some list."""
+        c = self.candidates
+        return Certificate(
+            start,
+            c.evaluate,
+            float(c.counts.max(axis=1).sum()),
+            "max",
+            0.0,
+            TOLERANCE * float(c.counts.sum()),
+            **options,
+        )
+
+    def root(self) -> Layer:
+        return Layer(pack(np.ones((1, self.candidates.n_groups), bool)), np.zeros(1), np.zeros(1, np.uint64))
+
+    def children(self, states: Layer, some: slice, after: int, settled: float) -> Any:
+        """Beginnings of one rule more, to which `after` may be added: `parents`, conditions, `bounds`, `reached` and
+        `values` as in `Children`, of those whose bound is better than what is settled."""
+        from jaxrules.lists import prefix_kernels  # numba loads when it is needed
+
+        layer = (states.free[some], states.values[some], states.used[some])
+        room = len(layer[0]) * len(self.candidates)
+        self.evaluations += room
+        kernels: Any = prefix_kernels
+        arrays: list[Any] = [np.empty(room, np.int64) for _ in range(2)] + [np.empty(room) for _ in range(3)]
+        n = kernels.expand(self.given, *layer, after, settled, *arrays)
+        return [array[:n].copy() for array in arrays]
+
+    def expand(self, states: Layer, some: slice, step: int, incumbent: float) -> Children:
+        settled = incumbent + TOLERANCE * float(self.candidates.counts.sum())
+        if self.pairs and step == self.depth - 1:
+            return self._last_two(states, some, settled)
+        parents, moves, bounds, reached, stops = self.children(states, some, self.max_rules - 1 - step, settled)
+        promise, left_out = bounds + np.maximum(stops, reached), None
+        kept = np.arange(len(parents))
+        if len(parents) > self.listed:
+            order = np.argpartition(-promise, self.listed)
+            kept = np.append(order[: self.listed], stops.argmax())
+            left_out = float(bounds[order[self.listed :]].max())
+        moves = np.stack([moves[kept], np.full(len(kept), -1)], axis=1)
+        return Children(parents[kept], moves, bounds[kept], reached[kept], stops[kept], promise[kept], left_out)
+
+    def _last_two(self, states: Layer, some: slice, settled: float) -> Children:
+        from jaxrules.lists import prefix_kernels
+
+        layer = (states.free[some], states.values[some], states.used[some])
+        self.evaluations += len(layer[0]) * len(self.candidates)
+        kernels: Any = prefix_kernels
+        prefix, first, second, value = kernels.finish(self.given, *layer, settled)
+        found = np.arange(prefix >= 0)
+        values = np.full(len(found), value)
+        return Children(found + prefix, np.tile([first, second], (len(found), 1)), values, values)
+
+    def keys(self, states: Layer, children: Children) -> Indices:
+        return np.column_stack([self._free(states, children), self._used(states, children)]).view(np.int64)
+
+    def grow(self, states: Layer, children: Children, step: int) -> Layer:
+        return Layer(self._free(states, children), children.reached, self._used(states, children))
+
+    def _free(self, states: Layer, children: Children) -> Words:
+        return states.free[children.parents] & ~self.candidates.covers[children.moves[:, 0]]
+
+    def _used(self, states: Layer, children: Children) -> NDArray[np.uint64]:
+        return states.used[children.parents] | self.candidates.uses[children.moves[:, 0]]
+
+    def solution(self, moves: Indices) -> Choice:
+        return tuple(move for move in moves.ravel().tolist() if move >= 0)

@@ -1,0 +1,315 @@
+"""Exact rule lists: brute force over all lists, certificates, limits, weights, constraints, bad input."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.lists import exact_list, exact_problem, prefixes
+from jaxrules.lists.candidates import candidates_of
+from jaxrules.lists.constraints import Constraints
+from jaxrules.lists.literals import literals_of
+
+
+def random_problem(seed, classes=2, rows=30, features=3):
+    """Binary columns, and a class that depends on two of them, noisily; every class is there."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((rows, features)) < rng.uniform(0.2, 0.8, features)).astype(float)
+    y = np.where(
+        rng.random(rows) < 0.3, rng.integers(classes, size=rows), (X[:, 0] + 2 * X[:, 1]).astype(int) % classes
+    )
+    y[:classes] = np.arange(classes)
+    X[0], X[1] = 0, 1
+    return X, y
+
+
+def all_conditions(X, max_literals):
+    """(literals, rows) of every conjunction of x_j and not x_j that holds on some row, not on all."""
+    literals = [(j, side) for j in range(X.shape[1]) for side in (0, 1)]
+    for size in range(1, max_literals + 1):
+        for chosen in itertools.combinations(literals, size):
+            rows = np.logical_and.reduce([X[:, j] == side for j, side in chosen])
+            if 0 < rows.sum() < len(X):
+                yield chosen, rows
+
+
+def best_list(X, y, weights, conditions, max_rules, penalty, defaults):
+    """The best objective over all lists, by trying all: every condition at every place, every label."""
+    classes = np.unique(y)
+    shortest = {}
+    for literals, rows in conditions:
+        shortest.setdefault(rows.tobytes(), (rows, len(literals)))
+    conditions = list(shortest.values())
+
+    def best(free, rules, price):
+        value = max(weights[free & (y == d)].sum() for d in defaults) - price
+        for rows, size in conditions if rules else []:
+            got = rows & free
+            if got.any():
+                right = max(weights[got & (y == k)].sum() for k in classes)
+                value = max(value, right + best(free & ~got, rules - 1, price + penalty * size))
+        return value
+
+    return best(np.ones(len(y), bool), max_rules, 0.0)
+
+
+def majority(y, weights):
+    return [int(np.bincount(y, weights).argmax())]
+
+
+def objective_of(model, X, y, weights, penalty):
+    """Eq. 14 of a model, from its predictions and the literals of its rules."""
+    return weights[jr.predict(model, X) == y].sum() - penalty * model.conjunctions.propositions.sum()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("block", range(4))
+def test_the_best_list_of_all_is_found(classes, block):
+    for seed in range(25 * block, 25 * (block + 1)):
+        rng = np.random.default_rng(seed)
+        X, y = random_problem(seed, classes)
+        weights = rng.integers(1, 4, len(y)).astype(float) if seed % 3 == 0 else np.ones(len(y))
+        penalty, rules, literals = rng.choice([0.0, 0.5, 1.0, 2.5]), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        free = bool(rng.random() < 0.3)
+        fit = jr.exact_list.fit(
+            X, y, max_rules=rules, literal_penalty=penalty, max_literals=literals, min_support=0.0,
+            default="free" if free else "majority", sample_weight=weights,
+        )  # fmt: skip
+        defaults = range(classes) if free else majority(y, weights)
+        expected = best_list(X, y, weights, all_conditions(X, literals), rules, penalty, defaults)
+        assert fit.status == "optimal"
+        assert fit.objective == pytest.approx(expected)
+        assert fit.bound == pytest.approx(fit.objective)
+        assert fit.objective == pytest.approx(objective_of(fit.model, X, y, weights, penalty))
+        assert len(fit.model.conjunctions) <= rules
+        fit.model.validate()
+
+
+@pytest.mark.parametrize("mode", ["dense", "counted", "members", "unpaired"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):
+    for name, value in {
+        "dense": {}, "unpaired": {"_MOST_PAIRED": 0}, "counted": {"_MOST_DENSE": 0}, "members": {"_MOST_DENSE": 0}
+    }[mode].items():  # fmt: skip
+        monkeypatch.setattr(prefixes, name, value)
+    for seed in range(12):
+        X, y = random_problem(seed, classes, rows=14 if mode == "members" else 60, features=5)
+        if mode == "members":
+            X = np.column_stack([X, np.eye(14)[:, :4]])  # most rows differ
+        weights = 1.0 + (y == 0) if mode == "members" else np.ones(len(y))
+        fit = jr.exact_list.fit(
+            X, y, max_rules=3, max_literals=1, min_support=0.0, literal_penalty=0.5, sample_weight=weights
+        )
+        expected = best_list(X, y, weights, all_conditions(X, 1), 3, 0.5, majority(y, weights))
+        assert fit.objective == fit.bound == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_program_finds_the_same(seed):
+    rng = np.random.default_rng(seed)
+    classes = 2 + seed % 3
+    X, y = random_problem(seed, classes)
+    options = {
+        "max_rules": int(rng.integers(1, 4)), "max_literals": 1 + seed % 2, "min_support": 0.05,
+        "literal_penalty": float(rng.choice([0.0, 0.5, 2.0])), "default": "free" if seed % 4 == 0 else "majority",
+        "sample_weight": rng.integers(1, 4, len(y)).astype(float), "required": [2] if seed % 5 == 0 else (),
+    }  # fmt: skip
+    search, program = (jr.exact_list.fit(X, y, method=method, **options) for method in ("search", "mip"))
+    assert search.status == program.status == "optimal"
+    assert program.objective == pytest.approx(search.objective)
+    assert program.bound == pytest.approx(search.bound)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_short_search_says_how_far_it_may_be(seed):
+    X, y = random_problem(seed, 2 + seed % 3, rows=200, features=8)
+    options = {"max_rules": 3, "min_support": 0.0, "literal_penalty": 0.5}
+    best = jr.exact_list.fit(X, y, max_evaluations=None, **options)
+    assert best.status == "optimal"
+    objectives = []
+    for limit in (1, 1_000, 3_000, 30_000):
+        fit = jr.exact_list.fit(X, y, max_evaluations=limit, **options)
+        assert fit.status in ("max_iterations", "optimal")
+        assert fit.objective <= best.objective + 1e-9 <= fit.bound + 2e-9
+        objectives.append(fit.objective)
+    assert objectives == sorted(objectives)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_never_below_ssrl(seed):
+    X, y = random_problem(seed, 2 + seed % 3, rows=300, features=7)
+    literals = literals_of(jr.as_table(X))
+    for penalty in (0.5, 3.0):
+        greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2, literals=literals, literal_penalty=penalty)
+        exact = jr.exact_list.fit(X, y, max_rules=3, max_literals=2, min_support=0.0, literal_penalty=penalty)
+        assert exact.objective >= greedy.objective - 1e-9
+
+
+def test_ssrl_gives_a_start(monkeypatch):
+    X, y = random_problem(3, rows=300, features=7)
+    monkeypatch.setattr(exact_list, "_BEFORE_SSRL", 0)
+    monkeypatch.setattr(exact_list, "_LAYERS", (1,))  # a search behind one prefix per layer follows
+    fit = jr.exact_list.fit(X, y, max_rules=3, min_support=0.0)
+    greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2)
+    assert [step.objective for step in fit.history[:2]] == [np.bincount(y).max(), greedy.objective]
+
+
+# Pools
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0, 0.3))
+@settings(max_examples=40, deadline=None)
+def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_literals, min_support):
+    X, y = random_problem(seed, features=4)
+    table = jr.as_table(X)
+    counts = (y[:, None] == np.arange(2)).astype(float)
+    found = candidates_of(
+        literals_of(table), table, counts, constraints=Constraints(), penalty=1.0, defaults=np.array([True, False]),
+        max_literals=max_literals, least=min_support * len(y),
+    )  # fmt: skip
+    least: dict[bytes, int] = {}
+    for literals, rows in all_conditions(X, max_literals):
+        if rows.sum() >= min_support * len(y) - 1e-9:
+            least.setdefault(rows.tobytes(), len(literals))
+    rows = found.covered(slice(None))[:, found.group]
+    assert {row.tobytes(): length for row, length in zip(rows, found.lengths, strict=True)} == least
+    assert len(rows) == len(least)
+    rules = found.rules(tuple(range(len(found))), table.schema)
+    np.testing.assert_array_equal(rules.satisfied(table).T, rows)
+    np.testing.assert_array_equal(rules.propositions, found.lengths)
+    np.testing.assert_array_equal(found.counts.sum(axis=0), counts.sum(axis=0))
+
+
+def test_conditions_of_ones_own():
+    X, y = random_problem(0, rows=100, features=4)
+    schema = jr.as_table(X).schema
+    conditions = [[(j, side)] for j in range(4) for side in (0, 1)] + [[(0, 1), (1, 1)], [(0, 0), (2, 1)], []]
+
+    def condition(j, side):
+        return jr.Condition.at_least(j, 1.0) if side else jr.Condition.below(j, 1.0)
+
+    pool = jr.Conjunctions.build(schema, [[condition(*literal) for literal in rule] for rule in conditions])
+    fit = jr.exact_list.fit(X, y, conditions=pool, max_rules=3)
+    rows = [(c, np.logical_and.reduce([np.ones(100, bool), *(X[:, j] == side for j, side in c)])) for c in conditions]
+    rows = [(c, r) for c, r in rows if 0 < r.sum() < 100]
+    assert fit.objective == fit.bound == best_list(X, y, np.ones(100), rows, 3, 1.0, majority(y, np.ones(100)))
+    assert set(map(frozenset, fit.model.conjunctions)) <= set(map(frozenset, pool))
+    dear = jr.Conjunctions.build(schema, pool, propositions=[200] * len(pool))
+    assert len(jr.exact_list.fit(X, y, conditions=dear).model.conjunctions) == 0
+
+
+# Constraints
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_constraints_by_brute_force(seed):
+    """All lists of conditions with labels, those that break a constraint left out."""
+    X, y = random_problem(seed, 2 + seed % 2, features=3)
+    classes, ones = np.unique(y), np.ones(len(y))
+    default = majority(y, ones)[0]
+    conditions = list(all_conditions(X, 2))
+
+    def best(allowed, required=(), rules=2):
+        def search(free, left, used):
+            value = -np.inf if set(required) - used else (free & (y == default)).sum()
+            for literals, rows in conditions if left else []:
+                got = rows & free
+                for label in classes if got.any() else []:
+                    if allowed(literals, label):
+                        then = search(free & ~got, left - 1, used | {j for j, _ in literals})
+                        value = max(value, (got & (y == label)).sum() - 0.5 * len(literals) + then)
+            return value
+
+        return search(ones > 0, rules, frozenset())
+
+    options = {"max_rules": 2, "literal_penalty": 0.5, "min_support": 0.0}
+    fit = jr.exact_list.fit(X, y, forbidden=["x1"], **options)
+    assert fit.objective == fit.bound == best(lambda literals, label: all(j != 1 for j, _ in literals))
+    fit = jr.exact_list.fit(X, y, required=[2, 1], **options)
+    assert fit.objective == fit.bound == best(lambda literals, label: True, (1, 2))
+    assert {1, 2} <= {condition.feature for rule in fit.model.conjunctions for condition in rule}
+
+    def monotone(literals, label):
+        return all(j != 0 or label == (classes[-1] if side else classes[0]) for j, side in literals)
+
+    fit = jr.exact_list.fit(X, y, monotone={"x0": 1}, **options)
+    assert fit.objective == fit.bound == best(monotone)
+    low, high = (np.where(np.arange(3) == 0, side, X) for side in (0.0, 1.0))
+    assert (jr.predict(fit.model, low) <= jr.predict(fit.model, high)).all()
+    falling = jr.exact_list.fit(np.where(np.arange(3) == 0, 1 - X, X), y, monotone={0: -1}, **options)
+    assert falling.objective == fit.objective
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("label", [None, 0, 1])
+def test_an_experts_rule_comes_first(seed, label):
+    X, y = random_problem(seed, features=4)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]])
+    fit = jr.exact_list.fit(
+        X, y, max_rules=3, min_support=0.0, first=first, first_labels=None if label is None else [label]
+    )
+    got = (X[:, 2] == 1) & (X[:, 3] == 0)
+    said = int(np.bincount(y[got]).argmax()) if label is None else label
+    rest = best_list(
+        X[~got], y[~got], np.ones((~got).sum()), all_conditions(X[~got], 2), 2, 1.0, majority(y, np.ones(len(y)))
+    )
+    assert fit.objective == fit.bound == pytest.approx(rest + (y[got] == said).sum() - 2)
+    assert fit.model.conjunctions.rule(0) == first.rule(0)
+    assert fit.model.labels[0] == said
+    assert fit.objective == pytest.approx(objective_of(fit.model, X, y, np.ones(len(y)), 1.0))
+    counts = (y[got][:, None] == np.arange(2)).sum(axis=0) + 1
+    np.testing.assert_allclose(fit.model.probabilities[0], counts / counts.sum())
+
+
+# What users do
+
+
+def test_real_numbers_categories_and_missing_values():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(40, 10, 300), "job": rng.choice(["cook", "smith", "clerk"], 300)})
+    y = np.where((frame["age"] > 45) & (frame["job"] != "cook"), "yes", "no")
+    frame.loc[::20, "age"] = np.nan
+    fit = jr.exact_list.fit(frame, y, missing="own_category", cut_points={"age": [35, 45]}, max_rules=2)
+    assert fit.status == "optimal"
+    assert jr.accuracy(fit.model, frame, y) > 0.95
+    assert "job != cook" in str(fit.model)
+    assert "age >= 45" in str(fit.model)
+
+
+def test_a_single_rule_and_no_rule():
+    X, y = random_problem(1)
+    one = jr.exact_list.fit(X, y, max_rules=1)
+    assert len(one.model.conjunctions) <= 1
+    none = jr.exact_list.fit(X, y, literal_penalty=100.0)
+    assert len(none.model.conjunctions) == 0
+    assert none.status == "optimal"
+    assert none.objective == np.bincount(y).max()
+
+
+def test_what_cannot_be_learned_is_refused():
+    X, y = random_problem(0)
+    schema = jr.as_table(X).schema
+    everything = jr.Conjunctions.build(schema, [[]])
+    for arguments, words in (
+        ({"X": np.ones((len(y), 2))}, "there is no condition"),
+        ({"forbidden": [0, 1, 2]}, "there is no condition"),
+        ({"min_support": 0.999}, "there is no condition"),
+        ({"required": [0], "conditions": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]])}, "required"),
+        ({"required": [0, 1, 2], "max_rules": 1, "max_literals": 1}, "required"),
+        ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
+        ({"first": everything}, "first has rules that cover every row"),
+        ({"y": np.zeros(len(y))}, "one class only"),
+        ({"literal_penalty": -1.0}, "literal_penalty must be finite and at least 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            jr.exact_list.fit(**({"X": X, "y": y} | arguments))
+
+
+def test_too_many_rows_are_refused(monkeypatch):
+    monkeypatch.setattr(exact_problem, "MOST_ROWS", 20)
+    with pytest.raises(ValueError, match="X has 30 rows; only 20 can be counted exactly"):
+        jr.exact_list.fit(*random_problem(0))
