@@ -8,8 +8,8 @@ and wider, improves it and proves it. Whenever it ends, the bound says how far f
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
 >>> best = fit(X, X[:, 0] & X[:, 1])
 >>> print(best.model, best.status, best.objective, best.bound)
-if x0 >= 1 & x1 >= 1: target = 1 (p = 0.857)
-else: target = 0 (p = 0.941) optimal 18.0 18.0
+IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
+ELSE target = 0 (p = 0.941) optimal 18.0 18.0
 
 Other aims are weights of rows. Balanced accuracy: every class weighs the same. False positives that cost four times as
 much as false negatives: rows of the negative class weigh four. The penalty is then in these weights too.
@@ -169,16 +169,24 @@ def near_optimal(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
-    >>> found = near_optimal(X, X[:, 0] & X[:, 1], within=0.1)
+    >>> found = near_optimal(X, X[:, 0] & X[:, 1], within=0.06)
     >>> print(found)
-    2 rule lists with an objective of at least 16.2; the best: 18
+    7 rule lists with an objective of at least 16.92; the best: 18
     Share of the lists in which a condition occurs:
-    1.000 x0 >= 1 & x1 >= 1
+      0.571  x0 >= 1
+      0.429  x0 < 1
+      0.429  x1 >= 1
+      0.429  x0 >= 1 & x1 >= 1
+      0.286  x1 < 1
     The best:
-    if x0 >= 1 & x1 >= 1: target = 1 (p = 0.857)
-    else: target = 0 (p = 0.941)
-    >>> found.possible(X).sum(axis=1).max()  # everywhere the lists agree
-    1
+    IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
+    ELSE target = 0 (p = 0.941)
+    >>> print(found[1])
+    IF x0 < 1 THEN target = 0 (p = 0.917)
+    ELSE IF x1 >= 1 THEN target = 1 (p = 0.857)
+    ELSE target = 0 (p = 0.857)
+    >>> print((found.possible(X).sum(axis=1) == 1).all())  # all lists agree, on every row
+    True
 
     Args:
         within: the share of the optimum, at least 0, that a list may lose.
