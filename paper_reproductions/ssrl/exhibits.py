@@ -1,0 +1,210 @@
+"""The paper's tables and figures with ours beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
+from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.ssrl import protocol, published
+
+inside = Experiment("inside", protocol.fold_cells, protocol.measure_inside)
+every = Experiment("settings", protocol.fold_cells, protocol.measure_settings)
+magic = Experiment("magic", protocol.magic_cells, protocol.measure_magic)
+gas = Experiment("gas", protocol.gas_cells, protocol.measure_gas)
+times = Experiment("times", protocol.time_cells, protocol.measure_time)
+lists = Experiment("lists", protocol.list_cells, protocol.measure_list)
+
+BINARY = ("FICO-binary", "FICO", "WDBC", "magic", "adult", "COMPAS-binary")
+MULTI = ("iris", "cmc", "cardio", "page-blocks", "dry-bean", "pendigits")
+INSIDE, BEST = "ours, chosen inside", "ours, best setting"
+REASONS = {
+    "iris": "The printed cut point 2.63 is a quantile k/9, not a decile.",
+    "magic": "See the table of what magic needs.",
+}
+
+
+def best_setting(rows: Rows) -> Rows:
+    """The folds of the setting with the best mean test accuracy: as the paper probably chose."""
+    done = len(rows.values("fold"))
+    settings = dict.fromkeys((row["literal_penalty"], row["max_rules"]) for row in rows)
+    found = [rows.where(literal_penalty=penalty, max_rules=size) for penalty, size in settings]
+    complete = [part for part in found if len(part) == done]
+    return max(complete, key=lambda part: part.mean("accuracy") or 0.0, default=Rows([]))
+
+
+def chosen(results: Results, name: str) -> dict[str, Rows]:
+    """The folds of a set by the way in which their settings were chosen."""
+    return {INSIDE: results[inside].where(data=name), BEST: best_setting(results[every].where(data=name))}
+
+
+def _comparison(
+    results: Results, title: str, names: Sequence[str], measures: Sequence[str], digits: int
+) -> ComparisonTable:
+    """Ours, chosen in two ways, with the paper's SSRL in brackets; the paper's numbers for its peers."""
+    values: dict[tuple[str, str], Value | str] = {}
+    accuracy = measures[0] == "accuracy"
+    table, only = (published.ACCURACY, "below") if accuracy else (published.SIZES, "above")
+    columns = [f"{column}{'' if accuracy else f', {m}'}" for column in (INSIDE, BEST) for m in measures]
+    for name in names:
+        paper = table[name]
+        for column, rows in chosen(results, name).items():
+            for measure, (mean, spread) in zip(measures, paper["SSRL"], strict=True):
+                mark = "" if len(rows) in (0, protocol.FOLDS) else f"{len(rows)} of {protocol.FOLDS} folds"
+                tolerance = None if measure == "literals" else spread
+                values[name, column if accuracy else f"{column}, {measure}"] = Value(
+                    rows.mean(measure), mean, digits, tolerance, only, rows.spread(measure),
+                    REASONS.get(name, ""), mark,
+                )  # fmt: skip
+        for method, cell in list(paper.items())[1:]:
+            values[name, f"{method} (paper)"] = " / ".join(f"{mean:g} ± {spread:g}" for mean, spread in cell)
+    peers = [f"{method} (paper)" for method in list(table[names[0]])[1:]]
+    return ComparisonTable(title, names, [*columns, *peers], values, corner="data")
+
+
+def accuracies(title: str, names: Sequence[str], *more: Callable[[Results], ComparisonTable]) -> Callable[..., Section]:
+    """An exhibit of accuracies, with further tables."""
+
+    def show(results: Results, canvas: Canvas) -> Section:
+        text = "At most one standard deviation of the paper's below its accuracy counts as agreement."
+        first = _comparison(results, title, names, ("accuracy",), 2)
+        return Section(text, [first, *(table(results) for table in more)])
+
+    return show
+
+
+def sizes(title: str, names: Sequence[str]) -> Callable[..., Section]:
+    """An exhibit of numbers of rules and of literals."""
+
+    def show(results: Results, canvas: Canvas) -> Section:
+        text = "At most the paper's mean and one standard deviation of rules counts as agreement."
+        return Section(text, [_comparison(results, title, names, ("rules", "literals"), 1)])
+
+    return show
+
+
+def magic_table(results: Results) -> ComparisonTable:
+    """What raises the accuracy on magic."""
+    columns = ("test accuracy", "training accuracy", "rules", "literals", "CPU seconds")
+    values: dict[tuple[str, str], Value | str] = {}
+    for variant in protocol.MAGIC:
+        rows = results[magic].where(variant=variant)
+        measures = ("accuracy", "training_accuracy", "rules", "literals", "cpu_seconds")
+        paper = dict(zip(("accuracy", "rules", "literals"), (86.28, 33.0, 90.0), strict=True))
+        for column, measure in zip(columns, measures, strict=True):
+            values[variant, column] = Value(rows.mean(measure), paper.get(measure), 2 if "accuracy" in measure else 1)
+    folds = len(results[magic].values("fold"))
+    note = f"Means over {folds} folds; each row changes one thing of the first. CPU seconds with compilation."
+    return ComparisonTable("What magic needs", tuple(protocol.MAGIC), columns, values, note=note)
+
+
+def gas_table(results: Results) -> ComparisonTable:
+    """Both files, as six classes and each against the rest; not counted."""
+    values: dict[tuple[str, str], Value | str] = {}
+    rows = results[gas]
+    for row in rows.values("task"):
+        for file in rows.values("file"):
+            part = rows.where(task=row, file=file)
+            size = f"{part.mean('rules') or 0:.1f} rules, {part.mean('literals') or 0:.1f} literals"
+            values[str(row), str(file)] = Value(
+                part.mean("accuracy"), None, 2, spread=part.spread("accuracy"), mark=size
+            )
+    note = (
+        "Not the paper's data, and no agreement is claimed (its SSRL: 98.63 with 10.9 rules and 27.1 literals, on two "
+        "classes that it does not name): the raw file lacks batches 7 and 10; the other one has all rows, but was "
+        "standardised within every batch, which removes the drift between batches."
+    )
+    columns = tuple(map(str, rows.values("file")))
+    return ComparisonTable("gas", tuple(map(str, rows.values("task"))), columns, values, note=note)
+
+
+def figure_4(results: Results, canvas: Canvas) -> Section:
+    rows = results[times]
+    names = [str(name) for name in rows.values("data")]
+    if not names:
+        return Section()
+    figure, axes = canvas.subplots(1, len(names))
+    tables = []
+    for axis, name in zip(axes[0], names, strict=True):
+        part = rows.where(data=name)
+        features = [int(n) for n in part.values("features")]
+        means = [part.where(features=n).mean("cpu_seconds") or 0.0 for n in features]
+        axis.plot(part.column("features"), part.column("cpu_seconds"), ".", color="tab:gray", label="one fit")
+        axis.plot(features, means, "o-", color="tab:blue", label="mean")
+        slope, start = np.polyfit(features, means, 1) if len(features) > 1 else (0.0, means[0])
+        axis.set(xlabel="binary features", ylabel="CPU seconds", title=name)
+        axis.set_ylim(0, 1.1 * float(part.column("cpu_seconds").max()))
+        axis.legend()
+        values: dict[tuple[str, str], Value | str] = {}
+        for n, mean in zip(features, means, strict=True):
+            values[str(n), "CPU seconds"] = Value(mean, published.WDBC_SECONDS.get(n) if name == "WDBC" else None, 3)
+            values[str(n), "straight line"] = Value(float(start + slope * n), None, 3)
+        tables.append(ComparisonTable(f"{name}: seconds of a fit with at most ten rules", tuple(map(str, features)),
+                                      ("CPU seconds", "straight line"), values, corner="features"))  # fmt: skip
+    text = (
+        "A random part of the binary features, the same for every size of a repetition. Another machine than the "
+        "paper's, so that shapes compare, not seconds; its curves for SBRL and CLASSY on gas (500 to 1200 seconds) are "
+        "not repeated. Our gas is the standardised file, the class of the first row against the rest."
+    )
+    return Section(text, tables, [canvas.save(figure, "figure_4")])
+
+
+def printed(name: str, paper: Sequence[str]) -> Callable[..., Section]:
+    """Table 8 or 9: both lists on all rows of our file."""
+
+    def show(results: Results, canvas: Canvas) -> Section:
+        rows = results[lists].where(data=name)
+        if not len(rows):
+            return Section()
+        ours = [str(row["line"]) for row in rows]
+        numbers = [str(k + 1) for k in range(max(len(ours), len(paper)))]
+        values: dict[tuple[str, str], Value | str] = {}
+        for column, lines in (("ours", ours), ("paper", paper)):
+            values |= {(number, column): line for number, line in zip(numbers, lines, strict=False)}
+        accuracy = [100 * rows[0][part] / rows[0]["n"] for part in ("right", "paper_right")]
+        values["accuracy on all rows", "ours"] = Value(accuracy[0], None, 2)
+        values["accuracy on all rows", "paper"] = Value(accuracy[1], None, 2)
+        setting = ", ".join(f"{option} {value}" for option, value in protocol.LISTS[name].items())
+        note = f"Ours with {setting}. The paper's list as printed, on the same rows."
+        return Section(tables=[
+            ComparisonTable(name, [*numbers, "accuracy on all rows"], ("ours", "paper"), values, note=note)
+        ])  # fmt: skip
+
+    return show
+
+
+def summary(results: Results) -> str:
+    """On how many sets both expectations hold."""
+    lines = []
+    for column in (INSIDE, BEST):
+        good, done = [], []
+        for name in (*BINARY, *MULTI):
+            rows = chosen(results, name)[column]
+            if len(rows):
+                ((mean, spread),), ((rules, deviation), _) = (
+                    published.ACCURACY[name]["SSRL"],
+                    published.SIZES[name]["SSRL"],
+                )
+                done.append(name)
+                if (rows.mean("accuracy") or 0) >= mean - spread and (rows.mean("rules") or 0) <= rules + deviation:
+                    good.append(name)
+        lines.append(
+            f"{column}: at most one standard deviation below the paper's accuracy with at most the paper's mean plus "
+            f"one standard deviation of rules on {len(good)} of {len(done)} sets"
+            + (f"; not on {', '.join(sorted(set(done) - set(good)))}." if len(good) < len(done) else ".")
+        )
+    return "\n\n".join(lines)
+
+
+EXHIBITS = (
+    Exhibit("table", 4, "Accuracy, two classes", (inside, every, magic, gas),
+            accuracies("Accuracy in per cent", BINARY, magic_table, gas_table)),
+    Exhibit("table", 5, "Accuracy, many classes", (inside, every), accuracies("Accuracy in per cent", MULTI)),
+    Exhibit("table", 6, "Rules and literals, two classes", (inside, every), sizes("Rules, literals", BINARY)),
+    Exhibit("table", 7, "Rules and literals, many classes", (inside, every), sizes("Rules, literals", MULTI)),
+    Exhibit("figure", 4, "Seconds by number of features", (times,), figure_4),
+    Exhibit("table", 8, "A list for COMPAS", (lists,), printed("COMPAS-binary", published.TABLE_8)),
+    Exhibit("table", 9, "A list for iris", (lists,), printed("iris", published.TABLE_9)),
+)  # fmt: skip

@@ -1,0 +1,245 @@
+"""What is fitted and how: ten stratified folds, the settings chosen in two ways, and single lists."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import jaxrules as jr
+from jaxrules.datasets import Dataset
+from jaxrules.lists.literals import literals_of
+from paper_reproductions.framework import Cell, Row, Settings
+from paper_reproductions.ssrl import published
+
+FOLDS = 10
+SETS = {
+    "iris": "iris", "WDBC": "breast_cancer", "COMPAS-binary": "compas_binary", "cmc": "cmc",
+    "FICO-binary": "fico_binary", "cardio": "cardio", "page-blocks": "page_blocks", "FICO": "fico", "magic": "magic",
+    "adult": "adult", "dry-bean": "dry_bean", "pendigits": "pendigits",
+}  # fmt: skip
+"""File by the paper's name, the quick ones first; gas is apart."""
+LARGE = ("FICO", "magic", "adult", "dry-bean", "pendigits")
+"""Sets where two numbers of rules are tried instead of four, and two inner folds instead of three."""
+QUICK_SETS = ("iris", "WDBC", "COMPAS-binary", "cmc")
+GAS = {"raw, 8 of 10 batches": "gas", "standardised by batch": "gas_batch_standardised"}
+MISSING: Any = "own_category"
+
+
+def sets(settings: Settings) -> Sequence[str]:
+    """The paper's names of the sets to run."""
+    return QUICK_SETS if settings.quick else tuple(SETS)
+
+
+def grid(name: str, settings: Settings) -> dict[str, Any]:
+    """The settings to choose from, as `jaxrules.ssrl.cross_validate` takes them."""
+    if settings.quick:
+        return {"literal_penalties": (1.0, 5.0), "max_rules": (10,), "n_folds": 2}
+    large = name in LARGE
+    rules = (10, 40) if large else published.MOST_RULES
+    return {"literal_penalties": published.PENALTIES, "max_rules": rules, "n_folds": 2 if large else 3}
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test rows."""
+
+    train: Dataset
+    test: Dataset
+
+    def quality(self, fit: jr.Fit[jr.RuleList], seconds: float) -> Row:
+        """Test accuracy in per cent, size and time of a fit."""
+        conjunctions = fit.model.conjunctions
+        return {
+            "accuracy": 100 * jr.accuracy(fit.model, self.test.X, self.test.y),
+            "rules": len(conjunctions), "literals": int(conjunctions.propositions.sum()),
+            "objective": fit.objective, "status": str(fit.status), "cpu_seconds": seconds,
+        }  # fmt: skip
+
+
+@functools.lru_cache(maxsize=2)
+def load(file: str) -> Dataset:
+    """A data set; adult's missing values are a category of their own."""
+    return jr.datasets.load(file)
+
+
+def split(data: Dataset, fold: int, seed: int) -> Split:
+    """One of ten stratified folds, shuffled with the seed: some files are sorted."""
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(data.y, data.y)
+    inside, outside = list(folds)[fold]
+    return Split(data[inside], data[outside])
+
+
+def timed(X: Any, y: NDArray[Any], **options: Any) -> tuple[jr.Fit[jr.RuleList], float]:
+    """A fit and its CPU seconds, compilation among them."""
+    started = time.process_time()
+    fit = jr.ssrl.fit(X, y, missing=MISSING, **options)
+    return fit, time.process_time() - started
+
+
+# Tables 4 to 7
+
+
+def fold_cells(settings: Settings) -> list[Cell]:
+    """Every fold of every set; small sets come first."""
+    folds = settings.first_folds(FOLDS, quick=2)
+    return [Cell.of(data=name, fold=fold) for name in sets(settings) for fold in folds]
+
+
+def measure_inside(cell: Cell, settings: Settings) -> Row:
+    """Penalty and number of rules chosen by cross-validation inside the training rows."""
+    part = split(load(SETS[cell["data"]]), cell["fold"], settings.seed)
+    started = time.process_time()
+    fit = jr.ssrl.cross_validate(
+        part.train.X, part.train.y, missing=MISSING, seed=settings.seed, **grid(cell["data"], settings)
+    )
+    chosen = {name: fit.details[name] for name in ("literal_penalty", "max_rules")}
+    return {**part.quality(fit, time.process_time() - started), **chosen}
+
+
+def measure_settings(cell: Cell, settings: Settings) -> list[Row]:
+    """Test accuracy of every setting: a row each."""
+    part = split(load(SETS[cell["data"]]), cell["fold"], settings.seed)
+    tried, rows = grid(cell["data"], settings), []
+    for rules in tried["max_rules"]:
+        for penalty in tried["literal_penalties"]:
+            setting = {"literal_penalty": penalty, "max_rules": rules}
+            rows.append({**setting, **part.quality(*timed(part.train.X, part.train.y, **setting))})
+    return rows
+
+
+# What magic needs
+
+MAGIC: dict[str, dict[str, Any]] = {
+    "deciles, penalty 1, 40 rules": {},
+    "k/9 quantiles": {"quantiles": 8},
+    "19 quantiles": {"quantiles": 19},
+    "penalty 0.25": {"literal_penalty": 0.25},
+    "penalty 5": {"literal_penalty": 5.0},
+    "60 rules": {"max_rules": 60},
+    "first bound alone": {"max_rounds": 1},
+    "no local search": {"local_search": False, "max_rounds": 10},
+    "beam of 96": {"beam_width": 96},
+    "at most 4 literals": {"max_length": 4},
+}
+
+
+def magic_cells(settings: Settings) -> list[Cell]:
+    """Two folds per variant; when in small, a variant or two on one."""
+    variants = list(MAGIC)[:2] if settings.quick else list(MAGIC)
+    return [Cell.of(variant=v, fold=fold) for fold in settings.first_folds(2) for v in variants]
+
+
+def measure_magic(cell: Cell, settings: Settings) -> Row:
+    """A variant of the setting on a fold; in small on a fifth of the rows."""
+    data = load("magic")
+    part = split(data[np.arange(0, len(data), 5)] if settings.quick else data, cell["fold"], settings.seed)
+    options = {"max_rules": 40, **MAGIC[cell["variant"]]}
+    fit, seconds = timed(part.train.X, part.train.y, **options)
+    train = 100 * jr.accuracy(fit.model, part.train.X, part.train.y)
+    return {**part.quality(fit, seconds), "training_accuracy": train, "n_literals": fit.details["n_literals"]}
+
+
+# gas
+
+
+def gas_cells(settings: Settings) -> list[Cell]:
+    """Six classes, and each against the rest, of both files; with ``--slow`` on all folds, else on one."""
+    folds = settings.first_folds(FOLDS if settings.slow else 1)
+    tasks = ("six classes", *(f"class {k} against the rest" for k in range(1, 7)))
+    return [] if settings.quick else [Cell.of(file=f, task=t, fold=k) for k in folds for t in tasks for f in GAS]
+
+
+def measure_gas(cell: Cell, settings: Settings) -> Row:
+    """One setting, as for the paper's size: at most 20 rules, penalty 1."""
+    data = load(GAS[cell["file"]])
+    part = split(data, cell["fold"], settings.seed)
+    if cell["task"] != "six classes":
+        label = int(cell["task"].split()[1])
+        part = Split(*(_against_rest(rows, label) for rows in (part.train, part.test)))
+    fit, seconds = timed(part.train.X, part.train.y, max_rules=20)
+    return part.quality(fit, seconds)
+
+
+def _against_rest(data: Dataset, label: int) -> Dataset:
+    return Dataset(data.name, data.X, np.asarray(data.y) == label, "binary")
+
+
+# Fig. 4
+
+FEATURES = {"gas": (500, 550, 600, 650, 700, 750), "WDBC": (100, 200, 300, 400, 500)}
+
+
+def time_cells(settings: Settings) -> list[Cell]:
+    """A random part of the binary features, five times (in small once, WDBC alone)."""
+    names = ("WDBC",) if settings.quick else ("WDBC", "gas")
+    repeats = settings.first_folds(5)
+    return [Cell.of(data=d, features=n, repeat=r) for d in names for r in repeats for n in FEATURES[d]]
+
+
+def measure_time(cell: Cell, settings: Settings) -> Row:
+    """Seconds of a second fit with the same shapes: nothing is compiled in it."""
+    data = load({"gas": "gas_batch_standardised", "WDBC": "breast_cancer"}[cell["data"]])
+    y = np.asarray(data.y) == data.y[0] if cell["data"] == "gas" else data.y
+    pool = literals_of(data.X)
+    chosen = np.random.default_rng([settings.seed, cell["repeat"]]).permutation(len(pool))[: cell["features"]]
+    timed(data.X, y, literals=pool.take(np.sort(chosen)), max_rules=10)
+    started = time.perf_counter()
+    fit, seconds = timed(data.X, y, literals=pool.take(np.sort(chosen)), max_rules=10)
+    return {"seconds": time.perf_counter() - started, "cpu_seconds": seconds, "rules": len(fit.model.conjunctions)}
+
+
+# Tables 8 and 9
+
+
+def list_cells(settings: Settings) -> list[Cell]:
+    """The printed lists' data sets."""
+    return [Cell.of(data="COMPAS-binary"), Cell.of(data="iris")]
+
+
+LISTS: dict[str, dict[str, Any]] = {
+    "COMPAS-binary": {"max_rules": 4, "literal_penalty": 5.0},
+    "iris": {"max_rules": 2, "literal_penalty": 0.5, "quantiles": 8},
+}
+
+
+def measure_list(cell: Cell, settings: Settings) -> list[Row]:
+    """Our list on all rows, line by line, with its rows right; and the paper's list on the same rows."""
+    data, options = load(SETS[cell["data"]]), LISTS[cell["data"]]
+    fit, _ = timed(data.X, data.y, **options)
+    right = round(jr.accuracy(fit.model, data.X, data.y) * len(data))
+    theirs = int(np.sum(printed_list(cell["data"], data) == data.y))
+    lines = str(fit.model).splitlines()
+    return [
+        {"line": line, "right": right, "paper_right": theirs, "n": len(data), "objective": fit.objective,
+         "literals": int(fit.model.conjunctions.propositions.sum())}
+        for line in lines
+    ]  # fmt: skip
+
+
+def printed_list(name: str, data: Dataset) -> NDArray[Any]:
+    """What the list of Table 8 or 9 says of every row."""
+    columns = dict(zip(data.X.schema.names, data.X.columns, strict=True))
+    if name == "iris":
+        length, width = columns["petal length (cm)"], columns["petal width (cm)"]
+        classes = np.unique(data.y)
+        return classes[np.where(length <= 2.63, 0, np.where((length <= 4.9) & (width <= 1.6), 1, 2))]
+    holds = {column: values == 1 for column, values in columns.items()}
+    rules = (
+        (~holds["juvenile-crimes:=0"] & holds["juvenile-misdemeanors:=0"], 1),
+        (~holds["age:<26"] & holds["priors:2-3"], 0),
+        (holds["age:<21"] & ~holds["sex:Female"], 1),
+        (~holds["priors:=0"] & ~holds["priors:=1"], 1),
+    )
+    predicted, open_ = np.zeros(len(data), int), np.ones(len(data), bool)
+    for covered, label in rules:
+        predicted[open_ & covered] = label
+        open_ &= ~covered
+    return predicted

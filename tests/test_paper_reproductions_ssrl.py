@@ -1,0 +1,73 @@
+"""The reproduction of the SSRL paper: its numbers, its choice of settings, its report, and a small cell."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from paper_reproductions.__main__ import load_paper
+from paper_reproductions.framework import Cell, Results, Rows, Settings, Store
+from paper_reproductions.report import write
+from paper_reproductions.ssrl import exhibits, protocol, published
+
+QUICK = Settings(quick=True)
+ALL = ["Table 4", "Table 5", "Table 6", "Table 7", "Figure 4", "Table 8", "Table 9"]
+needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+
+
+def test_all_exhibits_are_there() -> None:
+    assert [exhibit.name for exhibit in load_paper("ssrl").exhibits] == ALL
+
+
+@pytest.mark.parametrize("settings", [QUICK, Settings()], ids=["quick", "full"])
+def test_report_before_anything_is_computed(settings: Settings, tmp_path) -> None:
+    paper = load_paper("ssrl")
+    markdown, _ = write(paper, paper.exhibits, Results(Store(tmp_path), settings), tmp_path)
+    text = markdown.read_text()
+    assert all(f"## {name}" in text for name in ALL)
+    assert "not run (paper 86.28)" in text
+    assert "on 0 of 0 sets" in text
+
+
+def test_published_numbers() -> None:
+    assert list(published.ACCURACY) == list(published.SIZES)
+    assert {*exhibits.BINARY, *exhibits.MULTI, "gas"} == set(published.ACCURACY)
+    assert set(protocol.SETS) == set(published.ACCURACY) - {"gas"}
+    assert published.ACCURACY["magic"]["SSRL"] == ((86.28, 0.6),)
+    assert published.SIZES["magic"]["RIPPER"] == ((52.3, 10.6), (391.3, 75.0))
+    assert list(published.ACCURACY["iris"]) == ["SSRL", "SBRL", "CLASSY", "RIPPER"]
+
+
+def test_the_best_setting_is_one_for_all_folds() -> None:
+    entries = [(0, 1.0, 90.0), (0, 5.0, 80.0), (1, 1.0, 70.0), (1, 5.0, 85.0), (1, 7.0, 99.0)]
+    rows = Rows({"fold": f, "literal_penalty": p, "max_rules": 10, "accuracy": a} for f, p, a in entries)
+    assert exhibits.best_setting(rows).values("literal_penalty") == (5.0,)  # 7 has one fold only
+    assert len(exhibits.best_setting(Rows([]))) == 0
+
+
+def test_a_cell_and_its_report(tmp_path) -> None:
+    cell = Cell.of(data="iris", fold=0)
+    store = Store(tmp_path)
+    store.write(exhibits.inside, cell, protocol.measure_inside(cell, QUICK), 1.0)
+    rows = protocol.measure_settings(cell, QUICK)
+    assert [(row["literal_penalty"], row["max_rules"]) for row in rows] == [(1.0, 10), (5.0, 10)]
+    store.write(exhibits.every, cell, rows, 1.0)
+    paper = load_paper("ssrl")
+    results = Results(store, QUICK)
+    assert results[exhibits.inside].mean("accuracy") in [row["accuracy"] for row in rows]
+    markdown, _ = write(paper, paper.exhibits, results, tmp_path)
+    assert "1 of 10 folds" in markdown.read_text()
+
+
+def test_printed_list_of_iris() -> None:
+    data = jr.datasets.load("iris")
+    assert np.mean(protocol.printed_list("iris", data) == data.y) > 0.94
+
+
+@needs_data
+def test_printed_list_of_compas() -> None:
+    data = jr.datasets.load("compas_binary")
+    assert np.mean(protocol.printed_list("COMPAS-binary", data) == data.y) > 0.64
