@@ -41,7 +41,13 @@ def six_rules(train: Dataset) -> Any:
     return jr.ltrnet.fit(train.X, train.y, loss="logistic", max_rules=6, max_length=2).model
 
 
-MODELS: dict[str, Callable[[Dataset], Any]] = {"TGB": two_boxes, "LTRNet": six_rules, "LLTBoost": single_rule}
+def three_boxes(train: Dataset) -> Any:
+    return jr.drnet.fit(train.X, train.y, max_rules=3).model
+
+
+MODELS: dict[str, Callable[[Dataset], Any]] = {
+    "TGB": two_boxes, "DRNet": three_boxes, "LTRNet": six_rules, "LLTBoost": single_rule
+}  # fmt: skip
 """As many rules as the paper shows."""
 
 
@@ -68,9 +74,11 @@ def measure_regions(cell: Cell, settings: Settings) -> list[Row]:
     return rows + [{"part": "line", "cells": f"row {line}"} for line in lines]
 
 
-def printed_rules(model: jr.RuleEnsemble) -> list[tuple[float, str]]:
-    """Weight and condition of every rule, the constant first."""
+def printed_rules(model: jr.RuleEnsemble | jr.RuleList) -> list[tuple[float, str]]:
+    """Weight and condition of every rule, the constant first; rules of a set have no weights."""
     conjunctions = model.conjunctions
+    if isinstance(model, jr.RuleList):
+        return [(np.nan, conjunctions.describe(r)) for r in range(len(conjunctions))]
     rules = [(float(model.weights[r, 0]), conjunctions.describe(r)) for r in range(len(conjunctions))]
     return [(float(model.intercept[0]), "always"), *rules]
 
@@ -105,7 +113,7 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         labels = [str(k) for k in range(max(len(rows), len(printed)))]
         values: dict[tuple[str, str], Value | str] = {}
         for k, row in enumerate(rows):
-            values[labels[k], "our weight"] = Value(row["weight"], digits=2)
+            values[labels[k], "our weight"] = "" if np.isnan(row["weight"]) else Value(row["weight"], digits=2)
             values[labels[k], "our rule"] = str(row["condition"])
         for k, (weight, condition) in enumerate(printed):
             values[labels[k], "paper's weight"] = "" if np.isnan(weight) else f"{weight:g}"
