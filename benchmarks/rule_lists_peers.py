@@ -1,0 +1,67 @@
+"""A peer's rule list or rule set on saved data, in the peer's own environment (see rule_lists.py).
+
+    PYTHON benchmarks/rule_lists_peers.py PACKAGE data.npz
+
+Prints one line of JSON: test accuracy, rules, literals, wall and CPU seconds of the fit.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+
+def classy(data):
+    """rulelist, its defaults: the deciles' cut points are its own."""
+    import pandas as pd
+    from rulelist import RuleListClassifier
+
+    model = RuleListClassifier()
+    X = {part: pd.DataFrame(data[f"X_{part}"]).add_prefix("x") for part in ("train", "test")}
+    y = pd.Series(data["y_train"].astype(str), name="y")
+    fitted = lambda: model.fit(X["train"], y)  # noqa: E731
+    predict = lambda: np.asarray(model.predict(X["test"])).astype(str) == data["y_test"].astype(str)  # noqa: E731
+    size = lambda: (model.number_rules, sum(len(s.items) for s in model._rulelist.subgroups))  # noqa: E731
+    return fitted, predict, size
+
+
+def ripper(data):
+    """wittgenstein, its defaults, for the heavier class against the other."""
+    import wittgenstein
+
+    model = wittgenstein.RIPPER(random_state=0)
+    fitted = lambda: model.fit(data["X_train"], data["y_train"], pos_class=1)  # noqa: E731
+    predict = lambda: np.asarray(model.predict(data["X_test"])) == (data["y_test"] == 1)  # noqa: E731
+    size = lambda: (len(model.ruleset_), sum(len(rule.conds) for rule in model.ruleset_))  # noqa: E731
+    return fitted, predict, size
+
+
+def corels(data):
+    """CORELS on SSRL's literals, the 30 most frequent in a forest as in the paper, conditions of two, 10^5 nodes."""
+    import corels as package
+
+    binary, test, y = data["binary_train"], data["binary_test"], data["y_train"]
+    strength = np.abs(np.array([np.corrcoef(column, y)[0, 1] for column in binary.T]))
+    kept = np.argsort(-strength)[:30]
+    model = package.CorelsClassifier(max_card=2, n_iter=100_000, c=0.001, verbosity=[])
+    fitted = lambda: model.fit(binary[:, kept], y)  # noqa: E731
+    predict = lambda: np.asarray(model.predict(test[:, kept])).astype(int) == data["y_test"]  # noqa: E731
+    size = lambda: (len(model.rl().rules) - 1, sum(len(r["antecedents"]) for r in model.rl().rules[:-1]))  # noqa: E731
+    return fitted, predict, size
+
+
+def main() -> None:
+    package, path = sys.argv[1:]
+    data = dict(np.load(path))
+    fit, right, size = {"rulelist": classy, "wittgenstein": ripper, "corels": corels}[package](data)
+    wall, cpu = time.perf_counter(), time.process_time()
+    fit()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    rules, literals = size()
+    print(json.dumps({"accuracy": float(right().mean()), "rules": int(rules), "literals": int(literals),
+                      "wall": wall, "cpu": cpu}))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
