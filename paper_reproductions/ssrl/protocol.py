@@ -60,7 +60,7 @@ class Split:
     test: Dataset
 
     def quality(self, fit: jr.Fit[jr.RuleList], seconds: float) -> Row:
-        """Test accuracy in per cent, size and time of a fit; the default counts as a rule, as in the paper's."""
+        """Test accuracy in per cent, size and time of a fit; the default counts as a rule, as in the paper."""
         conjunctions = fit.model.conjunctions
         return {
             "accuracy": 100 * jr.accuracy(fit.model, self.test.X, self.test.y),
