@@ -34,6 +34,13 @@ PEERS = {
         ("realkd==0.2.1",),  # pins bitarray 1.5.3, which has no wheel for current Pythons
         "import realkd.rules, realkd.search",
     ),
+    "rulelist": Peer(
+        ("numpy==1.26.4", "pandas==1.5.3", "scipy", "scikit-learn", "gmpy2", "numba"),
+        ("rulelist==0.2.0",),  # pins versions without wheels for current Pythons
+        "import rulelist",
+    ),
+    "wittgenstein": Peer(("wittgenstein==0.3.5", "scikit-learn"), imports="import wittgenstein"),
+    "corels": Peer(("corels==1.1.29",), imports="import corels"),
 }  # fmt: skip
 
 
