@@ -21,7 +21,8 @@ def literals_of(
 
     A number is cut at quantiles, linearly interpolated; one with no more distinct values than there are quantiles is
     cut at every value. A column with missing values is also asked whether it is missing; a missing value satisfies
-    no comparison, and every ``!=``, as does a category that comes up at prediction alone. Literals that hold on all rows or on none, and copies, are left out.
+    no comparison, and every ``!=``, as does a category that comes up at prediction alone. Literals that hold on all
+    rows or on none, and copies, are left out.
 
     Args:
         table: the columns.
