@@ -276,7 +276,7 @@ def test_planted_thresholds_and_directions_are_found(loss: str) -> None:
     fit = jr.finetune(model, X, y)
     assert fit.details["accepted"]
     (one,), (two, three) = fit.model.conjunctions
-    assert one.lower == pytest.approx(0.3, abs=0.1)
+    assert one.lower == pytest.approx(0.3, abs=0.15)
     weights = np.array(two.feature.weights) if isinstance(two.feature, jr.Direction) else np.zeros(2)
     if loss == "squared":
         assert weights[1] / weights[0] == pytest.approx(1.0, abs=0.25)

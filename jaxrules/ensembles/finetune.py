@@ -9,7 +9,8 @@ and w, lower, upper and b descend on the loss; forward p is the step that it sta
 of the sigmoids (straight-through). Conditions on categories and on what is missing, and linear terms, stay fixed and
 take part as they are. At the end there are steps again, and the weights are refitted.
 
-A guard decides whether to keep the result: rows that were held out must confirm it.
+A guard keeps of all this what rows that were held out confirm: of the rules at the start and after every chunk of
+steps, those of the least risk there.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def finetune(
         X: data with the columns of the model.
         y: the target, with the classes of the model if it has any, shape (rows,).
         loss: None for the one that the model was fitted with; one of one's own has to be passed again.
-        guard: keep the result only where it lowers the risk on rows that were held out.
+        guard: keep the rules of the least risk on rows that were held out: those of the start, or those after some
+            steps. False takes the last.
         validation_fraction: share of the rows, in (0, 1), that the guard holds out.
         iterations: steps of Adam.
         learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
@@ -82,10 +84,11 @@ def finetune(
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2; without the guard's consent it
-        is the start. ``details``: "accepted"; "start_risk" and "risk", of the start's and of the tuned rules on the
-        held-out rows, weights refitted on the others; "validation_rows", which rows of positive weight were held out.
-        Without the guard both risks are NaN.
+        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2. The steps of the history are
+        chunks of training, their objective the loss; the last is that of the model. ``details``: "accepted", whether
+        it is another one than the start; "start_risk" and "risk", of the start's and of the model's rules on the
+        held-out rows, weights refitted on the others (NaN without the guard); "validation_rows", which rows of
+        positive weight were held out.
 
     Raises:
         ValueError: for bad values in any argument, or data that do not fit the model.
@@ -196,6 +199,16 @@ def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
     return softmax(target.T, scores.T) if together else loss.value(target, scores).mean(axis=0)
 
 
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """The rules after a chunk of steps, as conditions and as the rows where they hold, and their held-out risk."""
+
+    conditions: list[list[Condition]]
+    rows: Rows
+    soft: Soft
+    risk: float
+
+
 class _Tuning:
     """A model, its data, and what it takes to tune one on the other."""
 
@@ -225,33 +238,38 @@ class _Tuning:
         fits, judges = fits / fits.sum(), data.weights * self.validation / (data.weights @ self.validation or np.nan)
         lanes, rows, fixed = self.arrays(fits)
         history = []
+
+        def judged(soft: Soft, conditions: list[list[Condition]], holds: Rows) -> _Candidate:
+            return _Candidate(conditions, holds, soft, self.risk(holds, *self.refitted(holds, soft, fits), judges))
+
+        start = best = judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)
         with run:
             for descent in adam(
                 _Objective(data.loss, self.together), lanes, rows, fixed, n_rows=len(fits),
                 iterations=plan.iterations, learning_rate=plan.learning_rate, batch_size=plan.batch_size,
                 seed=plan.seed, stopped=run.stopped,
             ):  # fmt: skip
-                lanes, risk = descent.parameters, self.scale**2 * float(descent.values[0])
+                soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
+                found = judged(soft, *self.hardened(soft))
+                if not plan.validation_fraction or found.risk < best.risk:
+                    best = found
+                risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
                 run.report(descent.steps, risk)
-        soft: Soft = jax.tree.map(lambda array: array[0], lanes)
-        conditions, tuned = self.hardened(soft)
-        risks = [self.risk(rows, *self.refitted(rows, soft, fits), judges) for rows in (self.rows, tuned)]
-        accepted = not plan.validation_fraction or risks[1] < risks[0]
-        model, b, b0 = self.start, self.b, self.b0
+        model, b, b0, accepted = self.start, self.b, self.b0, best is not start
         if accepted:
-            b, b0 = self.refitted(tuned, soft, everything)
+            b, b0 = self.refitted(best.rows, best.soft, everything)
             used = np.flatnonzero(b.any(axis=0))  # the weight of a rule that has come to hold nowhere is 0
-            rules = Conjunctions.build(model.schema, conditions, self.rules.propositions.tolist())
+            rules = Conjunctions.build(model.schema, best.conditions, self.rules.propositions.tolist())
             model = replace(
                 model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
                 intercept=self.scale * b0 + self.centre, loss=data.loss.name, options=plan.options,
             )  # fmt: skip
         ridge = plan.l2_penalty / 2 * float((b**2).sum()) / (1 if self.together else len(b0))
-        objective = self.scale**2 * (self.risk(tuned if accepted else self.rows, b, b0, everything) + ridge)
+        objective = self.scale**2 * (self.risk(best.rows, b, b0, everything) + ridge)
         fit = run.finish(
-            model, objective, "min", Status.CONVERGED, accepted=accepted, start_risk=self.scale**2 * risks[0],
-            risk=self.scale**2 * risks[1], validation_rows=self.validation,
+            model, objective, "min", Status.CONVERGED, accepted=accepted, start_risk=self.scale**2 * start.risk,
+            risk=self.scale**2 * best.risk, validation_rows=self.validation,
         )  # fmt: skip
         return replace(fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds)))
 
@@ -272,7 +290,8 @@ class _Tuning:
     def arrays(self, weights: Floats) -> tuple[Soft, tuple[Any, ...], Fixed]:
         """What `adam` is given; rows, rules and columns are padded to buckets."""
         table, columns, n = self.data.table, self.columns, len(weights)
-        shape = (bucket(max(len(self.rules), 4)), max(map(len, self.soft), default=1) or 1)
+        most = max(map(len, self.soft), default=1)
+        shape = (_power_of_two(max(len(self.rules), 4)), _power_of_two(max(most, 1)))
         width, size = bucket(max(len(columns.values), 4)), bucket(max(n, 64))
         w, supports = np.zeros((*shape, width)), np.zeros((*shape, width))
         w[..., 0] = supports[..., 0] = 1.0  # padding looks somewhere, to no effect
@@ -352,6 +371,11 @@ class _Tuning:
         """The mean loss of rules that hold on these rows."""
         scores = b @ rows + b0[:, None] + self.offset
         return float(weights @ losses_of(self.data.loss, self.together, self.target, scores))
+
+
+def _power_of_two(count: int) -> int:
+    """The next power of two: models of many sizes share few programs."""
+    return 1 << (count - 1).bit_length()
 
 
 def _between(values: Floats, end: float, closed: bool) -> float:
