@@ -251,7 +251,7 @@ class _Tuning:
             ):  # fmt: skip
                 soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
                 found = judged(soft, *self.hardened(soft))
-                if not plan.validation_fraction or found.risk < best.risk:
+                if not plan.validation_fraction or (found.risk < best.risk and (found.rows != best.rows).any()):
                     best = found
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
