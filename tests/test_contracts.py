@@ -418,7 +418,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "default": (("maybe", ValueError, "must be .*got 'maybe'"), (None, ValueError, "must be .*got None")),
     "encoding": one_of('"signed"', None),
     "end": COEFFICIENTS,
-    "exact_list.forbidden": (
+    "forbidden": (
         ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
         ([7], ValueError, "names column 7"), ([1.5], TypeError, "must name columns"),
     ),

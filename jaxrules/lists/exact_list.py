@@ -241,7 +241,7 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") 
     prefixes = Prefixes(problem.candidates, problem.max_rules)
     certificate = prefixes.certificate(problem.start())
     certificate.improved = lambda objective: run.step(
-        problem.offset + objective, len(problem.first) + len(certificate.solution)
+        problem.offset + objective, len(problem.first.rules) + len(certificate.solution)
     )
 
     def stopped() -> bool:

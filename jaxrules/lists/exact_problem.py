@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from jaxrules import checks, losses
 from jaxrules.bits import pack
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.lists.candidates import Candidates, candidates_of
-from jaxrules.lists.constraints import Constraints
+from jaxrules.lists.constraints import Constraints, FirstRules, rules_for
 from jaxrules.lists.literals import literals_of
 from jaxrules.models import RuleList
 from jaxrules.table import Label
@@ -36,8 +36,6 @@ class ListProblem:
         max_rules: the most rules to choose.
         max_literals: the most literals of a candidate.
         first: the expert's rules.
-        first_labels: their labels, (rules,).
-        first_decided: the weight of every class among the rows that each captures, (rules, classes).
     """
 
     data: TrainingData
@@ -45,9 +43,7 @@ class ListProblem:
     candidates: Candidates
     max_rules: int
     max_literals: int
-    first: Conjunctions
-    first_labels: NDArray[np.int32]
-    first_decided: Floats
+    first: FirstRules
 
     @property
     def codes(self) -> NDArray[np.intp]:
@@ -57,17 +53,13 @@ class ListProblem:
     @property
     def offset(self) -> float:
         """What the expert's rules add to the objective."""
-        right = self.first_decided[np.arange(len(self.first)), self.first_labels].sum()
-        return float(right - self.candidates.penalty * self.first.propositions.sum())
+        return self.first.objective(self.candidates.penalty)
 
     def model(self, choice: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> RuleList:
-        """The rule list of some candidates; one row of each class is added to what a rule captures."""
-        rules = Conjunctions.concatenate(
-            [self.first.with_schema(self.data.schema), self.candidates.rules(choice, self.data.schema)]
-        )
-        decided = np.concatenate([self.first_decided, self.candidates.decided(choice)]) + 1
-        labels = np.concatenate([self.first_labels, self.candidates.labelled(choice)[0]])
-        return RuleList(rules, labels, decided / decided.sum(axis=1, keepdims=True), options)
+        """The rule list of some candidates."""
+        candidates = self.candidates
+        rules, labels = candidates.rules(choice, self.data.schema), candidates.labelled(choice)[0]
+        return self.first.before(rules, labels, candidates.decided(choice), options)
 
     def start(self) -> tuple[int, ...]:
         """A list that uses what it has to: conditions that use the most of it, one after the other.
@@ -113,43 +105,25 @@ class ListProblem:
         class_weights = data.weights[:, None] * (_codes(data)[:, None] == np.arange(len(classes)))
         defaults = _defaults(arguments["default"], classes, class_weights.sum(axis=0))
         constraints = Constraints.of(table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"])
-        first = _rules("first", arguments["first"], data)
-        position = RuleList(first, np.zeros(0, np.int32), np.zeros(0)).position(table)
-        first_decided = np.zeros((len(first) + 1, len(classes)))
-        np.add.at(first_decided, position, class_weights)
-        first_labels = _first_labels(arguments["first_labels"], classes, first_decided[:-1])
-        rest = position == len(first)
-        if len(first) >= max_rules or not rest.any():
-            what = f"{len(first)} rules, of {max_rules} in all" if rest.any() else "rules that cover every row"
-            raise ValueError(f"first has {what}: there is nothing left to learn")
-        given = arguments["conditions"]
+        first = FirstRules.of(data, class_weights, arguments["first"], arguments["first_labels"], max_rules)
+        given, literals = arguments["conditions"], None
+        parts = rules_for(data, "conditions", given)
         if given is None:
             literals = literals_of(table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"])
-            literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
-        parts = literals if given is None else _rules("conditions", given, data)
+            parts = literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
         if given is not None and not len(parts):
             raise ValueError("conditions is empty: there is nothing to choose from")
         candidates = candidates_of(
-            parts, table[rest], class_weights[rest], constraints=constraints, penalty=penalty, defaults=defaults,
-            max_literals=most_literals if given is None else None, least=min_support * float(data.weights.sum()),
+            parts, table[first.rest], class_weights[first.rest], constraints=constraints, penalty=penalty,
+            defaults=defaults, max_literals=most_literals if given is None else None,
+            least=min_support * float(data.weights.sum()),
         )  # fmt: skip
-        return cls(
-            data[rest], None if given is not None else literals, candidates, max_rules - len(first), most_literals,
-            first, first_labels, first_decided[:-1],
-        )  # fmt: skip
+        left = max_rules - len(first.rules)
+        return cls(data[first.rest], literals, candidates, left, most_literals, first)
 
 
 def _codes(data: TrainingData) -> NDArray[np.intp]:
     return data.target.argmax(axis=1) if data.target.ndim > 1 else (data.target > 0).astype(np.intp)
-
-
-def _rules(name: str, given: Any, data: TrainingData) -> Conjunctions:
-    if given is None:
-        return Conjunctions.build(data.table.schema, [])
-    rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
-    if rules.schema.features != data.table.schema.features:
-        raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")
-    return rules.with_schema(data.table.schema)
 
 
 def _defaults(default: Any, classes: tuple[Label, ...], totals: Floats) -> NDArray[np.bool_]:
@@ -159,14 +133,3 @@ def _defaults(default: Any, classes: tuple[Label, ...], totals: Floats) -> NDArr
     if default not in classes:
         raise ValueError(f'default must be "majority", "free" or one of the classes {classes}, got {default!r}')
     return np.arange(len(classes)) == classes.index(default)
-
-
-def _first_labels(given: Any, classes: tuple[Label, ...], decided: Floats) -> NDArray[np.int32]:
-    """The labels of the expert's rules: given, or the heaviest classes."""
-    if given is None:
-        return decided.argmax(axis=1).astype(np.int32)
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
-        raise TypeError(f"first_labels must be a list of labels, got {type(given).__name__}")
-    if len(given) != len(decided) or not set(given) <= set(classes):
-        raise ValueError(f"first_labels must hold one of {classes} per rule of first ({len(decided)}), got {given!r}")
-    return np.array([classes.index(label) for label in given], np.int32)

@@ -66,11 +66,13 @@ class Examples:
         literals: bool, shape (literals, rows): which rows satisfy each literal.
         counts: float64, shape (rows, classes): the weight of each class in each row.
         default: code of the default label.
+        allowed: bool, shape (classes, literals): which literals a rule of each label may have; None for all.
     """
 
     literals: Bools
     counts: Floats
     default: int
+    allowed: Bools | None = None
 
     FEW_ROWS: ClassVar[int] = 512
     """Up to so many distinct rows, products over the distinct rows beat bit counts over all."""
@@ -128,7 +130,7 @@ class _Problem(NamedTuple):
     cell: Array  # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows), what covering each row changes
     ends: Array  # int32 (positions + 1,): blocks before the end of the last position, of the one before, ...
     ratio: Array  # float32 (positions, classes): positive to negative weight of all rows, at most 1; like `ends`
-    labels: Array  # bool (classes,): those that a rule may have
+    labels: Array  # bool (classes, literals): which literals a rule of each label may have
     positions: Any  # m + 1
     default: Any
     alpha: Any
@@ -273,7 +275,8 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
     covered = cells.sum(axis=0) if bits else jnp.matmul(rows, problem.literals, precision="highest")
     before = (jax.lax.population_count(rows) if bits else rows).sum(axis=1)[:, None]
     length = conditions.sum(axis=1)[:, None] + 1
-    open_ = ((covered < before) & (length <= problem.limit))[None] & problem.labels[:, None, None]
+    fits = ~(conditions[None] & ~problem.labels[:, None]).any(axis=-1)
+    open_ = ((covered < before) & (length <= problem.limit))[None] & problem.labels[:, None] & fits[..., None]
     gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
     negative, paid = positive - gain, (problem.penalty * length)[None]
     scores = (
@@ -400,7 +403,8 @@ def best_insertion(
         stopped: asked between parts of the search; the best so far is returned when it says True.
     """
     n_literals = len(examples.literals)
-    allowed = np.isin(np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels)
+    wanted = np.isin(np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels)
+    allowed = wanted[:, None] & (np.ones((1, n_literals), bool) if examples.allowed is None else examples.allowed)
     limit = n_literals if max_length is None else min(max_length, n_literals)
     bound = None
     if method == "modmod":
@@ -413,7 +417,7 @@ def best_insertion(
     if not condition:
         return Insertion(0.0, (), 0, 0, bound)
     exact = gains_of(examples.cover(condition), examples, first, rule_labels, alpha, mask)
-    exact[:, ~allowed] = -np.inf
+    exact[:, ~allowed[:, list(condition)].all(axis=1)] = -np.inf
     position, label = np.unravel_index(int(exact.argmax()), exact.shape)
     return Insertion(
         float(exact[position, label]) - penalty * len(condition), condition, int(position), int(label), bound
@@ -451,7 +455,7 @@ def _exhaust(
     problem: _Problem, best: float, found: tuple[int, ...], limit: int, stopped: Callable[[], bool]
 ) -> tuple[tuple[int, ...], float]:
     """Keep every child that can still win, of equal covers the shortest; the best, and a bound on all gains."""
-    literals = np.asarray(problem.covers)
+    literals, labels = np.asarray(problem.covers), np.asarray(problem.labels)
     states = [_State(np.inf, (), np.asarray(problem.everything))]
     seen: set[bytes] = set()
     for length in range(1, limit + 1):
@@ -472,7 +476,8 @@ def _exhaust(
                 best, found = float(gain.max()), block[top // len(literals)].with_literal(top % len(literals))
             for row, literal in np.argwhere(potential > _needed(best)).tolist() if length < limit else ():
                 cover = _meet(block[row].rows, literals[literal])
-                if (key := cover.tobytes()) not in seen:
+                key = cover.tobytes() + labels[:, [*block[row].condition, literal]].all(axis=1).tobytes()
+                if key not in seen:
                     seen.add(key)
                     children.append(_State(float(potential[row, literal]), block[row].with_literal(literal), cover))
         states = sorted((c for c in children if c.potential > _needed(best)), key=lambda c: -c.potential)
@@ -558,19 +563,25 @@ def modmod(
     right = np.where(first < m, examples.counts[rows, np.append(rule_labels, 0).astype(int)[first]], 0.0)
     behind = first >= np.arange(m + 1)[:, None]
     charge = alpha * behind * right + mask * examples.counts[:, examples.default]
-    reward = alpha * behind[:, None, :] * examples.counts.T[labels]
-    n_labels = int(labels.sum())
-    size = 4 * -(-(m + 1) // 4) * n_labels  # so that lists of similar lengths share a compiled kernel
-    pad = ((0, size - (m + 1) * n_labels), (0, 0))
-    if stopped():
-        return ()
-    conditions, gains = _modmod(
-        jnp.asarray(~examples.literals.T, jnp.float32),
-        np.pad(np.repeat(charge, n_labels, axis=0), pad).astype(np.float32),
-        np.pad(reward.reshape(-1, examples.n_rows), pad).astype(np.float32),
-        np.float32(penalty),
-        rounds=8,
-    )
-    chosen = np.asarray(conditions)[: (m + 1) * n_labels]
-    value = np.where(chosen.sum(axis=1) <= max_length, np.asarray(gains)[: len(chosen)], -np.inf)
-    return tuple(np.flatnonzero(chosen[value.argmax()]).tolist()) if value.max() > 0 else ()
+    best = 0.0
+    condition: tuple[int, ...] = ()
+    for allowed in np.unique(labels[labels.any(axis=1)], axis=0):  # labels that may have the same literals, together
+        some = (labels == allowed).all(axis=1)
+        n_rows = (m + 1) * int(some.sum())
+        reward = alpha * behind[:, None, :] * examples.counts.T[some]
+        size = 4 * -(-(m + 1) // 4) * int(some.sum())  # so that lists of similar lengths share a compiled kernel
+        pad = ((0, size - n_rows), (0, 0))
+        if stopped():
+            return condition
+        conditions, gains = _modmod(
+            jnp.asarray(~examples.literals.T | ~allowed, jnp.float32),  # other literals hold on no row
+            np.pad(np.repeat(charge, some.sum(), axis=0), pad).astype(np.float32),
+            np.pad(reward.reshape(-1, examples.n_rows), pad).astype(np.float32),
+            np.float32(penalty),
+            rounds=8,
+        )
+        chosen = np.asarray(conditions)[:n_rows]
+        value = np.where(chosen.sum(axis=1) <= max_length, np.asarray(gains)[:n_rows], -np.inf)
+        if value.max() > best:
+            best, condition = float(value.max()), tuple(np.flatnonzero(chosen[value.argmax()]).tolist())
+    return condition

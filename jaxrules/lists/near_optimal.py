@@ -268,15 +268,16 @@ class Enumeration:
         """What was found, with the settings to remember."""
         problem, candidates, lists = self.problem, self.candidates, self.lists()
         first, schema = problem.first, problem.data.schema
+        n_first = len(first.rules)
         used = sorted({r for _, conditions in lists for r in conditions})
-        place = {r: len(first) + i for i, r in enumerate(used)}
-        first_labels = tuple(problem.first_labels.tolist())
+        place = {r: n_first + i for i, r in enumerate(used)}
+        first_labels = tuple(first.labels.tolist())
         floor = problem.offset + self.floor if self.ran else self.bound
         return NearOptimal(
-            Conjunctions.concatenate([first.with_schema(schema), candidates.rules(tuple(used), schema)]),
-            tuple((*range(len(first)), *(place[r] for r in conditions)) for _, conditions in lists),
+            Conjunctions.concatenate([first.rules.with_schema(schema), candidates.rules(tuple(used), schema)]),
+            tuple((*range(n_first), *(place[r] for r in conditions)) for _, conditions in lists),
             tuple((*first_labels, *candidates.labelled(conditions)[0].tolist()) for _, conditions in lists),
-            tuple(np.concatenate([problem.first_decided, candidates.decided(conditions)]) for _, conditions in lists),
+            tuple(np.concatenate([first.decided, candidates.decided(conditions)]) for _, conditions in lists),
             np.array([problem.offset + objective for objective, _ in lists]),
             self.optimum, self.bound, self.least,
             self.least if self.ran and self.floor == self.threshold else floor,

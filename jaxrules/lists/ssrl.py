@@ -21,7 +21,7 @@ ELSE target = 0 (p = 0.941)
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import PropositionPool
+from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.lists.constraints import Constraints, FirstRules
 from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
@@ -57,6 +58,11 @@ def fit(
     cut_points: Mapping[str, Sequence[float]] | None = None,
     literals: PropositionPool | None = None,
     default: Label | Literal["majority"] = "majority",
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
+    first_labels: Sequence[Label] | None = None,
     subproblem: Subproblem = "beam",
     beam_width: int = 36,
     local_search: bool = True,
@@ -78,6 +84,12 @@ def fit(
         quantiles, cut_points: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
         literals: the literals to build rules from, instead of these.
         default: the label of rows that no rule covers; "majority" takes the heaviest class.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that the list has to use; where the search leaves one out, what costs least is added.
+        monotone: 1 or -1 for some numeric columns: whether a row that rises there may only move towards the last
+            class, or the first; see `jaxrules.lists.constraints`.
+        first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
+        first_labels: what they say; None for the heaviest class among the rows that each captures.
         subproblem: how the rule to insert is found: "beam"; "modmod", the paper's ModMod procedure; or "exact", which
             looks at all conditions that can still win and takes as long as it takes (bound it by `max_length` and
             `time_limit`).
@@ -104,7 +116,10 @@ def fit(
     options = settings("ssrl", locals())
     chosen = _Settings.of(options)
     run = Run("ssrl", time_limit, progress)
-    task = _Task.of(X, y, sample_weight, missing, literals, quantiles, cut_points, default)
+    task = _Task.of(
+        X, y, sample_weight, missing, literals, quantiles, cut_points, default, chosen.max_rules, forbidden, required,
+        monotone, first, first_labels,
+    )  # fmt: skip
     return task.fit(chosen, options, run)
 
 
@@ -158,7 +173,7 @@ def cross_validate(
     grid = [(float(penalty), size) for penalty in penalties for size in sizes]
     checks.integer("n_folds", n_folds, at_least=2)
     run = Run("ssrl", time_limit, progress)
-    task = _Task.of(X, y, sample_weight, missing, literals, quantiles, cut_points, default)
+    task = _Task.of(X, y, sample_weight, missing, literals, quantiles, cut_points, default, max(sizes))
     if np.bincount(task.codes).min() < n_folds:
         raise ValueError(f"y has a class with fewer rows than n_folds = {n_folds}")
     order = np.random.default_rng(checks.seed(seed)).permutation(len(task.codes))
@@ -235,12 +250,15 @@ class _Task:
     rows: Activations
     codes: NDArray[np.intp]
     default: Any
+    constraints: Constraints
+    first: FirstRules
 
     @classmethod
     def of(
         cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule,
         literals: PropositionPool | None, quantiles: int | Sequence[float],
-        cut_points: Mapping[str, Sequence[float]] | None, default: Any,
+        cut_points: Mapping[str, Sequence[float]] | None, default: Any, max_rules: int, forbidden: Any = (),
+        required: Any = (), monotone: Any = None, first: Any = None, first_labels: Any = None,
     ) -> _Task:  # fmt: skip
         data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
         table, classes = data.table, data.classes or ()
@@ -257,10 +275,18 @@ class _Task:
                 raise ValueError("literals speak of other columns than X has; build them from the same table")
         if not len(pool):
             raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+        constraints = Constraints.of(data.schema, forbidden, required, monotone)
+        class_weights = data.weights[:, None] * (codes[:, None] == np.arange(len(classes)))
+        before = FirstRules.of(data, class_weights, first, first_labels, max_rules)
+        pool = pool.take(np.flatnonzero(constraints.allows(pool, len(classes)).any(axis=1)))
+        checks.require(len(pool) > 0, "forbidden and monotone leave no literal to make rules of")
+        for column, spoken in zip(constraints.required, constraints.using(pool), strict=True):
+            checks.require(spoken.any(), f"required names {data.schema.names[column]!r}, of which there is no literal")
         majority = isinstance(default, str) and default == "majority" and "majority" not in classes
         if not majority and default not in classes:
             raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')
-        return cls(data, pool, Activations.of(pool, table), codes, None if majority else classes.index(default))
+        label = None if majority else classes.index(default)
+        return cls(data, pool, Activations.of(pool, table), codes, label, constraints, before)
 
     def examples(self, weights: Floats, default: int | None = None) -> Examples:
         """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
@@ -268,28 +294,30 @@ class _Task:
         default = self.default if default is None else default
         if default is None:
             default = int(np.bincount(self.codes, weights, n_classes).argmax())
+        allowed = self.constraints.allows(self.pool, n_classes).T if self.constraints.monotone else None
         if np.isin(weights, (0, 1)).all() and self.rows.n_patterns > Examples.FEW_ROWS:
             counts = (self.codes[:, None] == np.arange(n_classes)) * weights[:, None]
-            return Examples(self.rows.by_rule[:, self.rows.pattern], counts, default)
-        return Examples(self.rows.by_rule, self.rows.class_weights(self.codes, n_classes, weights), default)
+            return Examples(self.rows.by_rule[:, self.rows.pattern], counts, default, allowed)
+        class_weights = self.rows.class_weights(self.codes, n_classes, weights)
+        return Examples(self.rows.by_rule, class_weights, default, allowed)
 
     def fit(self, chosen: _Settings, options: Mapping[str, Any], run: Run, **details: Any) -> Fit[RuleList]:
         """Search on all rows; make a model of the best list."""
-        search = _Search(self.examples(self.data.weights), chosen, run)
+        totals = np.bincount(self.codes, self.data.weights, len(self.data.classes or ()))
+        default = int(totals.argmax()) if self.default is None else self.default
+        examples = self.examples(self.data.weights * self.first.rest, default)
+        chosen = replace(chosen, max_rules=chosen.max_rules - len(self.first.rules))
+        search = _Search(examples, chosen, run, self.constraints.using(self.pool), self.first)
         search.run()
         best = search.best
-        decided = np.ones((len(best) + 1, best.examples.n_classes))  # one row of each class is added
-        np.add.at(decided, best.first(), best.examples.counts)
-        model = RuleList(
-            self.pool.conjunctions(best.conditions, self.data.schema),
-            np.append(best.labels, best.examples.default).astype(np.int32),
-            decided / decided.sum(axis=1, keepdims=True),
-            tuple(options.items()),
-        )
+        decided = np.zeros((len(best) + 1, examples.n_classes))
+        np.add.at(decided, best.first(), examples.counts)
+        rules, labels = self.pool.conjunctions(best.conditions, self.data.schema), np.append(best.labels, default)
+        model = self.first.before(rules, labels.astype(np.int32), decided, tuple(options.items()))
         status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
         return run.finish(
-            model, best.objective(), "max", status, n_literals=len(self.pool), rounds=search.rounds,
-            insertions=search.insertions, greedy_objective=search.greedy_objective, **details,
+            model, search.offset + best.objective(), "max", status, n_literals=len(self.pool), rounds=search.rounds,
+            insertions=search.insertions, greedy_objective=search.offset + search.greedy_objective, **details,
         )  # fmt: skip
 
 
@@ -350,8 +378,14 @@ class _Rules:
 class _Search:
     """Algorithm 2: rounds of distorted greedy insertion, then local search. Keeps the best list of all."""
 
-    def __init__(self, examples: Examples, settings: _Settings, run: Run) -> None:
+    def __init__(
+        self, examples: Examples, settings: _Settings, run: Run, required: Sequence[Bools] = (),
+        first: FirstRules | None = None,
+    ) -> None:  # fmt: skip
         self.examples, self.settings, self.watch = examples, settings, run
+        self.required = required  # for each required column, the literals that speak of it
+        self.offset = 0.0 if first is None else first.objective(settings.penalty)
+        self.before = 0 if first is None else len(first.rules)
         self.best = _Rules(examples, settings.penalty)
         self.best_objective = self.greedy_objective = self.best.objective()
         self.tie = _TIE * float(examples.counts.sum())
@@ -365,16 +399,51 @@ class _Search:
         better = objective > self.best_objective + self.tie
         if better:
             self.best, self.best_objective = rules, objective
-        self.watch.step(objective, len(rules))
+        self.step(objective, rules)
         return better
+
+    def step(self, objective: float, rules: _Rules) -> None:
+        """Tell of a list, with the expert's rules before it."""
+        self.watch.step(self.offset + objective, self.before + len(rules))
 
     def run(self) -> None:
         """Both parts, until nothing rises or the run is stopped; the last step of the history is the best list."""
         with self.watch:
             self.improve()
-        if not self.watch.history or self.watch.history[-1].objective != self.best_objective:
+        for literals in self.required:
+            self.use(literals)
+        if not self.watch.history or self.watch.history[-1].objective != self.offset + self.best_objective:
             with self.watch:
-                self.watch.step(self.best_objective, len(self.best))
+                self.step(self.best_objective, self.best)
+
+    def n_used(self, rules: _Rules) -> int:
+        """How many of the required columns a list uses."""
+        return sum(any(literals[list(condition)].any() for condition in rules.conditions) for literals in self.required)
+
+    def use(self, literals: Bools) -> None:
+        """If no rule has one of these literals, make one have it: the list that loses least."""
+        rules, examples = self.best, self.examples
+        if any(literals[list(condition)].any() for condition in rules.conditions):
+            return
+        lists = []
+        places = range(len(rules) + 1)
+        for literal, label in itertools.product(np.flatnonzero(literals).tolist(), range(examples.n_classes)):
+            for place, condition in enumerate(rules.conditions):
+                longer, rest = tuple(sorted((*condition, literal))), rules.take([k for k in places[:-1] if k != place])
+                for grown in (longer, (literal,)):  # the rule longer, or another in its place
+                    if self.allows(grown, label) and examples.cover(grown).any():
+                        lists.append(rest.insert(Insertion(0.0, grown, place, label)))
+            if len(rules) < self.settings.max_rules and self.allows((literal,), label):
+                lists += [rules.insert(Insertion(0.0, (literal,), place, label)) for place in places]
+        if lists:
+            self.best = max(lists, key=lambda rules: (self.n_used(rules), rules.objective()))
+            self.best_objective = self.best.objective()
+
+    def allows(self, condition: tuple[int, ...], label: int) -> bool:
+        """Whether a rule of this condition may say this label, and is not too long."""
+        allowed, longest = self.examples.allowed, self.settings.max_length
+        fits = longest is None or len(condition) <= longest
+        return fits and (allowed is None or bool(allowed[label, list(condition)].all()))
 
     def improve(self) -> None:
         """Greedy rounds and local search."""

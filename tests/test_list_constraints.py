@@ -1,0 +1,99 @@
+"""Constraints that both learners of rule lists take: what they mean, and that SSRL's lists keep them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_exact_list import objective_of, random_problem
+
+import jaxrules as jr
+from jaxrules.lists.constraints import Constraints
+
+SUBPROBLEMS = ("beam", "modmod", "exact")
+
+
+def columns_of(model):
+    return [{condition.feature for condition in rule} for rule in model.conjunctions]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("subproblem", SUBPROBLEMS)
+def test_ssrl_keeps_its_constraints(seed, subproblem):
+    X, y = random_problem(seed, 2 + seed % 2, rows=80, features=4)
+    options = {"max_rules": 3, "max_length": 2, "literal_penalty": 0.5, "subproblem": subproblem}
+    free = jr.ssrl.fit(X, y, **options)
+    ones = np.ones(len(y))
+
+    fit = jr.ssrl.fit(X, y, forbidden=["x0"], **options)
+    assert all(0 not in columns for columns in columns_of(fit.model))
+    assert fit.objective == pytest.approx(objective_of(fit.model, X, y, ones, 0.5))
+
+    noise = np.random.default_rng(seed).integers(0, 2, (len(y), 2))
+    wide = np.column_stack([X, noise])
+    fit = jr.ssrl.fit(wide, y, required=[4, "x5"], **options)
+    assert {4, 5} <= set.union(*columns_of(fit.model))
+    assert fit.objective == pytest.approx(objective_of(fit.model, wide, y, ones, 0.5))
+    assert fit.history[-1].objective == fit.objective
+    assert len(fit.model.conjunctions) <= 3
+    tight = jr.ssrl.fit(wide, y, required=[4], **options | {"max_rules": 1, "max_length": 1})
+    assert columns_of(tight.model) == [{4}]
+
+    fit = jr.ssrl.fit(X, y, monotone={"x0": 1, 1: -1}, **options)
+    low, high = X.copy(), X.copy()
+    low[:, :2], high[:, :2] = (0, 1), (1, 0)
+    assert (jr.predict(fit.model, low) <= jr.predict(fit.model, high)).all()
+    assert fit.objective == pytest.approx(objective_of(fit.model, X, y, ones, 0.5))
+    best = jr.exact_list.fit(
+        X, y, max_rules=3, min_support=0.0, literal_penalty=0.5, monotone={"x0": 1, "x1": -1}, max_evaluations=None
+    )
+    assert fit.objective <= best.objective + 1e-9
+    unbound = jr.ssrl.fit(X, y, monotone={}, forbidden=[], required=[], **options)
+    assert unbound.objective == free.objective
+
+
+@pytest.mark.parametrize("subproblem", SUBPROBLEMS)
+def test_ssrl_learns_what_an_experts_rule_leaves(subproblem):
+    X, y = random_problem(4, rows=80, features=4)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]])
+    got = (X[:, 2] == 1) & (X[:, 3] == 0)
+    options = {"literal_penalty": 0.5, "subproblem": subproblem, "max_length": 2}
+    for label in (0, 1):
+        fit = jr.ssrl.fit(X, y, first=first, first_labels=[label], max_rules=3, **options)
+        rest = jr.ssrl.fit(X[~got], y[~got], max_rules=2, default=int(np.bincount(y).argmax()), **options)
+        assert fit.objective == pytest.approx(rest.objective + (y[got] == label).sum() - 1.0)
+        assert fit.objective == pytest.approx(objective_of(fit.model, X, y, np.ones(len(y)), 0.5))
+        assert fit.model.conjunctions.rule(0) == first.rule(0)
+        assert (jr.predict(fit.model, X[got]) == label).all()
+        assert fit.history[-1].size <= 3
+
+
+def test_which_labels_a_condition_may_have():
+    schema = jr.as_table(pd.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"], "pay": [1.0, 2.0]})).schema
+    c = jr.Condition
+    slant = jr.Direction((0, 2), (1.0, 2.0))
+    rules = jr.Conjunctions.build(
+        schema,
+        [
+            [c.at_least(0, 3)], [c.below(0, 3)], [c.at_least(0, 3), c.below(0, 5)], [c.at_least(2, 3)],
+            [c.at_least(0, 3), c.one_of(1, [0])], [c.at_least(slant, 0.5)], [c.is_missing(0, numeric=True)],
+        ],
+    )  # fmt: skip
+    none, low, high, every = [False] * 3, [True, False, False], [False, False, True], [True] * 3
+    rising = Constraints.of(schema, monotone={"age": 1}).allows(rules, 3)
+    assert rising.tolist() == [high, low, none, every, high, none, every]
+    falling = Constraints.of(schema, monotone={0: -1}).allows(rules, 3)
+    assert falling.tolist() == [low, high, none, every, low, none, every]
+    banned = Constraints.of(schema, forbidden=["age"]).allows(rules, 3)
+    assert banned.tolist() == [none, none, none, every, none, none, none]
+    both = Constraints.of(schema, required=["pay", "job"])
+    assert both.uses(rules).tolist() == [0, 0, 0, 1, 2, 1, 0]
+
+
+def test_what_cannot_be_kept_is_refused():
+    X, y = random_problem(0)
+    X = np.column_stack([X, np.ones(len(y))])
+    for arguments, words in (
+        ({"forbidden": [0, 1, 2]}, "leave no literal"), ({"required": ["x3"]}, "required names 'x3'"),
+        ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            jr.ssrl.fit(X, y, **arguments)
