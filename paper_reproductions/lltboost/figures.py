@@ -196,7 +196,7 @@ def _draw_regions(found: dict[str, Rows], results: Results, canvas: Canvas) -> t
 
 
 def show_figure_2(results: Results, canvas: Canvas) -> Section:
-    rows = Rows(row for part in (protocol.boosting, protocol.networks) for row in results[part].where(data="Banknote"))
+    rows = Rows(row for part in protocol.ALL for row in results[part].where(data="Banknote"))
     curves = {method: _curve(rows.where(method=method)) for method in COLOURS}
     curves = {method: curve for method, curve in curves.items() if len(curve)}
     if not curves:

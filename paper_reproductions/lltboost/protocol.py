@@ -182,9 +182,13 @@ def cells(methods: Iterable[str], settings: Settings) -> list[Cell]:
     ]
 
 
-BOOSTED, NETWORKS = (*READINGS, *TGBS), (*LTRNETS, "DRNet")
-boosting = Experiment("boosting", lambda settings: cells(BOOSTED, settings), measure)
-networks = Experiment("networks", lambda settings: cells(NETWORKS, settings), measure)
+def _experiment(name: str, methods: Iterable[str]) -> Experiment:
+    return Experiment(name, lambda settings: cells(methods, settings), measure)
+
+
+boosting = _experiment("boosting", [name for name in (*READINGS, *TGBS) if name not in SLOW])
+networks = _experiment("networks", ("LTRNet", "DRNet"))
+slow = _experiment("slow", SLOW)
 more = Experiment(
     "more repetitions",
     lambda settings: [
@@ -196,3 +200,5 @@ more = Experiment(
     ],
     measure,
 )
+ALL = (boosting, networks, slow)
+"""The repetitions of the tables."""

@@ -32,9 +32,7 @@ class Measured:
 
     def __init__(self, results: Results, name: str) -> None:
         self.name = name
-        self.rows = Rows(
-            row for part in (protocol.boosting, protocol.networks) for row in results[part].where(data=name)
-        )
+        self.rows = Rows(row for part in protocol.ALL for row in results[part].where(data=name))
         self.more = results[protocol.more].where(data=name)
 
     @functools.cache  # noqa: B019 (as many objects as data sets)
@@ -348,7 +346,7 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
     return Section(text, (table,))
 
 
-_EXPERIMENTS = (protocol.boosting, protocol.more, protocol.networks)
+_EXPERIMENTS = (protocol.boosting, protocol.more, protocol.networks, protocol.slow)
 EXHIBITS = (
     Exhibit("table", 2, "Complexity at a risk target", _EXPERIMENTS, show_table_2),
     Exhibit("table", 3, "Risk at a complexity target", _EXPERIMENTS, show_table_3),
