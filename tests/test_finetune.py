@@ -367,6 +367,21 @@ def test_a_model_without_rules_comes_back() -> None:
     assert not fit.details["accepted"]
 
 
+def test_a_perfect_fit_stays() -> None:
+    X, _ = table()
+    rules = jr.Conjunctions.build(jr.as_table(X, missing="own_category").schema, [[c.above(0, 0.25)]])
+    model = jr.RuleEnsemble(rules, np.array([[2.0]]), np.array([1.0]))
+    fit = jr.finetune(model, X, 1.0 + 2.0 * (X["a"] > 0.25))
+    assert fit.model is model
+    assert fit.objective == pytest.approx(5e-4 * 4)
+
+
+def test_rows_that_cannot_be_shared_are_refused() -> None:
+    X, y = table()
+    with pytest.raises(ValueError, match="validation_fraction holds out no row"):
+        jr.finetune(ensemble(X), X[:3], y[:3])
+
+
 def test_bad_arguments_are_refused_by_name() -> None:
     X, y = table()
     model = ensemble(X)

@@ -227,6 +227,8 @@ class _Tuning:
         if model.linear is not None:
             self.offset = (model.linear.values(data.table) @ np.asarray(model.linear.coefficients)).T / self.scale
         self.validation = held_out(data, plan.validation_fraction, plan.seed)
+        if plan.validation_fraction and not self.validation.any():
+            raise ValueError("validation_fraction holds out no row; raise it, give more rows, or pass guard=False")
         self.place = {one: j for j, one in enumerate(self.columns.encoded)}
         self.soft = [[c for c in rule if self.weighs(c) is not None] for rule in self.rules]
         self.stay = [[c for c in rule if self.weighs(c) is None] for rule in self.rules]

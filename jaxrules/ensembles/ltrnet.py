@@ -19,8 +19,8 @@ not do and which helps most of all. The best start is the one of least penalised
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
->>> fit(X, y).objective < 0.3
-True
+>>> fit(X, y, max_rules=1).model.conjunctions.describe(0)
+'2 x0 - x1 <= 0.5'
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ literals with weight are the rules.
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
 >>> print(fit(X, X[:, 0] | X[:, 1]).model)
-if x0 >= 1: target = 1 (p = 0.99)
-else if x1 >= 1: target = 1 (p = 0.981)
-else: target = 0 (p = 0.981)
+IF x1 >= 1 THEN target = 1 (p = 0.990)
+ELSE IF x0 >= 1 THEN target = 1 (p = 0.981)
+ELSE target = 0 (p = 0.981)
 """
 
 from __future__ import annotations
