@@ -130,14 +130,17 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "magic": {
         "deciles, penalty 1, 40 rules": {},
         "k/9 quantiles": {"quantiles": 8},
+        "k/9 quantiles, penalty 5": {"quantiles": 8, "literal_penalty": 5.0},
         "19 quantiles": {"quantiles": 19},
         "penalty 0.25": {"literal_penalty": 0.25},
         "penalty 5": {"literal_penalty": 5.0},
         "60 rules": {"max_rules": 60},
         "first bound alone": {"max_rounds": 1},
         "no local search": {"local_search": False, "max_rounds": 10},
-        "beam of 96": {"beam_width": 96},
-        "at most 4 literals": {"max_length": 4},
+        "at most 2 literals": {"max_length": 2},
+        "at most 3 literals": {"max_length": 3},
+        "at most 3 literals, 19 quantiles": {"max_length": 3, "quantiles": 19},
+        "ModMod": {"subproblem": "modmod"},
     },
     "iris": {
         "deciles, penalty 1, 2 rules": {},
@@ -153,10 +156,10 @@ BASE: dict[str, dict[str, Any]] = {"magic": {"max_rules": 40}, "iris": {"max_rul
 
 
 def variant_cells(settings: Settings) -> list[Cell]:
-    """iris on all folds, magic on two; when in small, two variants of magic on one."""
+    """iris on all folds, magic on four; when in small, two variants of magic on one."""
     cells = []
     for data, variants in VARIANTS.items():
-        folds = settings.first_folds(FOLDS if data == "iris" else 2, quick=2 if data == "iris" else 1)
+        folds = settings.first_folds(FOLDS if data == "iris" else 4, quick=2 if data == "iris" else 1)
         chosen = list(variants)[:2] if settings.quick and data == "magic" else list(variants)
         cells += [Cell.of(data=data, variant=variant, fold=fold) for fold in folds for variant in chosen]
     return sorted(cells, key=lambda cell: cell["data"])
