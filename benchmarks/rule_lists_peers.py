@@ -44,7 +44,10 @@ def corels(data):
     binary, test, y = data["binary_train"], data["binary_test"], data["y_train"]
     strength = np.abs(np.array([np.corrcoef(column, y)[0, 1] for column in binary.T]))
     kept = np.argsort(-strength)[:30]
-    model = package.CorelsClassifier(max_card=2, n_iter=100_000, c=0.001, verbosity=[])
+    options = {"n_iter": 100_000, "c": 0.001}
+    if "price" in data:  # to the end, or as far as memory allows
+        options = {"n_iter": 10_000_000, "c": float(data["price"]), "min_support": 0.0}
+    model = package.CorelsClassifier(max_card=2, verbosity=[], **options)
     fitted = lambda: model.fit(binary[:, kept], y)  # noqa: E731
     predict = lambda: np.asarray(model.predict(test[:, kept])).astype(int) == data["y_test"]  # noqa: E731
     size = lambda: (len(model.rl().rules) - 1, sum(len(r["antecedents"]) for r in model.rl().rules[:-1]))  # noqa: E731
@@ -59,8 +62,8 @@ def main() -> None:
     fit()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     rules, literals = size()
-    print(json.dumps({"accuracy": float(right().mean()), "rules": int(rules), "literals": int(literals),
-                      "wall": wall, "cpu": cpu}))  # fmt: skip
+    found = {"accuracy": float(right().mean()), "right": int(right().sum())}
+    print(json.dumps({**found, "rules": int(rules), "literals": int(literals), "wall": wall, "cpu": cpu}))
 
 
 if __name__ == "__main__":
