@@ -293,7 +293,7 @@ class _Tuning:
         """What `adam` is given; rows, rules and columns are padded to buckets."""
         table, columns, n = self.data.table, self.columns, len(weights)
         most = max(map(len, self.soft), default=1)
-        shape = (_power_of_two(max(len(self.rules), 4)), _power_of_two(max(most, 1)))
+        shape = (_power_of_two(max(len(self.rules), 8)), _power_of_two(max(most, 2)))
         width, size = bucket(max(len(columns.values), 4)), bucket(max(n, 64))
         w, supports = np.zeros((*shape, width)), np.zeros((*shape, width))
         w[..., 0] = supports[..., 0] = 1.0  # padding looks somewhere, to no effect

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from jaxrules.float64 import in_x64, on_device, x64_kernel
+from jaxrules.float64 import on_device, x64_kernel
 
 _STEPS_PER_CHUNK = 25
 _DECAYS = (0.9, 0.99)
@@ -69,7 +69,8 @@ def adam(
 
     size = 0 if batch_size is None or batch_size >= n_rows else batch_size
     random = np.random.default_rng(seed)
-    state = in_x64(optax.scale_by_adam(*_DECAYS).init)(parameters)
+    nothing = jax.tree.map(np.zeros_like, parameters)
+    state = optax.ScaleByAdamState(np.zeros((), np.int32), nothing, nothing)
     rows, fixed = on_device((rows, fixed))
     done = 0
     while done < iterations and not stopped():
