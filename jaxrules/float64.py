@@ -14,12 +14,21 @@ manager, and arrays that outlive it are truncated with the same warning.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
+
+
+@contextlib.contextmanager
+def our_settings() -> Iterator[None]:
+    """JAX as the library needs it, whatever the user's configuration says: dtypes promoted, NumPy arrays taken, kernels
+    compiled. Also a decorator."""
+    with jax.numpy_dtype_promotion("standard"), jax.transfer_guard("allow"), jax.disable_jit(False):
+        yield
 
 
 def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +36,7 @@ def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with jax.enable_x64(True):
+        with our_settings(), jax.enable_x64(True):
             return jax.tree.map(np.asarray, function(*args, **kwargs))
 
     return call
@@ -53,5 +62,5 @@ def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str,
 
 def on_device(arrays: Any) -> Any:
     """The arrays in the memory of the device, float64 kept: for kernels alone, which else copy them at every call."""
-    with jax.enable_x64(True):
+    with our_settings(), jax.enable_x64(True):
         return jax.device_put(arrays)

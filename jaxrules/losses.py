@@ -369,28 +369,41 @@ def mean_loss(loss: Loss, y: np.ndarray, score: np.ndarray, sample_weight: np.nd
 
 
 def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The constant score of least (weighted) mean loss, by Newton's method with halved steps.
+    """The constant score of least (weighted) mean loss.
 
     Raises:
         ValueError: if no finite constant is best (for example only one class, or no positive count).
     """
-    weight = np.ones_like(y) if sample_weight is None else sample_weight
-    score, value = 0.0, mean_loss(loss, y, np.zeros_like(y), weight)
-    for _ in range(200):
-        gradient, curvature = derivatives(loss, y, np.full_like(y, score))
-        first, second = float(weight @ gradient), float(weight @ curvature)
-        if first == 0.0 or second == 0.0:
-            break
-        step = -first / second
-        trial = mean_loss(loss, y, np.full_like(y, score + step), weight)
-        while not trial <= value and abs(step) > 1e-12 * max(1.0, abs(score)):
-            step /= 2.0
-            trial = mean_loss(loss, y, np.full_like(y, score + step), weight)
-        if not trial <= value:
-            break
-        score, value = score + step, trial
-        if abs(step) <= 1e-12 * max(1.0, abs(score)):
-            break
+    score = best_shift(loss, y, np.zeros_like(y), np.ones_like(y) if sample_weight is None else sample_weight)
     if abs(score) > 30.0 and loss.link != "identity":
         raise ValueError(f"y has no finite best constant under the {loss.name} loss; use intercept=False")
     return score
+
+
+def best_shift(
+    loss: Loss, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, l2_penalty: float = 0.0
+) -> float:
+    """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2, by Newton's method with halved steps."""
+
+    def value_at(b: float) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(sample_weight @ loss.value(y, scores + b)) + l2_penalty * b * b / 2
+
+    b, value = 0.0, value_at(0.0)
+    for _ in range(200):
+        gradient, curvature = derivatives(loss, y, scores + b)
+        first = float(sample_weight @ gradient) + l2_penalty * b
+        second = float(sample_weight @ curvature) + l2_penalty
+        if first == 0.0 or second == 0.0:
+            break
+        step = -first / second
+        trial = value_at(b + step)
+        while not trial <= value and abs(step) > 1e-12 * max(1.0, abs(b)):
+            step /= 2.0
+            trial = value_at(b + step)
+        if not trial <= value:
+            break
+        b, value = b + step, trial
+        if abs(step) <= 1e-12 * max(1.0, abs(b)):
+            break
+    return b

@@ -7,7 +7,9 @@ signals: it asks ``run.stopped()``.
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import html
 import math
 import signal
 import threading
@@ -18,6 +20,8 @@ from types import FrameType, TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
+
+from jaxrules.float64 import our_settings
 
 ModelT = TypeVar("ModelT")
 
@@ -113,6 +117,12 @@ class Fit(Generic[ModelT]):
             f"Fit(status={self.status.value}, objective={self.objective:.6g} ({self.sense}){certificate}, "
             f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.status.advice}"
         )
+
+    def _repr_html_(self) -> str:
+        """How the fit ended, and its model."""
+        told = html.escape(repr(self)).replace("\n", "<br>")
+        show = getattr(self.model, "_repr_html_", lambda: f"<pre>{html.escape(str(self.model))}</pre>")
+        return f"<p>{told}</p>{show()}"
 
 
 class Deadline:
@@ -266,6 +276,8 @@ class Run:
         return Status.INTERRUPTED if self._interrupt.pressed else self._limit
 
     def __enter__(self) -> Run:
+        self._settings = contextlib.ExitStack()
+        self._settings.enter_context(our_settings())
         self._interrupt.enter()
         return self
 
@@ -273,6 +285,7 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         self._interrupt.exit()
+        self._settings.close()
         if self._bar is not None:
             self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):

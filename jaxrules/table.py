@@ -430,6 +430,10 @@ def _listed(names: Sequence[str]) -> str:
 # Targets and weights
 
 
+_LEAST = 1e-100
+"""Weights and targets from here to its reciprocal: their products stay within float64."""
+
+
 def target_array(y: Any, n_rows: int | None = None) -> NDArray[Any]:
     """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape (rows,).
 
@@ -489,7 +493,21 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
     array = target_array(y, n_rows)
     if array.dtype.kind == "U":
         raise TypeError("y holds text labels, but this loss needs numbers; use a classification loss")
-    return array.astype(np.float64)
+    values = array.astype(np.float64)
+    if np.abs(values).max() > 1 / _LEAST:
+        raise ValueError(f"y has values beyond {1 / _LEAST}, whose squares overflow; divide y by a constant")
+    return values
+
+
+def holds_classes(y: ArrayLike) -> bool:
+    """Whether a target looks like classes: text, booleans, integers of at most ten values, or any two values.
+
+    Raises:
+        TypeError, ValueError: as `target_array`.
+    """
+    array = target_array(y)
+    values = np.unique(array)
+    return array.dtype.kind in "bU" or len(values) == 2 or (array.dtype.kind in "iu" and len(values) <= 10)
 
 
 def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.int64], tuple[Label, ...]]:
@@ -548,4 +566,8 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
         raise ValueError("sample_weight has negative values; weights must be at least 0")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one row needs a positive weight")
+    if not _LEAST <= weights[weights > 0].min() <= weights.max() <= 1 / _LEAST:
+        raise ValueError(
+            f"sample_weight has positive values below {_LEAST} or above {1 / _LEAST}; divide it by its maximum"
+        )
     return weights

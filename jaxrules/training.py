@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.losses import Loss, check_target, squared
+from jaxrules.losses import Loss, LossFunction, best_constant, check_target, loss_by_name, mean_loss, squared
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, Run, Status
 from jaxrules.table import (
@@ -29,6 +29,7 @@ from jaxrules.table import (
     binary_target,
     check_sample_weight,
     class_target,
+    holds_classes,
     regression_target,
 )
 
@@ -58,6 +59,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Loss):
         return value.name
     return getattr(value, "__name__", "given") if callable(value) else "given"
+
+
+def loss_for(y: ArrayLike, loss: str | Loss | LossFunction | None, classes: str = "logistic") -> Loss:
+    """What ``loss=`` means on a target: None is `classes` where y `holds_classes`, else the squared loss.
+
+    Raises:
+        TypeError, ValueError: as `loss_by_name`; for a y that is no target.
+    """
+    return loss_by_name(loss if loss is not None else classes if holds_classes(y) else "squared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +101,12 @@ class TrainingData:
     def outputs(self) -> NDArray[np.float64]:
         """The targets of the model's outputs, shape (outputs, rows)."""
         return np.atleast_2d(self.target.T)
+
+    @property
+    def constant_loss(self) -> float:
+        """The mean loss of the best constant, over the outputs: what prices are relative to by default."""
+        constants = [(y, np.full(len(y), best_constant(self.loss, y, self.weights))) for y in self.outputs]
+        return float(np.mean([mean_loss(self.loss, y, constant, self.weights) for y, constant in constants]))
 
     @property
     def labels(self) -> NDArray[np.float64] | NDArray[np.int64]:

@@ -233,7 +233,7 @@ def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective
 
 def test_stops_when_nothing_is_left() -> None:
     y = 3.0 * (X[:, 0] > 0)
-    fit = boosting.fit(X, y, max_rules=10, l2_penalty=0.0)
+    fit = boosting.fit(X, y, loss="squared", max_rules=10, l2_penalty=0.0)
     assert len(fit.model.conjunctions) == 1
     assert fit.objective == pytest.approx(0.0, abs=1e-20)
     nothing = boosting.fit(X, np.zeros(len(X)))
@@ -346,3 +346,30 @@ def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.M
 def test_stage_gap() -> None:
     stage = boosting.Stage(2.0, 3.0, Status.TIME_LIMIT, 1.0, 1, 5, 0.1)
     assert stage.gap == 0.5
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.sampled_from(["poisson", "exponential", "logistic", "squared"]), st.booleans())
+def test_no_rule_raises_the_regularised_risk(seed: int, loss: str, corrective: bool) -> None:
+    """Also where Newton's step overshoots: counts far from the score's start, and losses without bounded curvature."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(40, 3))
+    y: Any = random.poisson(np.exp(random.uniform(0, 6)), 40) + (np.arange(40) < 2)
+    if loss in ("exponential", "logistic"):
+        y = y > np.median(y)
+    if y.dtype == bool:
+        y[:2] = False, True
+    fit = boosting.fit(
+        X, y, loss=loss, search="greedy", max_rules=6, l2_penalty=10.0 ** random.integers(-3, 2),
+        corrective=corrective, max_cut_points=4,
+    )  # fmt: skip
+    risks = np.array(fit.details["risks"])
+    assert (np.diff(risks) <= 1e-9 * np.abs(risks[:-1])).all()
+
+
+def test_counts_far_from_the_start_are_fitted() -> None:
+    """Newton's first step goes from a rate of 1 to one of e^99."""
+    y = np.random.default_rng(0).poisson(100, 50)
+    X = np.arange(50.0)[:, None]
+    fit = boosting.fit(X, y, loss="poisson", max_rules=3, max_cut_points=4)
+    assert jr.predict(fit.model, X).mean() == pytest.approx(y.mean(), rel=0.05)

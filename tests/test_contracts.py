@@ -138,6 +138,33 @@ def test_equal_fits_are_equal_and_the_second_compiles_nothing(case: Case) -> Non
     assert [step.objective for step in first.history] == [step.objective for step in second.history]
 
 
+@each_learner
+def test_settings_of_the_user_change_nothing(learner: Learner) -> None:
+    case = next(case for case in CASES if case.learner is learner)
+    with (
+        jax.numpy_dtype_promotion("strict"),
+        jax.transfer_guard("disallow"),
+        jax.disable_jit(),
+        np.errstate(all="raise"),
+    ):
+        fit = case.fit()
+        jr.predict(fit.model, X)
+    assert same(fit.model, fitted(case).model)
+
+
+@each_learner
+def test_the_target_says_the_loss(learner: Learner) -> None:
+    """The newcomer's call: data and nothing else but what makes it cheap."""
+    case = next(case for case in CASES if case.learner is learner)
+    needless = {learner.loss, "global_penalty", "local_penalty"}
+    settings = {name: value for name, value in case.settings.items() if name not in needless}
+    for target, y in {"labels": NOISY["labels"], "numbers": NOISY["numbers"]}.items():
+        if learner.loss is None and target == "numbers":
+            continue
+        model = learner.fit(X, y, **settings).model
+        assert (model.schema.classes is not None) == (target == "labels")
+
+
 @each_case
 def test_the_global_precision_changes_nothing(case: Case) -> None:
     first, before = fitted(case), dict(jax.config.values)
@@ -409,7 +436,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "beam_width": integers(1),
     "condition_penalty": PENALTY,
     "corrective": FLAG,
-    "cost": one_of('"squared"', None),
+    "cost": one_of('"squared"'),
     "cut_points": (
         ({"weight": [1.0]}, ValueError, "names 'weight'"), ({"colour": [1.0]}, ValueError, "names 'colour'"),
         ({"size": []}, ValueError, r"\['size'\] must be a non-empty"),
@@ -442,7 +469,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
         ([7], ValueError, "has position 7"), (range(6), ValueError, "names every column"),
     ),
-    "global_penalty": (*PENALTY, NEVER_NONE),
+    "global_penalty": PENALTY,
     "init": (("model", TypeError, "must be RuleEnsemble"),),
     "integer_steps": one_of("None"),
     "intercept": FLAG,
@@ -453,7 +480,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "linear_terms": FLAG,
     "literal_penalty": (*PENALTY, NEVER_NONE),
     "literals": (([], TypeError, "must be PropositionPool"), (pool(), TypeError, "must be PropositionPool")),
-    "local_penalty": (*PENALTY, NEVER_NONE),
+    "local_penalty": PENALTY,
     "loss": (("hinge", ValueError, "must be .*got 'hinge'"),),
     "lower": (
         ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "and upper must not be NaN"),
@@ -507,7 +534,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "paths.restarts": integers(1),
     "risk_tolerance": numbers("must be finite and at least -1", -1.5),
     "drnet.rule_penalty": (*PENALTY, NEVER_NONE),
-    "glrm.rule_penalty": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
+    "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (
         ("forest", TypeError, "must be Conjunctions"), ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
@@ -577,6 +604,7 @@ BAD_DATA: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "missing weights": ({"sample_weight": NAN}, ValueError, "sample_weight has NaN"),
     "too few weights": ({"sample_weight": [1.0]}, ValueError, "sample_weight has 1 values, but X has 48 rows"),
     "weights of two dimensions": ({"sample_weight": np.ones((N_ROWS, 1))}, ValueError, "sample_weight must be one-d"),
+    "huge weights": ({"sample_weight": np.full(N_ROWS, 1e300)}, ValueError, "sample_weight .*divide it by its maximum"),
     "weights of text": ({"sample_weight": ["1"] * N_ROWS}, TypeError, "sample_weight has type"),
 }
 TEXT = (["yes", "no"] * (N_ROWS // 2), TypeError, "y holds text labels, but this loss needs numbers")

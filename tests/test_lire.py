@@ -658,7 +658,7 @@ def test_bad_targets_and_rules() -> None:
     satisfied, target = noisy(0, 60, 5)
     X, rules = satisfied.astype(float), pool(satisfied)
     with pytest.raises(ValueError, match="one class"):
-        lire.fit(X, np.zeros(60), rules=rules, **PENALTIES)
+        lire.fit(X, np.zeros(60, int), rules=rules, **PENALTIES)
     with pytest.raises(ValueError, match="sample_weight is zero for every row of class"):
         lire.fit(X, target, rules=rules, sample_weight=target.astype(float), **PENALTIES)
     with pytest.raises(ValueError, match="other columns"):

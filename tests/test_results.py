@@ -370,3 +370,9 @@ def test_children_do_not_close_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(drawn) == 2
         assert drawn[0].disable
     assert drawn[1].disable
+
+
+def test_a_fit_shows_itself_and_its_model_in_a_notebook() -> None:
+    fit = jr.Fit("<rules>", 0.5, "min", jr.Status.CONVERGED)
+    assert fit._repr_html_().startswith("<p>Fit(status=converged, objective=0.5 (min), 0.00 s, str)<br>")
+    assert fit._repr_html_().endswith("<pre>&lt;rules&gt;</pre>")

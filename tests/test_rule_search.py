@@ -492,3 +492,15 @@ def test_the_shortest_description_can_be_stopped() -> None:
     short = shortest_equivalent(space, rows)
     np.testing.assert_array_equal(space.selected_groups(short), rows)
     assert len(short) <= len(hurried)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_that_is_stopped_is_not_worse_than_a_wide_beam(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    space = SearchSpace.of(random.random((400, 120)) < 0.8)
+    wanted = space.selected(random.permutation(120)[:6])
+    problem = SecondOrder(random.normal(size=400) - 0.4 * wanted, np.ones(400), 1.0)
+    looks = itertools.count()
+    hurried = search_depth_first(space, problem, stopped=lambda: next(looks) > 60)
+    assert hurried.status is Status.TIME_LIMIT
+    assert hurried.objective >= rule_search.search_beam(space, problem, width=10).objective * (1 - 1e-9)

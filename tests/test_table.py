@@ -21,6 +21,7 @@ from jaxrules.table import (
     check_sample_weight,
     class_target,
     conform,
+    holds_classes,
     regression_target,
     target_array,
 )
@@ -498,3 +499,21 @@ def test_sample_weights() -> None:
 def test_bad_sample_weights_are_refused(weights: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         check_sample_weight(weights, 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (["a", "b", "c"], True), ([True, False], True), ([0, 1, 2], True), ([0.5, 7.0, 7.0], True),
+        ([0.0, 1.0, 2.0], False), (list(range(11)), False), ([1.5], False),
+    ],
+)  # fmt: skip
+def test_what_looks_like_classes(y: Any, classes: bool) -> None:
+    assert holds_classes(y) == classes
+
+
+def test_numbers_whose_products_overflow_are_refused() -> None:
+    with pytest.raises(ValueError, match="sample_weight .*divide it by its maximum"):
+        check_sample_weight([1.0, 1e-200], 2)
+    with pytest.raises(ValueError, match="y has values beyond .*divide y by a constant"):
+        regression_target([1.0, -1e200])

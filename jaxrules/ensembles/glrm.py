@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
-from jaxrules.losses import Loss, MergedRows, loss_by_name, merge_rows, require
+from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
@@ -39,7 +39,7 @@ from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import GradientSum, SearchSpace, SignedWeights, search_beams, search_depth_first
 from jaxrules.solvers.rule_search.space import never
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, linear_terms_of, one_against_rest, settings, training_data
+from jaxrules.training import TrainingData, linear_terms_of, loss_for, one_against_rest, settings, training_data
 
 Floats = NDArray[np.float64]
 Rule = tuple[int, ...]
@@ -48,6 +48,8 @@ Rule = tuple[int, ...]
 _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
 _CERTIFICATE = "the certificate of generalised linear rule models"
+_PRICE = 0.05
+"""The default price of a rule: this share of what would keep every single proposition out."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -60,8 +62,8 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
-    rule_penalty: float = 1e-3,
+    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
+    rule_penalty: float | None = None,
     condition_penalty: float | None = None,
     pricing: Literal["beam", "exact"] = "beam",
     max_length: int | None = None,
@@ -85,8 +87,10 @@ def fit(
         X: array, dataframe or Table, shape (rows, features).
         y: classes, numbers or counts, as the loss has it, shape (rows,). More than two classes are
             fitted one against the rest: an ensemble of an output per class.
-        loss: "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
-        rule_penalty: lambda_0, the price of a rule's weight, positive, against the mean loss.
+        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
+            "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
+        rule_penalty: lambda_0, the price of a rule's weight, positive, against the mean loss. None: a twentieth
+            of what would keep every single proposition out.
         condition_penalty: lambda_1, the price of each proposition in a rule, at least 0; None takes a fifth
             of `rule_penalty`, as in the paper's experiments. A rule's length counts its propositions, also
             where two on one feature are shown as one interval.
@@ -121,14 +125,14 @@ def fit(
         TypeError: if an argument has the wrong type.
         ValueError: names the argument that is out of range, or data that cannot be fitted.
     """
+    loss = loss_for(y, loss)
     made = settings("glrm", locals())
-    known = loss_by_name(loss)
-    require(known, "conjugate", _CERTIFICATE)
-    rule_price = checks.number("rule_penalty", rule_penalty, above=0)
+    require(loss, "conjugate", _CERTIFICATE)
+    rule_price = checks.optional(checks.number, "rule_penalty", rule_penalty, above=0)
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     options = _Options(
-        rule_price,
-        rule_price / 5 if condition_price is None else condition_price,
+        rule_price or 0.0,
+        condition_price or 0.0,
         checks.choice("pricing", pricing, ("beam", "exact")),
         checks.optional(checks.integer, "max_length", max_length, at_least=1),
         checks.integer("max_rules", max_rules, at_least=0),
@@ -143,14 +147,29 @@ def fit(
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
-    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     pool = propositions_of(data.table, max_cut_points=max_cut_points)
     if not len(pool):
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
     space = SearchSpace.of_codes(*pool.cell_codes(data.table))
+    if rule_price is None:
+        rule_price = made["rule_penalty"] = _PRICE * _largest_slope(data, space)
+        options = replace(options, rule_price=rule_price, made=tuple(made.items()))
+    if condition_price is None:
+        options = replace(options, condition_price=rule_price / 5)
     return one_against_rest(
         data, run, lambda part, run: _generate(_Problem.of(part, pool, space, linear_terms, options), run)
     )
+
+
+def _largest_slope(data: TrainingData, space: SearchSpace) -> float:
+    """By how much the mean loss falls, at the best constant, per weight of the best proposition."""
+    slopes = []
+    for y in data.outputs:
+        constant = np.full(len(y), best_constant(data.loss, y, data.weights))
+        totals = space.activations.totals(data.weights * data.loss.gradient(y, constant))
+        slopes.append(np.abs(space.activations.by_rule @ totals).max())
+    return float(max(slopes) / data.weights.sum())
 
 
 def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:

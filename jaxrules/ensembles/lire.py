@@ -40,13 +40,15 @@ from jaxrules.solvers.support.problem import SMALL, Problem, make_problem
 from jaxrules.solvers.support.search import Incumbent, Search
 from jaxrules.solvers.support.start import L1Start
 from jaxrules.table import MissingRule, check_sample_weight, conform, regression_target
-from jaxrules.training import TrainingData, one_against_rest, settings, training_data
+from jaxrules.training import TrainingData, loss_for, one_against_rest, settings, training_data
 
 Floats = NDArray[np.float64]
 LossName = Literal["exponential", "logistic", "squared"]
 SearchName = Literal["combo", "published"]
 
 _RESTARTS = 20
+_PRICE = 0.005
+"""The default price of a rule: this share of the mean loss of the best constant."""
 
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
@@ -112,9 +114,9 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    global_penalty: float,
-    local_penalty: float,
-    loss: LossName = "exponential",
+    global_penalty: float | None = None,
+    local_penalty: float | None = None,
+    loss: LossName | None = None,
     rules: Conjunctions | RulePool | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
@@ -134,12 +136,14 @@ def fit(
         X: array, dataframe or Table, shape (rows, features).
         y: classes, or numbers for the squared loss, shape (rows,). More than two classes are fitted one against the
             rest: an ensemble of an output per class, from one pool of rules.
-        global_penalty: gamma, the price of a rule, at least 0. With gamma = 0 rules are free: every rule
+        global_penalty: gamma, the price of a rule, at least 0. None: half a percent of the mean loss of the best
+            constant, so that a rule has to explain as much. With gamma = 0 rules are free: every rule
             that lowers the loss, or covers less than the average rule of the support, joins it, and the
             fit takes as long as `max_support`, `max_iterations` and `time_limit` let it.
-        local_penalty: lambda, the price of mean coverage, at least 0. The paper's experiments use 2 gamma.
+        local_penalty: lambda, the price of mean coverage, at least 0. None: 2 gamma, as in the paper's experiments.
             With lambda = 0 it is plain L0-penalised selection.
-        loss: "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
+        loss: None for "exponential" where y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; or "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
             the penalties are then in units of the squared target.
         rules: candidate rules, e.g. from `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already;
             None extracts them from a random forest of 100 trees of depth at most 3.
@@ -174,12 +178,14 @@ def fit(
         ValueError: for a bad value of an argument, rules of other columns, or a pool of rules that does not fit into
             memory.
     """
-    made = settings("lire", locals())
+    made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
     options = _Options.of(made)
-    gamma = checks.penalty("global_penalty", global_penalty)
-    lam = checks.penalty("local_penalty", local_penalty)
+    gamma = checks.optional(checks.penalty, "global_penalty", global_penalty)
+    lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
     run = Run("lire", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
+    gamma = _PRICE * data.constant_loss if gamma is None else gamma
+    lam = 2 * gamma if lam is None else lam
     candidates = _Candidates(rule_pool(rules, data, options.seed), data, options)
     return one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
 
@@ -190,7 +196,7 @@ def path(
     *,
     global_penalties: Sequence[float],
     local_penalties: Sequence[float] | None = None,
-    loss: LossName = "exponential",
+    loss: LossName | None = None,
     rules: Conjunctions | RulePool | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
@@ -221,7 +227,7 @@ def path(
     Raises:
         TypeError, ValueError: as `fit`; also if there are no penalties, or not as many of one as of the other.
     """
-    made = settings("lire", locals())
+    made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
     del made["global_penalties"], made["local_penalties"]  # every model keeps its own
     options = _Options.of(made | {"search": "combo"})
     gammas = checks.sequence("global_penalties", global_penalties, at_least=0)

@@ -42,14 +42,22 @@ from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.float64 import on_device, x64_kernel
-from jaxrules.losses import Loss, LossFunction, best_constant, logistic, loss_by_name, mean_loss
+from jaxrules.losses import Loss, LossFunction, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear.l1_path import l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, held_out, one_against_rest, paths_against_rest, settings, training_data
+from jaxrules.training import (
+    TrainingData,
+    held_out,
+    loss_for,
+    one_against_rest,
+    paths_against_rest,
+    settings,
+    training_data,
+)
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -107,7 +115,7 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
     max_rules: int = 10,
     max_propositions: int = 5,
     max_nonzeros: int = 5,
@@ -136,7 +144,8 @@ def fit(
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential", shape
             (rows,). More than two classes are fitted one against the rest.
-        loss: a name, or a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
+        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
+            a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
         max_rules: the number of rules, r; fewer when no rule is left that would change the risk.
         max_propositions: the most propositions of a rule, k_r.
         max_nonzeros: the most columns that a proposition weighs, k_s.
@@ -178,7 +187,7 @@ def path(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
     max_rules: int = 10,
     max_propositions: int = 5,
     max_nonzeros: int = 5,
@@ -228,6 +237,7 @@ class _Plan:
 
 def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, _Plan]:
     """Check every argument of `fit`."""
+    given = {**given, "loss": loss_for(given["y"], given["loss"])}
 
     def count(name: str) -> int:
         return checks.integer(name, given[name], at_least=1)
@@ -254,7 +264,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, _Plan]:
     )
     run = Run("lltboost", given["time_limit"], given["progress"], total=plan.max_rules)
     X, y, sample_weight, missing = (given[name] for name in ("X", "y", "sample_weight", "missing"))
-    return run, training_data(X, y, loss_by_name(given["loss"]), sample_weight=sample_weight, missing=missing), plan
+    return run, training_data(X, y, given["loss"], sample_weight=sample_weight, missing=missing), plan
 
 
 # Boosting

@@ -40,14 +40,14 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles.finetune import finetune
 from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.losses import Loss, LossFunction, best_constant, logistic, loss_by_name, softmax
+from jaxrules.losses import Loss, LossFunction, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import EncodedColumn, MissingRule, Schema, conform
-from jaxrules.training import TrainingData, location_and_scale, settings, training_data
+from jaxrules.training import TrainingData, location_and_scale, loss_for, settings, training_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -64,7 +64,7 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
     max_rules: int = 10,
     max_length: int = 5,
     l1_penalty: float = 2e-3,
@@ -97,7 +97,8 @@ def fit(
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential", shape
             (rows,). More than two classes, under "logistic" alone, share the rules of one network and are told
             apart by softmax.
-        loss: a name, or a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
+        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
+            a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
         max_rules: the number of rules that the network has, r.
         max_length: the number of propositions of each, k_r.
         l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
@@ -147,7 +148,7 @@ def path(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction = "squared",
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
     max_rules: int = 10,
     max_length: int = 5,
     l1_penalties: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
@@ -199,6 +200,7 @@ class _Plan:
 
 def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) -> list[Fit[RuleEnsemble]]:
     """Check every argument, and train."""
+    given = {**given, "loss": loss_for(given["y"], given["loss"])}
 
     def count(name: str) -> int:
         return checks.integer(name, given[name], at_least=1)
@@ -225,7 +227,7 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
         options=tuple(settings("ltrnet", given).items()),
     )
     run = Run("ltrnet", given["time_limit"], given["progress"], total=plan.iterations)
-    loss = loss_by_name(given["loss"])
+    loss = given["loss"]
     data = training_data(
         given["X"], given["y"], loss, sample_weight=given["sample_weight"], missing=given["missing"],
         binary=loss is not logistic,

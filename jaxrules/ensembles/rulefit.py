@@ -24,12 +24,12 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import RulePool, rule_pool
-from jaxrules.losses import Loss, loss_by_name, mean_loss, require
+from jaxrules.losses import Loss, mean_loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
-from jaxrules.training import FIGURES, TrainingData, linear_terms_of, settings, training_data
+from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, settings, training_data
 
 _SMALLEST_PENALTY = 1e-3
 """Where a path ends, relative to the largest penalty, at which no rule has a weight."""
@@ -44,7 +44,7 @@ def fit(
     *,
     l1_penalty: float | None = None,
     rules: Conjunctions | RulePool | None = None,
-    loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
+    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
     n_folds: int = 5,
@@ -67,7 +67,8 @@ def fit(
             training rows, unless `rules` are given.
         rules: candidate rules, e.g. from `jaxrules.extract_rules`; None extracts them from a random forest
             of 100 trees of depth at most 3.
-        loss: "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
+        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
+            "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         linear_terms: add one winsorised linear term per numeric column.
         winsorise: share of values that is clipped at either end of a column, in [0, 0.5).
         n_folds: folds of the cross-validation.
@@ -88,12 +89,13 @@ def fit(
     Raises:
         ValueError: for bad values in any argument, an empty rule pool, or rules of other columns.
     """
+    loss = loss_for(y, loss)
     options = settings("rulefit", locals())
     run = Run("rulefit", time_limit, progress)
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    problem = _prepare(X, y, loss_by_name(loss), rules, sample_weight, options)
+    problem = _prepare(X, y, loss, rules, sample_weight, options)
     if l1_penalty is not None:
         return _walk(problem, [l1_penalty], run)[0]
     fold_of = _folds(problem.data, n_folds, options["seed"])
@@ -115,7 +117,7 @@ def path(
     penalties: Sequence[float] | None = None,
     n_penalties: int = 50,
     rules: Conjunctions | RulePool | None = None,
-    loss: Literal["logistic", "squared", "poisson"] | Loss = "logistic",
+    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
     sample_weight: ArrayLike | None = None,
@@ -142,12 +144,13 @@ def path(
     Raises:
         ValueError: as `fit`.
     """
+    loss = loss_for(y, loss)
     options = settings("rulefit", locals())
     del options["penalties"], options["n_penalties"]  # every model keeps its own
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    problem = _prepare(X, y, loss_by_name(loss), rules, sample_weight, options)
+    problem = _prepare(X, y, loss, rules, sample_weight, options)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 

@@ -16,7 +16,7 @@ from jaxrules.paths.model import CoordinatePath
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import MissingRule
+from jaxrules.table import MissingRule, holds_classes
 from jaxrules.training import settings
 
 Method = Literal["exact", "mip", "local"]
@@ -31,7 +31,7 @@ def fit(
     start: Any = None,
     end: Any = None,
     method: Method = "exact",
-    cost: CostName = "squared",
+    cost: CostName | None = None,
     l2_penalty: float = 0.0,
     intercept: bool = True,
     standardise: bool = False,
@@ -64,7 +64,8 @@ def fit(
         method: "exact" proves optimality by a dedicated search (integer steps with any side condition, real ones
             with all but bounds); "mip" takes every side condition, by mixed-integer programming, for small problems;
             "local" improves random sequences, for hundreds of features, without certificate.
-        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)).
+        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None for the latter
+            where y holds classes (see `jaxrules.table.holds_classes`).
         l2_penalty: added to the cost, times |b|^2.
         intercept: let every model have its best intercept; it is not a step.
         standardise: divide the columns, and the target of the squared cost, by their standard deviations;
@@ -88,6 +89,7 @@ def fit(
     Raises:
         TypeError, ValueError: for arguments that are wrong or do not fit together.
     """
+    cost = ("logistic" if holds_classes(y) else "squared") if cost is None else cost
     options = settings("paths", locals())
     weights = check_step_weights(step_weights, checks.integer("steps", steps, at_least=1))
     checks.choice("method", method, ("exact", "mip", "local"))

@@ -33,7 +33,14 @@ def single_rule(train: Dataset) -> Any:
 
 def two_boxes(train: Dataset) -> Any:
     return jr.boosting.fit(
-        train.X, train.y, loss="logistic", objective="gradient_sum", search="greedy", intercept=True, max_rules=2
+        train.X,
+        train.y,
+        loss="logistic",
+        objective="gradient_sum",
+        search="greedy",
+        intercept=True,
+        max_rules=2,
+        max_cut_points=None,
     ).model
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.float64 import our_settings
 from jaxrules.rows import distinct_rows, is_binary
 
 Floats = NDArray[np.float64]
@@ -45,6 +46,7 @@ class Design:
     low: NDArray[np.int32]
 
     @classmethod
+    @our_settings()
     def of(
         cls,
         X: ArrayLike | tuple[ArrayLike, ...] | Design,
@@ -104,6 +106,7 @@ class Design:
         """Columns of the kernels: those of the matrix, then columns of zeros."""
         return padded_size(self.n_columns + 1)
 
+    @our_settings()
     def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:
         """The high and low parts of some columns, each (size, padded rows) float32; filled up with zeros."""
         return _take(self.storage, self.low, self.pad(columns, size))

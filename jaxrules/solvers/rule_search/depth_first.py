@@ -29,7 +29,7 @@ THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a seco
 FIRST_SLICE = 250_000  # visits in about the time of a beam search
 SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
 _NO_LIMIT = 2**62
-BEAM_WIDTH = 2  # of the beam that gives an exact search of more than one slice a good incumbent
+BEAMS = {0: 2, 10_000_000: 10}  # a search that is not done after so many visits gets the incumbent of a beam so wide
 
 
 def search_depth_first(
@@ -81,9 +81,10 @@ class _DepthFirst:
         workers = [_Worker.at_root(self)]
         pool = None
         status = None
+        beams = list(BEAMS.items())
         while status is None and self.longest and not workers[0].advance(0, max_evaluations):
-            if not self.evaluations and not stopped():  # a search that ends within its first slice is faster without
-                self._take_beam(workers[0])
+            if beams and workers[0].visits > beams[0][0] and not stopped():
+                self._take_beam(workers[0], beams.pop(0)[1], stopped)
             if workers[0].evaluations >= max_evaluations:
                 status = Status.MAX_ITERATIONS
             elif stopped():
@@ -104,10 +105,10 @@ class _DepthFirst:
             bound = max(bound, 0.0 if pool is None else pool.untouched())
         return self._result(workers, status, bound, stopped)
 
-    def _take_beam(self, worker: _Worker) -> None:
+    def _take_beam(self, worker: _Worker, width: int, stopped: Callable[[], bool]) -> None:
         """Give a worker the result of a beam search to beat."""
-        beams, _ = run_beams(self.space, self.objective, self.terms[None], BEAM_WIDTH, self.longest)
-        self.evaluations = beams[0].evaluations
+        beams, _ = run_beams(self.space, self.objective, self.terms[None], width, self.longest, stopped=stopped)
+        self.evaluations += beams[0].evaluations
         for _, best in beams[0].ranked():
             worker.take(self.worth(best), best)
 

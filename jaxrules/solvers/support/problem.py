@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.float64 import our_settings
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.support.kernels import ONES, Encoding
@@ -110,6 +111,7 @@ class Problem:
         return dataclasses.replace(problem, gram=gram, moment=moment)
 
 
+@our_settings()
 def make_problem(
     activations: Activations,
     target: Floats,
