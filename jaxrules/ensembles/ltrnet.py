@@ -56,6 +56,8 @@ _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _SMALL_ENTRIES = 0.1
 """Entries of w below this share of the largest become 0."""
+_STRENGTHS = ("l1_penalty", "l1_penalties", "binary_penalty", "binary_penalties")
+"""Arguments in which the fits of a path differ."""
 _SAMPLE = 256
 """Rows at which the first thresholds are set."""
 
@@ -128,7 +130,7 @@ def fit(
         A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2. The steps of the history are
         chunks of training, their objective the penalised risk of the best network; the last is that of the model.
         ``details``: "soft_model", the network of the chosen start, a `SoftModel`; "risks", the penalised training risk
-        of every start's rules; "restart", which one was chosen.
+        of every start's rules (NaN where no time was left to look); "restart", which one was chosen.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
@@ -224,7 +226,11 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
         refit=checks.flag("refit", given["refit"]),
         l2_penalty=checks.penalty("l2_penalty", given["l2_penalty"]),
         seed=checks.seed(given["seed"]),
-        options=tuple(settings("ltrnet", given).items()),
+        options=tuple(
+            (name, value)
+            for name, value in settings("ltrnet", {"init": None, **given}).items()
+            if name not in _STRENGTHS
+        ),
     )
     run = Run("ltrnet", given["time_limit"], given["progress"], total=plan.iterations)
     loss = given["loss"]
@@ -425,31 +431,36 @@ class _Training:
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
         l1, binary = np.repeat(np.array(pairs), plan.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in pairs]
-        trained = False
+        values = np.full(len(l1), np.nan)
         with run:
             for descent in adam(
                 _Objective(self.data.loss, plan.straight_through), nets, rows,
                 (l1, binary, np.full(len(l1), plan.steepness)), n_rows=n, iterations=plan.iterations,
                 learning_rate=plan.learning_rate, batch_size=plan.batch_size, seed=plan.seed, stopped=run.stopped,
             ):  # fmt: skip
-                nets, trained = descent.parameters, True
-                risks = self.scale**2 * descent.values.reshape(len(pairs), -1).min(axis=1)
+                nets, values = descent.parameters, descent.values
+                risks = self.scale**2 * values.reshape(len(pairs), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
                     history.append(Step(risk, plan.max_rules, run.seconds()))
                 run.report(descent.steps, float(risks.min()))
         lanes = [jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))]
-        return [
-            self.finish(lanes[p * plan.restarts : (p + 1) * plan.restarts], pair, histories[p], trained)
-            for p, pair in enumerate(pairs)
-        ]
+        fits = []
+        for p, pair in enumerate(pairs):
+            of_pair = slice(p * plan.restarts, (p + 1) * plan.restarts)
+            fits.append(self.finish(lanes[of_pair], values[of_pair], pair, histories[p]))
+        return fits
 
     def finish(
-        self, nets: Sequence[Net], pair: tuple[float, float], history: list[Step], trained: bool
+        self, nets: Sequence[Net], values: Floats, pair: tuple[float, float], history: list[Step]
     ) -> Fit[RuleEnsemble]:
-        """The rules of the best network, on the user's own scale."""
+        """The rules of the best network, on the user's own scale; without time left, of that of the least `values`."""
         data, plan = self.data, self.plan
-        candidates = [self.discretised(net, pair[0]) for net in nets] if trained else [self.constant()]
-        chosen = min(range(len(candidates)), key=lambda i: candidates[i].risk)
+        candidates: dict[int, _Rules] = {}
+        for i in np.argsort(values, kind="stable").tolist():
+            if candidates and self.run.stopped():
+                break
+            candidates[i] = self.discretised(nets[i], pair[0]) if history else self.constant()
+        chosen = min(candidates, key=lambda i: (candidates[i].risk, i))
         best = candidates[chosen]
         conditions: list[list[Condition]] = []
         rows = np.ones_like(best.rows)
@@ -464,7 +475,7 @@ class _Training:
         model = RuleEnsemble(
             Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]), weights, intercept, None,
             "softmax" if len(intercept) > 1 else data.loss.link,
-            tuple((dict(plan.options) | dict(zip(("l1_penalty", "binary_penalty"), pair, strict=True))).items()),
+            (*plan.options, ("l1_penalty", pair[0]), ("binary_penalty", pair[1])),
             data.loss.name,
         )  # fmt: skip
         losses = losses_of(data.loss, data.outputs, weights.T @ rows + intercept[:, None])
@@ -477,7 +488,7 @@ class _Training:
         )  # fmt: skip
         fit = self.run.finish(
             model, objective, "min", Status.CONVERGED, soft_model=soft, restart=chosen,
-            risks=tuple(self.scale**2 * one.risk for one in candidates),
+            risks=tuple(self.scale**2 * candidates[i].risk if i in candidates else np.nan for i in range(len(nets))),
         )  # fmt: skip
         return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
 
