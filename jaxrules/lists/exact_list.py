@@ -49,8 +49,8 @@ _BEFORE_SSRL = 5
 """How many of these searches come before SSRL is asked for a list."""
 _SSRL_SHARE = 0.3
 """Its part of the time that is left."""
-_SOME_SECONDS = 30_000_000
-"""Conditions that can be looked at in some seconds."""
+_SOME_SECONDS = 20_000_000, 16
+"""Conditions that can be looked at in some seconds if they cover bits of so many words or fewer."""
 
 
 def fit(
@@ -125,7 +125,7 @@ def fit(
     limit = _limit(max_evaluations)
     run = Run("exact_list", time_limit, progress)
     problem = ListProblem.read(X, y, arguments)
-    found = _best(problem, run, limit, method)
+    found = _best(problem, run, limit or _some_seconds(problem), method)
     certificate = found.certificate
     return run.finish(
         problem.model(certificate.solution, tuple(options.items())), found.objective, "max", found.status, found.bound,
@@ -212,6 +212,7 @@ def near_optimal(
     evaluations = _limit(max_evaluations)
     run = Run("exact_list", time_limit, progress)
     problem = ListProblem.read(X, y, arguments)
+    evaluations = evaluations or _some_seconds(problem)
     found = _best(problem, run.child(0.5), evaluations)
     others = Enumeration(problem, found.objective, found.bound, within, limit)
     with run:
@@ -219,11 +220,16 @@ def near_optimal(
     return others.result(tuple(options.items()))
 
 
-def _limit(max_evaluations: Any) -> float:
-    """Conditions that may be looked at."""
+def _limit(max_evaluations: Any) -> float | None:
+    """Conditions that may be looked at; None for what some seconds suffice for."""
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
-        return _SOME_SECONDS
+        return None
     return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+
+
+def _some_seconds(problem: ListProblem) -> float:
+    evaluations, words = _SOME_SECONDS
+    return evaluations * min(1.0, words / problem.candidates.covers.shape[1])
 
 
 class _Best(NamedTuple):
@@ -255,10 +261,10 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") 
             list_mip.search(problem.candidates, problem.max_rules, certificate, run.stopped, run.deadline.remaining)
         else:
             for k, evaluations in enumerate(_LAYERS):
+                if k == _BEFORE_SSRL or (k < _BEFORE_SSRL and stopped()):
+                    _offer_ssrl(problem, certificate, run)
                 if certificate.closed or stopped():
                     break
-                if k == _BEFORE_SSRL:
-                    _offer_ssrl(problem, certificate, run)
                 width = max(1, evaluations // len(problem.candidates))
                 prefixes.listed = 8 * width
                 layered.search(prefixes, certificate, (width,), stopped)
@@ -274,7 +280,9 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") 
 
 
 def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run) -> None:
-    """Offer SSRL's list, as far as its conditions are in the pool."""
+    """Offer SSRL's list, as far as its conditions are in the pool, where it may still help and there is time."""
+    if certificate.closed or run.stopped():
+        return
     classes, codes = np.asarray(problem.data.classes), problem.codes
     label = classes[(problem.candidates.defaults * problem.candidates.counts.sum(axis=0)).argmax()]
     left = classes[np.unique(codes)]
