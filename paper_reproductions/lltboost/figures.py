@@ -32,16 +32,7 @@ def single_rule(train: Dataset) -> Any:
 
 
 def two_boxes(train: Dataset) -> Any:
-    return jr.boosting.fit(
-        train.X,
-        train.y,
-        loss="logistic",
-        objective="gradient_sum",
-        search="greedy",
-        intercept=True,
-        max_rules=2,
-        max_cut_points=None,
-    ).model
+    return jr.boosting.fit(train.X, train.y, loss="logistic", max_rules=2, **protocol.TGB).model
 
 
 def six_rules(train: Dataset) -> Any:
@@ -96,7 +87,7 @@ regions = Experiment("regions", lambda settings: [Cell.of(method=method) for met
 def measure_boxes(cell: Cell, settings: Settings) -> list[Row]:
     """LLTBoost's single rule, and TGB with 1, 2, ... rules, in one repetition."""
     train, test = data.two_columns(cell["repeat"], settings.seed)
-    options = {"loss": "logistic", "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_rules": 20}
+    options = {"loss": "logistic", "max_rules": 20} | protocol.TGB
     models = {"LLTBoost": [single_rule(train)]}
     for name in BOXES:
         models[name] = [fit.model for fit in jr.boosting.path(train.X, train.y, **options | protocol.TGBS[name])]

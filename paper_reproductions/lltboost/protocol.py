@@ -52,6 +52,9 @@ READINGS: dict[str, dict[str, Any]] = {
     "LLTBoost, no held-out rows": {"validation_fraction": 0.0},
     "LLTBoost, single columns": {"max_nonzeros": 1},
 }  # fmt: skip
+TGB: dict[str, Any] = {
+    "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_cut_points": None
+}  # fmt: skip
 TGBS: dict[str, dict[str, Any]] = {
     "TGB": {},
     "TGB, tolerance": {"objective_tolerance": 0.3},
@@ -89,10 +92,8 @@ def tgb_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], Mod
         few = settings.quick or options.get("search") == "optimal"
         for penalty in QUICK_PENALTIES if few else published.TGB_PENALTIES:
             began = time.perf_counter()
-            path = jr.boosting.path(
-                train.X, train.y, **{"loss": loss_of(train), "objective": "gradient_sum", "search": "greedy",
-                "intercept": True, "max_rules": published.RULES_AT_MOST, "l2_penalty": penalty} | options,
-            )  # fmt: skip
+            given = TGB | {"max_rules": published.RULES_AT_MOST, "l2_penalty": penalty} | options
+            path = jr.boosting.path(train.X, train.y, loss=loss_of(train), **given)
             yield {"oracle": penalty, "seconds": time.perf_counter() - began, "unproved": unproved(path[-1])}, path
 
     return fits
