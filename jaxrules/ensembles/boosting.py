@@ -150,8 +150,9 @@ def fit(
         objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
         max_length: the most propositions of a rule.
-        max_cut_points: the most cut points per numeric column, quantiles: with 5 ten rules of tables of some hundred
-            rows and thirty columns are proved in seconds. None takes every value; proofs may then take for ever.
+        max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights: with 5 ten
+            rules of tables of some hundred rows and thirty columns are proved in seconds. None takes every value;
+            proofs may then take for ever.
         time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
             runs out of time adds its best rule so far, states its gap, and the next stage begins.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
