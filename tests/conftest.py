@@ -1,8 +1,11 @@
 """Strictness for every test, and the small things that several test files need."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it: the processes share the cores
 
 import jax
 import numpy as np

@@ -327,7 +327,7 @@ def test_bad_input(change: dict[str, Any], error: type[Exception], match: str) -
     X = rng.normal(size=(20, 3))
     y = (X[:, 0] > 0).astype(float)
     with pytest.raises(error, match=match):
-        paths.fit(X, y, **({"steps": 3} | change))
+        paths.fit(X, y, **({"steps": 3, "cost": "squared"} | change))
 
 
 def test_bad_data() -> None:
