@@ -666,30 +666,30 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
         TypeError, ValueError: if max_cut_points is no positive integer.
     """
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    pools = []
+    given: list[tuple[Proposition, NDArray[np.float64]]] = []  # and the values for the zero of a threshold
     for index, feature in enumerate(table.schema.features):
-        missing = table.missing_mask(index)
-        others: list[Proposition] = []
+        missing, no_value = table.missing_mask(index), np.zeros(1)
         if feature.categories is None:
-            pools.append(_thresholds(table.schema, index, table.columns[index][~missing], max_cut_points))
+            cuts, operators = _cut_points(table.columns[index][~missing], max_cut_points)
+            given += [(Threshold(index, operator, 0.0), cuts) for operator in operators]
         else:
             codes = [code for code in np.unique(table.columns[index]).tolist() if code >= 0]
-            others += [Category(index, "==", code) for code in codes]
-            others += [Category(index, "!=", code) for code in codes]
+            given += [(Category(index, "==", code), no_value) for code in codes]
+            given += [(Category(index, "!=", code), no_value) for code in codes]
         if missing.any():
-            others += [Missing(index), Missing(index, present=True)]
-        pools.append(PropositionPool.of(table.schema, others))
-    return PropositionPool.concatenate(pools).distinct(table)
+            given += [(Missing(index, present=present), no_value) for present in (False, True)]
+    values = [value for _, value in given]
+    pool = PropositionPool.of(table.schema, [proposition for proposition, _ in given])
+    pool, ends = pool.take(np.repeat(np.arange(len(pool)), list(map(len, values)))), np.concatenate(values)
+    lower, upper = np.where(pool.lower == 0, ends, pool.lower), np.where(pool.upper == 0, ends, pool.upper)
+    return replace(pool, lower=lower, upper=upper).distinct(table)
 
 
-def _thresholds(schema: Schema, feature: int, x: NDArray[np.float64], max_cut_points: int | None) -> PropositionPool:
+def _cut_points(
+    x: NDArray[np.float64], max_cut_points: int | None
+) -> tuple[NDArray[np.float64], tuple[Literal["<=", ">=", "<", ">"], ...]]:
+    """The values to compare with, and how."""
     cuts = np.unique(x)
-    operators: list[Literal["<=", ">=", "<", ">"]] = ["<=", ">="]  # x < v is x <= the value before v
-    if max_cut_points is not None and len(cuts) > max_cut_points + 1:
-        cuts = np.unique(np.quantile(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)))
-        operators += ["<", ">"]
-    one_each = PropositionPool.of(schema, [Threshold(feature, operator, 0.0) for operator in operators])
-    pool, ends = one_each.take(np.repeat(np.arange(len(operators)), len(cuts))), np.tile(cuts, len(operators))
-    return replace(
-        pool, lower=np.where(pool.lower == 0, ends, pool.lower), upper=np.where(pool.upper == 0, ends, pool.upper)
-    )
+    if max_cut_points is None or len(cuts) <= max_cut_points + 1:
+        return cuts, ("<=", ">=")  # x < v is x <= the value before v
+    return np.unique(np.quantile(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1))), ("<=", ">=", "<", ">")

@@ -174,7 +174,7 @@ def fit(
         TypeError: for arguments of the wrong type.
     """
     run, data, problem = _prepare(locals())
-    return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[-1])
+    return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[0])
 
 
 def path(
@@ -206,7 +206,7 @@ def path(
     model if there is no rule at all.
     """
     run, data, problem = _prepare(locals())
-    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run))
+    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True))
 
 
 def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[PropositionPool, SearchSpace, _Options]]:
@@ -239,9 +239,14 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
 
 
 def _boost(
-    data: TrainingData, pool: PropositionPool, space: SearchSpace, options: _Options, run: Run
+    data: TrainingData,
+    pool: PropositionPool,
+    space: SearchSpace,
+    options: _Options,
+    run: Run,
+    every_number: bool = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """One rule after the other, for a target of one output: the fits with 1, 2, ... rules, or that without any."""
+    """One rule after the other, for a target of one output: the last fit, or those with 1, 2, ... rules."""
     state = _Ensemble(data, options)
     steps = [state.step()]
     stages: list[Stage] = []
@@ -277,7 +282,8 @@ def _boost(
         )  # fmt: skip
         return fit if m == len(stages) else run.earlier(fit, m, status)
 
-    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
+    first = min(1, len(stages)) if every_number else len(stages)
+    return [finished(m) for m in range(first, len(stages) + 1)]
 
 
 @dataclass(frozen=True)
