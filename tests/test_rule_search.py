@@ -28,6 +28,7 @@ from jaxrules.solvers.rule_search import (
     search_beams,
     search_best_first,
     search_depth_first,
+    shortest,
     shortest_equivalent,
 )
 
@@ -504,3 +505,21 @@ def test_a_search_that_is_stopped_is_not_worse_than_a_wide_beam(seed: int) -> No
     hurried = search_depth_first(space, problem, stopped=lambda: next(looks) > 60)
     assert hurried.status is Status.TIME_LIMIT
     assert hurried.objective >= rule_search.search_beam(space, problem, width=10).objective * (1 - 1e-9)
+
+
+def test_a_description_that_may_be_longer_than_needed_proves_nothing() -> None:
+    """Two propositions exclude what greedy excludes with three, and no time is left to look."""
+    excluded = [range(7), range(7, 14), [*range(4), *range(7, 11)], [4, 5, 11, 12], [6, 13]]
+    excluded += [[row] for row in range(14)]  # which keeps the rows apart
+    holds = np.array([[row not in rows for rows in excluded] for row in range(16)])
+    space = SearchSpace.of(holds)
+    problem = GradientSum(np.where(holds.all(axis=1), -30.0, 1.0), condition_price=0.01)
+    best, terms = 60 - 0.02, problem.terms(space)[0]
+    hurried = shortest.conclude(space, problem, terms, (2, 3, 4), Status.OPTIMAL, 1, -np.inf, stopped=lambda: True)
+    assert hurried.objective < best - 0.005
+    assert hurried.bound == pytest.approx(best)
+    assert hurried.status == Status.TIME_LIMIT
+    known = shortest.conclude(space, problem, terms, (0, 1), Status.OPTIMAL, 1, -np.inf, stopped=lambda: True)
+    patient = shortest.conclude(space, problem, terms, (2, 3, 4), Status.OPTIMAL, 1, -np.inf)
+    assert known.propositions == patient.propositions == (0, 1)
+    assert known.status == patient.status == Status.OPTIMAL

@@ -106,8 +106,16 @@ class _Boundary:
             negative, _, node = heapq.heappop(boundary)
             for bound, child in self.extend(node, -negative):
                 heapq.heappush(boundary, (-bound, next(order), child))
-        found = conclude(self.space, self.objective, self.terms, self.best, status, self.evaluations, stopped=stopped)
-        bounds = (self.dropped, *(-negative for negative, _, _ in boundary[:1]), found.objective * (1.0 + TIE))
+        found = conclude(
+            self.space, self.objective, self.terms, self.best, status, self.evaluations, -math.inf, stopped=stopped
+        )
+        assert found.bound is not None
+        bounds = (
+            found.bound,
+            self.dropped,
+            *(-negative for negative, _, _ in boundary[:1]),
+            found.objective * (1.0 + TIE),
+        )
         return replace(found, bound=max(bounds), counts=self.counts)
 
 

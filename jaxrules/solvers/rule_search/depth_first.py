@@ -136,10 +136,11 @@ class _DepthFirst:
         }
         evaluations = self.evaluations + sum(worker.evaluations for worker in workers)
         found = conclude(
-            self.space, self.objective, self.terms, best, status, evaluations, 0.0,
+            self.space, self.objective, self.terms, best, status, evaluations, -math.inf,
             {name: int(count) for name, count in counts.items()}, stopped,
         )  # fmt: skip
-        return replace(found, bound=float(max(found.objective * tie, open_bound, dropped)))
+        assert found.bound is not None
+        return replace(found, bound=float(max(found.bound, found.objective * tie, open_bound, dropped)))
 
 
 class _Worker:

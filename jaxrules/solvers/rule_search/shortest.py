@@ -29,19 +29,33 @@ def conclude(
     counts: Mapping[str, int] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """The result of a search that ended with this conjunction: the shortest for its rows, and what it is worth."""
-    short = shortest_equivalent(space, space.selected_groups(propositions), stopped)
-    if not short and not objective.empty_is_rule:  # then a conjunction that selects all rows cannot be empty
-        short = tuple(sorted(propositions))
-    return Found(short, worth_of(space, objective, terms, short), bound, status, int(evaluations), counts or {})
+    """The result of a search that ended with this conjunction: the shortest for its rows, and what it is worth.
+
+    Where length has a price and no shorter description is excluded, the bound is what the shortest possible one would
+    be worth, and nothing is proved.
+    """
+    short, least = _shortest(space, space.selected_groups(propositions), stopped)
+    if len(propositions) < len(short) or (not short and not objective.empty_is_rule):  # no rule is empty
+        short, least = tuple(sorted(propositions)), min(least, len(propositions)) or len(propositions)
+    worth = worth_of(space, objective, terms, short)
+    if least < len(short) and bound is not None:
+        promise = worth_of(space, objective, terms, short, least)
+        if promise > worth:
+            bound = max(bound, promise)
+            if status in (Status.OPTIMAL, Status.CONVERGED):
+                status = Status.TIME_LIMIT if stopped() else Status.MAX_ITERATIONS
+    return Found(short, worth, bound, status, int(evaluations), counts or {})
 
 
-def worth_of(space: SearchSpace, objective: Objective, terms: Floats, propositions: tuple[int, ...]) -> float:
-    """The worth of a conjunction, summed in the order of the merged rows."""
+def worth_of(
+    space: SearchSpace, objective: Objective, terms: Floats, propositions: tuple[int, ...], length: int | None = None
+) -> float:
+    """The worth of a conjunction, summed in the order of the merged rows; of another length if one is given."""
     if not propositions:
         return objective.worth_of_nothing(terms)
     rows = space.selected_groups(propositions)
-    return float(objective.worth(objective.value(terms[:, rows].sum(axis=1)), len(propositions)))
+    length = len(propositions) if length is None else length
+    return float(objective.worth(objective.value(terms[:, rows].sum(axis=1)), length))
 
 
 def shortest_equivalent(space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool] = never) -> tuple[int, ...]:
@@ -59,25 +73,38 @@ def shortest_equivalent(space: SearchSpace, rows: np.ndarray, stopped: Callable[
     Returns:
         Proposition indices in ascending order.
     """
+    return _shortest(space, rows, stopped)[0]
+
+
+def _shortest(space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool]) -> tuple[tuple[int, ...], int]:
+    """The shortest conjunction found, and how short one may be: shorter ones are excluded."""
     if rows.all() or not len(space):
-        return ()
+        return (), 0
     candidates = _tightest_implied(space, rows)
     outside = _as_integers(pack(~rows[None]))[0]
     excluded = [outside & ~selected for selected in _as_integers(space.activations.bits[candidates])]
     cover = _greedy_cover(excluded, outside)
-    if len(cover) > 2 and not stopped():  # two are the fewest if one is not enough
+    least = min(len(cover), 2)  # two are the fewest if one is not enough
+    if len(cover) > 2 and not stopped():
         steps = itertools.count(1)
+        cut = False
 
         def over() -> bool:
+            nonlocal cut
             step = next(steps)
-            return step > _MOST_STEPS or (step % 64 == 0 and stopped())
+            cut = cut or step > _MOST_STEPS or (step % 64 == 0 and stopped())
+            return cut
 
         if len(rows) > _MANY_ROWS:
             hardest = _hardest(space.masks[~rows][:, candidates] == 0, over)
             excluded, outside = _as_integers(pack(hardest.T)), (1 << len(hardest)) - 1
-        smaller = (_cover_of_size(excluded, outside, size, over) for size in range(2, len(cover)))
-        cover = next((found for found in smaller if found is not None), cover)
-    return tuple(sorted(candidates[k] for k in cover))
+        while least < len(cover) and not cut:
+            smaller = _cover_of_size(excluded, outside, least, over)
+            if smaller is not None:
+                cover = smaller
+            elif not cut:
+                least += 1
+    return tuple(sorted(candidates[k] for k in cover)), least
 
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
