@@ -16,6 +16,7 @@ Processor time is printed beside wall time: it suffers less from other programs 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import statistics
 import subprocess
@@ -108,7 +109,8 @@ class Loop:
 
     def __init__(self, X: Floats, y: Floats, loss: str, trains: NDArray[np.bool_], tolerance: float) -> None:
         self.X, self.y, self.loss, self.trains, self.tolerance = X, y, loss, trains, tolerance
-        self.calls, self.violations = 0, []  # type: ignore[var-annotated]
+        self.calls = 0
+        self.violations: list[float] = []
 
     def lasso(self, C: float, start: Any, on: NDArray[np.bool_], z: Floats, c: Floats) -> Any:
         from sklearn.linear_model import LogisticRegression
@@ -205,13 +207,13 @@ def against_scikit_learn(names: list[str], rules: int) -> None:
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         target = y.astype(float) if loss == "squared" else np.where(y == np.unique(y)[1], 1.0, -1.0)
         trains = ~jr.lltboost.path(X, y, loss=loss, max_rules=rules)[0].details["validation_rows"]  # and compiles
-        fits, wall, cpu = timed(lambda: jr.lltboost.path(X, y, loss=loss, max_rules=rules))  # noqa: B023
+        fits, wall, cpu = timed(functools.partial(jr.lltboost.path, X, y, loss=loss, max_rules=rules))
         ours = np.mean(jr.risk(fits[-1].model, X[trains], y[trains]))
         for tolerance in (1e-4, 1e-6):
             loop = Loop(X, target, loss, trains, tolerance)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                risk, their_wall, their_cpu = timed(lambda: loop.path(rules))  # noqa: B023
+                risk, their_wall, their_cpu = timed(functools.partial(loop.path, rules))
             print(
                 f"  {name}: jaxrules {wall:.3f} (processor {cpu:.3f}, risk {ours:.3f}, violation <= {TOLERANCE:.0e}); "
                 f"saga with tol={tolerance:g} {their_wall:.1f} (processor {their_cpu:.1f}, risk {risk:.3f}, violation "

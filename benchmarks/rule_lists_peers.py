@@ -11,6 +11,8 @@ import time
 
 import numpy as np
 
+# Every peer: three functions, which fit, say which test rows are right, and count rules and literals.
+
 
 def classy(data):
     """rulelist, its defaults but for nine cut points per column, as SSRL has."""
@@ -20,10 +22,11 @@ def classy(data):
     model = RuleList(task="prediction", target_model="categorical", n_cutpoints=9)
     X = {part: pd.DataFrame(data[f"X_{part}"]).add_prefix("x") for part in ("train", "test")}
     y = pd.DataFrame({"y": data["y_train"].astype(str)})
-    fitted = lambda: model.fit(X["train"], y)  # noqa: E731
-    predict = lambda: np.asarray(model.predict(X["test"])).astype(str) == data["y_test"].astype(str)  # noqa: E731
-    size = lambda: (model.number_rules, sum(len(rule.pattern) for rule in model._rulelist.subgroups))  # noqa: E731
-    return fitted, predict, size
+    return (
+        lambda: model.fit(X["train"], y),
+        lambda: np.asarray(model.predict(X["test"])).astype(str) == data["y_test"].astype(str),
+        lambda: (model.number_rules, sum(len(rule.pattern) for rule in model._rulelist.subgroups)),
+    )
 
 
 def ripper(data):
@@ -31,10 +34,11 @@ def ripper(data):
     import wittgenstein
 
     model = wittgenstein.RIPPER(random_state=0)
-    fitted = lambda: model.fit(data["X_train"], data["y_train"], pos_class=1)  # noqa: E731
-    predict = lambda: np.asarray(model.predict(data["X_test"])) == (data["y_test"] == 1)  # noqa: E731
-    size = lambda: (len(model.ruleset_), sum(len(rule.conds) for rule in model.ruleset_))  # noqa: E731
-    return fitted, predict, size
+    return (
+        lambda: model.fit(data["X_train"], data["y_train"], pos_class=1),
+        lambda: np.asarray(model.predict(data["X_test"])) == (data["y_test"] == 1),
+        lambda: (len(model.ruleset_), sum(len(rule.conds) for rule in model.ruleset_)),
+    )
 
 
 def corels(data):
@@ -48,10 +52,11 @@ def corels(data):
     if "price" in data:  # to the end, or as far as memory allows
         options = {"n_iter": 10_000_000, "c": float(data["price"]), "min_support": 0.0}
     model = package.CorelsClassifier(max_card=2, verbosity=[], **options)
-    fitted = lambda: model.fit(binary[:, kept], y)  # noqa: E731
-    predict = lambda: np.asarray(model.predict(test[:, kept])).astype(int) == data["y_test"]  # noqa: E731
-    size = lambda: (len(model.rl().rules) - 1, sum(len(r["antecedents"]) for r in model.rl().rules[:-1]))  # noqa: E731
-    return fitted, predict, size
+    return (
+        lambda: model.fit(binary[:, kept], y),
+        lambda: np.asarray(model.predict(test[:, kept])).astype(int) == data["y_test"],
+        lambda: (len(model.rl().rules) - 1, sum(len(r["antecedents"]) for r in model.rl().rules[:-1])),
+    )
 
 
 def main() -> None:

@@ -68,7 +68,9 @@ def imports(module: str) -> Iterator[Import]:
                 if alias.name.split(".")[0] == FRONT_DOOR:
                     yield Import(alias.name, None, alias.asname or alias.name, node.lineno)
         elif isinstance(node, ast.ImportFrom):
-            assert node.module and not node.level, f"{module}, line {node.lineno}: write the whole name, jaxrules..."  # noqa: PT018
+            whole = bool(node.module) and not node.level
+            assert whole, f"{module}, line {node.lineno}: write the whole name, jaxrules..."
+            assert node.module is not None
             if node.module.split(".")[0] == FRONT_DOOR:
                 for alias in node.names:
                     inner, called = f"{node.module}.{alias.name}", alias.asname or alias.name

@@ -82,11 +82,11 @@ class _Boundary:
         self.counts: dict[str, int] = {}
 
     def root(self) -> tuple[float, _Node]:
-        raise NotImplementedError
+        raise NotImplementedError  # every search has its own
 
     def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
         """Evaluate the extensions of a node; yield those to be extended, with their bounds."""
-        raise NotImplementedError
+        raise NotImplementedError  # every search has its own
 
     def hopeful(self, bound: Any) -> Any:
         """Whether something within these bounds could be better than the incumbent."""

@@ -51,7 +51,7 @@ class Problem(NamedTuple):
     divisor: Any  # float64 (propositions + 3,)
 
     def value(self, g: float, h: float) -> float:
-        raise NotImplementedError
+        raise NotImplementedError  # every problem has its own
 
     def exceeds(self, g: float, h: float, needed: float) -> bool:
         """Whether the value is greater than needed."""

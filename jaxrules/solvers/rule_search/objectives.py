@@ -51,11 +51,11 @@ class Objective:
 
     def terms(self, space: SearchSpace) -> Floats:
         """The numbers to sum, (rows of weights, sums, merged rows)."""
-        raise NotImplementedError
+        raise NotImplementedError  # every objective has its own
 
     def value(self, sums: Floats) -> Any:
         """Of sums over rows, (sums, ...), shape (...)."""
-        raise NotImplementedError
+        raise NotImplementedError  # every objective has its own
 
     def potential(self, sums: Floats) -> Any:
         """An upper bound on the value of every subset of the rows with these sums."""
