@@ -211,6 +211,21 @@ class Axis(NamedTuple):
         at_cut = np.append(self.cuts, np.nan)[before] == x
         return np.where(np.isnan(x), self.n_cells - 1, 2 * before + at_cut)
 
+    def comparisons(self, run: NDArray[np.bool_]) -> tuple[tuple[str, float], ...]:
+        """What a number must pass to lie in a run of cells, e.g. ``((">", 30.0), ("<=", 45.0))``; see `cell_range`.
+
+        Args:
+            run: which cells, without the one of missing values, belong to it; at least one.
+        """
+        assert self.cuts is not None
+        cuts, held = self.cuts.tolist(), np.flatnonzero(run).tolist()
+        first, last = held[0], held[-1]
+        if first == last and first % 2:
+            return (("==", cuts[first // 2]),)
+        from_below = [(">=" if first % 2 else ">", cuts[(first - 1) // 2])] if first else []
+        from_above = [("<=" if last % 2 else "<", cuts[last // 2])] if last < 2 * len(cuts) else []
+        return tuple(from_below + from_above)
+
 
 class Lowered(NamedTuple):
     """Rules in the form in which they are checked; see the module.
@@ -237,3 +252,8 @@ class Lowered(NamedTuple):
     def satisfied(self, table: Table) -> NDArray[np.bool_]:
         """`packed` as booleans, shape (rows, rules)."""
         return unpack(self.packed(table), self.n_rules)
+
+    def allowed(self, rule: int) -> Iterator[tuple[Axis, NDArray[np.bool_]]]:
+        """Per axis the cells that one rule allows, shape (cells,)."""
+        for axis, bits in zip(self.axes, self.bits, strict=True):
+            yield axis, unpack(bits[:, rule // 64 : rule // 64 + 1], rule % 64 + 1)[:, -1]

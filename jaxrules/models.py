@@ -250,7 +250,8 @@ class RuleList:
         return rows
 
 
-def _not_a_model(model: Any) -> NoReturn:
+def not_a_model(model: Any) -> NoReturn:
+    """Refuse what is no model; of a `Fit` it is `fit.model`."""
     hint = "; pass fit.model" if hasattr(model, "model") else ""
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
 
@@ -268,7 +269,7 @@ def decision_function(model: Any, X: Any) -> Array:
         ValueError: if `X` does not fit the model's columns.
         TypeError: for a model without scores.
     """
-    _not_a_model(model)
+    not_a_model(model)
 
 
 @functools.singledispatch
@@ -284,7 +285,7 @@ def predict(model: Any, X: Any) -> Array:
     Raises:
         ValueError: if `X` does not fit the model's columns.
     """
-    _not_a_model(model)
+    not_a_model(model)
 
 
 @functools.singledispatch
@@ -297,7 +298,7 @@ def predict_proba(model: Any, X: Any) -> Array:
     Raises:
         ValueError: if `X` does not fit the model's columns, or the model has no classes.
     """
-    _not_a_model(model)
+    not_a_model(model)
 
 
 class Part(NamedTuple):
@@ -349,7 +350,7 @@ def explain(model: Any, X: Any) -> list[Explanation]:
     Raises:
         ValueError: if `X` does not fit the model's columns.
     """
-    _not_a_model(model)
+    not_a_model(model)
 
 
 def with_weights(model: RuleEnsemble, weights: ArrayLike, intercept: ArrayLike | None = None) -> RuleEnsemble:
@@ -556,7 +557,7 @@ def _(model: RuleList, X: Any) -> list[Explanation]:
 @functools.singledispatch
 def to_latex(model: Any) -> str:
     """The model as a LaTeX tabular, as `print` shows it: a rule list by its conditions, an ensemble by its weights."""
-    _not_a_model(model)
+    not_a_model(model)
 
 
 @to_latex.register

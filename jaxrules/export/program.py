@@ -1,0 +1,216 @@
+"""A model as every export writes it: what rules ask of columns, read off the lowered form, and what follows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions
+from jaxrules.lowered import Axis
+from jaxrules.models import Link, RuleEnsemble, RuleList, not_a_model
+from jaxrules.paths.model import ModelSequence
+from jaxrules.table import MISSING, Label, Schema
+
+
+class Test(NamedTuple):
+    """What a rule asks of one column or direction.
+
+    Attributes:
+        feature: the column; from the number of columns on, the direction.
+        asked: comparisons that a value must pass, all of them: ``(">", 30.0)``, ``("in", ("cook", "smith"))``,
+            ``("not in", ...)``. None: no value passes.
+        missing: whether a missing value passes; if no value does, nor a missing one, the rule never holds.
+    """
+
+    feature: int
+    asked: tuple[tuple[str, Any], ...] | None
+    missing: bool
+
+    @property
+    def fails(self) -> bool:
+        return self.asked is None and not self.missing
+
+
+class Rule(NamedTuple):
+    """The tests that a row must pass, the rule in words, and its weight per output (none in a rule list)."""
+
+    tests: tuple[Test, ...]
+    text: str
+    weights: tuple[float, ...] = ()
+
+
+class Term(NamedTuple):
+    """weight * value: a number clipped to [lower, upper], or 1 where a column is of a category, else 0.
+
+    Attributes:
+        feature: the column.
+        category: None for the number, else the code of the category, `MISSING` for "is missing".
+        weights: per output.
+        lower, upper: infinite where the number is not clipped.
+        text: what it is, in words.
+    """
+
+    feature: int
+    category: int | None
+    weights: tuple[float, ...]
+    lower: float = -np.inf
+    upper: float = np.inf
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What all models have.
+
+    Attributes:
+        schema: the columns and classes.
+        directions: sums of terms, missing where a number is missing.
+        rules: in order.
+        terms: what is added to the weights of the rules; 0 where a number is missing.
+        refused: the columns in which the model refuses missing values.
+    """
+
+    schema: Schema
+    directions: tuple[tuple[Term, ...], ...]
+    rules: tuple[Rule, ...]
+    terms: tuple[Term, ...]
+    refused: frozenset[int]
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The columns that the model looks at, ascending."""
+        columns, n = {term.feature for term in self.terms}, len(self.schema.features)
+        for feature in {test.feature for rule in self.rules for test in rule.tests}:
+            columns |= {feature} if feature < n else {term.feature for term in self.directions[feature - n]}
+        return tuple(sorted(columns))
+
+
+@dataclass(frozen=True)
+class Sum(Program):
+    """intercept + the weights of the rules that hold + the terms, in this order, under a link; see `RuleEnsemble`.
+
+    Rules and terms without weight, and rules that never hold, are left out.
+    """
+
+    intercept: tuple[float, ...]
+    link: Link
+
+    @property
+    def scored(self) -> tuple[Label | None, ...]:
+        """The class whose score each output is; None for a number."""
+        classes = self.schema.classes
+        return (None,) if classes is None else classes[1:] if len(self.intercept) == 1 else classes
+
+
+@dataclass(frozen=True)
+class FirstMatch(Program):
+    """The label and the class shares of the first rule that holds; the last ones belong to no rule; see `RuleList`."""
+
+    labels: tuple[Label, ...]
+    shares: tuple[tuple[float, ...], ...]
+
+
+@functools.singledispatch
+def program_of(model: Any) -> Program:
+    """What the exports write of a model; of a path its last model.
+
+    Raises:
+        TypeError: for something else than a model.
+        ValueError: for a model that is not valid.
+    """
+    not_a_model(model)
+
+
+@program_of.register
+def _(model: RuleEnsemble) -> Sum:
+    model.validate()
+    schema, rules, linear = model.schema, model.conjunctions, model.linear
+    weights = np.asarray(model.weights, np.float64)
+    kept = [
+        Rule(tests, rules.describe(r), tuple(weights[r].tolist()))
+        for r, tests in enumerate(_tests(rules))
+        if weights[r].any() and not any(test.fails for test in tests)
+    ]
+    terms = []
+    if linear is not None:
+        coefficients = np.asarray(linear.coefficients, np.float64)
+        for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+            feature, ends = int(linear.feature[t]), (float(linear.lower[t]), float(linear.upper[t]))
+            name = f"linear term of {schema.features[feature].name}"
+            terms.append(Term(feature, None, tuple(coefficients[t].tolist()), *ends, name))
+    intercept = tuple(np.asarray(model.intercept, np.float64).tolist())
+    return Sum(schema, _directions(rules), tuple(kept), tuple(terms), _refused(schema), intercept, model.link)
+
+
+@program_of.register
+def _(model: RuleList) -> FirstMatch:
+    model.validate()
+    schema, rules, classes = model.schema, model.conjunctions, model.schema.classes or ()
+    labels = tuple(classes[code] for code in model.labels.tolist())
+    shares = tuple(map(tuple, model.probabilities.tolist()))
+    listed = tuple(Rule(tests, rules.describe(r, " AND ")) for r, tests in enumerate(_tests(rules)))
+    return FirstMatch(schema, _directions(rules), listed, (), _refused(schema), labels, shares)
+
+
+@program_of.register
+def _(model: ModelSequence) -> Sum:
+    model.validate()
+    columns = zip(model.columns, model.slopes().tolist(), model.names, strict=True)
+    terms = [Term(index, code, (slope,), text=name) for (index, code), slope, name in columns if slope]
+    complete = set(range(len(model.schema.features))) - {index for index, code in model.columns if code == MISSING}
+    refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
+    link: Link = "identity" if model.schema.classes is None else "logistic"
+    return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)
+
+
+def _refused(schema: Schema) -> frozenset[int]:
+    return frozenset(range(len(schema.features)) if schema.missing == "refuse" else ())
+
+
+def _directions(rules: Conjunctions) -> tuple[tuple[Term, ...], ...]:
+    numeric = [feature.is_numeric for feature in rules.schema.features]
+    listed = [zip(d.features, d.categories, d.weights, strict=True) for d in rules.directions]
+    return tuple(tuple(Term(f, None if numeric[f] else code, (w,)) for f, code, w in terms) for terms in listed)
+
+
+def _tests(rules: Conjunctions) -> Iterator[tuple[Test, ...]]:
+    """The tests of every rule, without those that every row passes."""
+    lowered, refused = rules.lowered(), rules.schema.missing == "refuse"
+    for rule in range(len(rules)):
+        tests = (_test(axis, cells, rules.schema) for axis, cells in lowered.allowed(rule))
+        yield tuple(test for test in tests if test.asked != () or not (test.missing or refused))
+
+
+def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema) -> Test:
+    *values, missing = cells.tolist()
+    missing = missing and schema.missing != "refuse"
+    if axis.cuts is not None:
+        return Test(axis.feature, axis.comparisons(cells[:-1]) if any(values) else None, missing)
+    categories, unseen = schema.features[axis.feature].categories or (), values[-1]
+    listed = tuple(name for name, holds in zip(categories, values, strict=False) if holds != unseen)
+    if unseen:
+        return Test(axis.feature, (("not in", listed),) if listed else (), missing)
+    return Test(axis.feature, (("in", listed),) if listed else None, missing)
+
+
+def class_of(program: Program, label: Label | None) -> Label | None:
+    """The class that `label` names: the second of two when it is None, and None where numbers are predicted.
+
+    Raises:
+        ValueError: for an unknown class, or None among more than two.
+    """
+    classes = program.schema.classes
+    if classes is None:
+        checks.require(label is None, f"label is {label!r}, but the model predicts numbers")
+        return None
+    if label is None:
+        checks.require(len(classes) == 2, f"label must name one of the classes {classes}: an expression is for one")
+        return classes[1]
+    checks.require(label in classes, f"label must be one of the classes {classes}, got {label!r}")
+    return classes[classes.index(label)]

@@ -1,0 +1,278 @@
+"""A model as the source of a Python module that imports nothing but `math`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, program_of
+from jaxrules.table import MISSING
+
+
+def to_python(model: Any) -> str:
+    """The model as the source of a module that needs Python alone: ``Path("buys.py").write_text(jr.to_python(model))``.
+
+    Its functions take a row as a dict of column names and values: numbers, text for categories, None or NaN for a
+    missing value. Columns that the model does not look at may be absent, and columns that it does not know are ignored.
+
+    - ``predict(row)``: the label, value or expected count, as `jaxrules.predict`
+    - ``score(row)``: as `jaxrules.decision_function`; among more than two classes a dict by class. Not of rule lists.
+    - ``probabilities(row)``: a dict by class. Not where numbers are predicted.
+    - ``explain(row)``: a dict of these, and of the ``parts``: what holds, in words, with what it adds to the score.
+
+    Sums are taken in the same order as in jaxrules: scores and labels are the same.
+
+    Args:
+        model: a rule ensemble, a rule list, or a coordinate path (its last model).
+
+    Raises:
+        TypeError: for something else than a model.
+    """
+    program = program_of(model)
+    numbers = [f for f in program.reads if program.schema.features[f].is_numeric]
+    categories = [f for f in program.reads if f not in numbers]
+    names, classes = program.schema.names, program.schema.classes
+    constants = [] if classes is None else [("CLASSES", classes)]
+    constants += [("NUMBERS", _chosen(names, numbers)), ("CATEGORIES", _chosen(names, categories))]
+    constants += [("REQUIRED", _chosen(names, [f for f in program.reads if f in program.refused]))]
+    blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
+    blocks += [
+        f"def direction_{d}(x):\n    return {_sum(terms, program)}" for d, terms in enumerate(program.directions)
+    ]
+    if isinstance(program, FirstMatch):
+        listed = zip(program.rules, program.labels, program.shares, strict=False)
+        rules = [(rule, f"{label!r}, {shares!r}") for rule, label, shares in listed]
+        blocks += [_rules("# (in words, the label, the class shares, whether it holds)", rules, program)]
+        blocks += [f"DEFAULT = ({program.labels[-1]!r}, {program.shares[-1]!r})", _LIST]
+    else:
+        assert isinstance(program, Sum)
+        rules = [(rule, repr(rule.weights)) for rule in program.rules]
+        blocks += [f"INTERCEPT = {program.intercept!r}"]
+        blocks += [_rules("# (in words, what it adds to each score, whether it holds)", rules, program)]
+        terms = [f"    ({t.text!r}, {t.weights!r}, lambda x: {_value(t, program)}),\n" for t in program.terms]
+        blocks += [f"TERMS = (  # (in words, its coefficient in each score, its value)\n{''.join(terms)})"]
+        blocks += _functions(program)
+    return "\n\n\n".join([*blocks, _READ]) + "\n"
+
+
+def _chosen(names: Sequence[str], columns: Iterable[int]) -> tuple[str, ...]:
+    return tuple(names[f] for f in columns)
+
+
+def _rules(comment: str, rules: Iterable[tuple[Rule, str]], program: Program) -> str:
+    lines = [f"    ({rule.text!r}, {says}, lambda x: {_holds(rule, program)}),\n" for rule, says in rules]
+    return f"RULES = (  {comment}\n{''.join(lines)})"
+
+
+def _holds(rule: Rule, program: Program) -> str:
+    return " and ".join(_test(test, program) for test in rule.tests) or "True"
+
+
+def _test(test: Test, program: Program) -> str:
+    names = program.schema.names
+    column = f"x[{names[test.feature]!r}]" if test.feature < len(names) else f"direction_{test.feature - len(names)}(x)"
+    if test.asked is None:
+        return f"missing({column})" if test.missing else "False"
+    if not test.asked:
+        return f"not missing({column})"
+    operator, value = test.asked[0]
+    if operator in ("in", "not in"):  # a missing category is None
+        listed = (*value, None) if test.missing == (operator == "in") else value
+        if len(listed) == 1:
+            return f"{column} {'==' if operator == 'in' else '!='} {listed[0]!r}"
+        return f"{column} {operator} {listed!r}"
+    if len(test.asked) == 2:
+        text = f"{value!r} {operator.replace('>', '<')} {column} {test.asked[1][0]} {test.asked[1][1]!r}"
+    else:
+        text = f"{column} {operator} {value!r}"  # does not hold for NaN
+    return f"({text} or missing({column}))" if test.missing else text
+
+
+def _sum(terms: Iterable[Term], program: Program) -> str:
+    return " + ".join(f"{term.weights[0]!r} * {_column(term, program)}" for term in terms)
+
+
+def _column(term: Term, program: Program) -> str:
+    feature = program.schema.features[term.feature]
+    column = f"x[{feature.name!r}]"
+    if term.category is None:
+        return column
+    if term.category == MISSING:
+        return f"missing({column})"
+    return f"({column} == {(feature.categories or ())[term.category]!r})"
+
+
+def _value(term: Term, program: Program) -> str:
+    text = _column(term, program)
+    if term.category is not None:
+        return text
+    if math.isfinite(term.lower):
+        text = f"max({text}, {term.lower!r})"
+    if math.isfinite(term.upper):
+        text = f"min({text}, {term.upper!r})"
+    return f"or_zero({text})"
+
+
+def _functions(program: Sum) -> list[str]:
+    """score, predict, probabilities and explain of a sum."""
+    several, classes = len(program.intercept) > 1, program.schema.classes
+    form = "dict(zip(CLASSES, totals))" if several else "totals[0]"
+    blocks = [_SCORE.replace("FORM", form)]
+    if classes is None:
+        return [*blocks, _COUNT if program.link == "log" else _VALUE, _EXPLAIN.replace("SHARES", "None")]
+    margins = "[2.0 * total for total in totals(read(row))]" if program.link == "exponential" else "totals(read(row))"
+    kind = "softmax" if program.link == "softmax" else "several" if several else "two"
+    blocks += [_LABEL_OF_SEVERAL if several else _LABEL_OF_TWO, _PROBABILITIES[kind].replace("MARGINS", margins)]
+    return [*blocks, _EXPLAIN.replace("SHARES", "probabilities(row)")]
+
+
+# What the module is made of
+
+_HEAD = '''\
+"""A model that jaxrules wrote; it needs Python alone.
+
+A row is a dict of column names and values: numbers, text for categories, None or NaN for a missing value.
+"""
+
+import math'''
+
+_SCORE = '''\
+def totals(x):
+    """The sum of every output, in the order of the rules."""
+    sums = list(INTERCEPT)
+    for _, weights, holds in RULES:
+        if holds(x):
+            sums = [total + weight for total, weight in zip(sums, weights)]
+    for _, weights, value in TERMS:
+        sums = [total + weight * value(x) for total, weight in zip(sums, weights)]
+    return sums
+
+
+def score(row):
+    """What the rules that hold and the terms add up to."""
+    return in_form(totals(read(row)))
+
+
+def in_form(totals):
+    return FORM'''
+
+_VALUE = '''\
+def predict(row):
+    """The predicted value."""
+    return score(row)'''
+
+_COUNT = '''\
+def predict(row):
+    """The expected count."""
+    try:
+        return math.exp(score(row))
+    except OverflowError:
+        return math.inf'''
+
+_LABEL_OF_TWO = '''\
+def predict(row):
+    """The label."""
+    return CLASSES[score(row) > 0]'''
+
+_LABEL_OF_SEVERAL = '''\
+def predict(row):
+    """The label of the largest score."""
+    sums = totals(read(row))
+    return CLASSES[sums.index(max(sums))]'''
+
+_PROBABILITIES = {
+    "two": '''\
+def probabilities(row):
+    """The probability of every class."""
+    (margin,) = MARGINS
+    return {CLASSES[0]: sigmoid(-margin), CLASSES[1]: sigmoid(margin)}
+
+
+def sigmoid(margin):
+    power = math.exp(-abs(margin))
+    return (1.0 if margin >= 0 else power) / (1.0 + power)''',
+    "softmax": '''\
+def probabilities(row):
+    """The probability of every class."""
+    margins = MARGINS
+    powers = [math.exp(margin - max(margins)) for margin in margins]
+    return {label: power / sum(powers) for label, power in zip(CLASSES, powers)}''',
+    "several": '''\
+def probabilities(row):
+    """The share of every class: its own probability among those of all."""
+    logarithms = [min(margin, 0.0) - math.log1p(math.exp(-abs(margin))) for margin in MARGINS]
+    powers = [math.exp(logarithm - max(logarithms)) for logarithm in logarithms]
+    return {label: power / sum(powers) for label, power in zip(CLASSES, powers)}''',
+}
+
+_EXPLAIN = '''\
+def explain(row):
+    """The prediction and what it is made of, the largest rules first: (in words, what it adds to the score)."""
+    x = read(row)
+    held = sorted((rule for rule in RULES if rule[2](x)), key=lambda rule: -max(map(abs, rule[1])))
+    added = [("intercept", INTERCEPT), *((text, weights) for text, weights, _ in held)]
+    added += [(text, [weight * value(x) for weight in weights]) for text, weights, value in TERMS]
+    parts = [(text, in_form(weights)) for text, weights in added]
+    return {"prediction": predict(row), "score": score(row), "probabilities": SHARES, "parts": parts}'''
+
+_LIST = '''\
+def first(row):
+    """The place of the first rule that holds, its label and its class shares."""
+    x = read(row)
+    for place, (_, label, shares, holds) in enumerate(RULES):
+        if holds(x):
+            return place, label, shares
+    return len(RULES), *DEFAULT
+
+
+def predict(row):
+    """The label that the first rule that holds says."""
+    return first(row)[1]
+
+
+def probabilities(row):
+    """The shares of the classes among the training rows of that rule."""
+    return dict(zip(CLASSES, first(row)[2]))
+
+
+def explain(row):
+    """The prediction, the rule that decided, and the rules passed over."""
+    place, label, _ = first(row)
+    texts = [f"rule {number}: {rule[0]}" for number, rule in enumerate(RULES, start=1)]
+    decided = [*texts, "no rule holds: the default"][place]
+    parts = [decided, *(f"passed over {text}" for text in texts[:place])]
+    return {"prediction": label, "probabilities": probabilities(row), "parts": parts}'''
+
+_READ = '''\
+def read(row):
+    """The columns that the model looks at, checked: numbers as float, NaN where missing; text, None where missing."""
+    x = {}
+    for name in NUMBERS + CATEGORIES:
+        if name not in row:
+            raise ValueError(f"row lacks the column {name!r}")
+        value = row[name]
+        if missing(value):
+            if name in REQUIRED:
+                raise ValueError(f"row has no value in {name!r}; the model was fitted without missing values there")
+            x[name] = math.nan if name in NUMBERS else None
+        elif isinstance(value, str) != (name in CATEGORIES):
+            kind = "a number" if name in NUMBERS else "text"
+            raise TypeError(f"{name!r} must be {kind}, got {value!r}")
+        else:
+            x[name] = float(value) if name in NUMBERS else value
+            if x[name] in (math.inf, -math.inf):
+                raise ValueError(f"{name!r} is infinite; replace it by a finite number")
+    return x
+
+
+def missing(value):
+    """Whether a value is None, NaN, NaT or NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA
+        return True
+
+
+def or_zero(number):
+    return 0.0 if missing(number) else number'''

@@ -1,0 +1,197 @@
+"""A model as one SQL expression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+from jaxrules import checks
+from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, class_of, program_of
+from jaxrules.table import MISSING, Label
+
+What = Literal["prediction", "score", "probability"]
+
+_LARGEST_EXPONENT = 700.0
+"""exp of at most this neither overflows nor underflows, which some databases treat as errors."""
+
+
+def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None, table: str | None = None) -> str:
+    """The model as one ANSI SQL expression, for a SELECT list: ``f"SELECT id, {to_sql(model)} AS says FROM people"``.
+
+    Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it into NULL); where a
+    column is NULL in which the model refuses missing values, the expression is NULL. Numbers are written so that they
+    are read back exactly, and sums are taken in the order of `jaxrules.predict`: scores and labels are the same.
+
+    Args:
+        model: a rule ensemble, a rule list, or a coordinate path (its last model).
+        what: "prediction": the label, value or expected count; "score": see `jaxrules.decision_function`; or
+            "probability", for which scores beyond 700 count as 700.
+        label: the class whose score or probability it is, None for the second of two. Among more it must be named: one
+            expression per class. The prediction among K classes compares all scores, K (K - 1) of them.
+        table: the table's name or alias, put before every column: ``"people"."age"``.
+
+    Raises:
+        TypeError: for something else than a model, or the score of a rule list.
+        ValueError: for an unknown `what` or `label`, the probability of a number, or a name that SQL cannot write.
+    """
+    what = checks.choice("what", what, get_args(What))
+    program = program_of(model)
+    chosen = None if what == "prediction" else class_of(program, label)
+    if what == "probability" and chosen is None:
+        raise ValueError("model has no classes: it predicts numbers; what may be 'prediction' or 'score'")
+    prefix = "" if table is None else _name(table) + "."
+    columns = [prefix + _name(name) for name in program.schema.names]
+    columns += [f"({' + '.join(_times(term, 0, columns, program) for term in d)})" for d in program.directions]
+    if isinstance(program, FirstMatch):
+        if what == "score":
+            raise TypeError("a RuleList has no scores; what may be 'prediction' or 'probability'")
+        text = _first_match(program, columns, chosen)
+    else:
+        assert isinstance(program, Sum)
+        writer = {"prediction": _prediction, "score": _score_of, "probability": _probability}[what]
+        text = writer(program, [_score(program, k, columns) for k in range(len(program.intercept))], chosen)
+    refused = [f"{columns[f]} IS NULL" for f in program.reads if f in program.refused]
+    return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {text} END" if refused else text
+
+
+# Names and literals
+
+
+def _name(name: str) -> str:
+    return '"' + _writable(name).replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + _writable(text).replace("'", "''") + "'"
+
+
+def _writable(text: str) -> str:
+    checks.require("\0" not in text, f"SQL cannot write the NUL character in {text!r}; rename it")
+    return text
+
+
+def _number(value: float) -> str:
+    """A literal of type DOUBLE: the shortest, or more digits where that lies next to the middle of two numbers."""
+    text = repr(value)
+    if abs(Decimal(text) - Decimal(value)) > Decimal("0.45") * Decimal(math.ulp(value)):
+        text = f"{value:.18e}"
+    return text.upper() if "e" in text else f"{text}E0"
+
+
+def _literal(label: Label) -> str:
+    if isinstance(label, str):
+        return _text(label)
+    return _number(label) if isinstance(label, float) else str(label).upper()  # TRUE, FALSE or an integer
+
+
+# Rules
+
+
+def _holds(rule: Rule, columns: Sequence[str]) -> str:
+    return " AND ".join(_test(test, columns[test.feature]) for test in rule.tests) or "1 = 1"
+
+
+def _test(test: Test, column: str) -> str:
+    if test.asked is None:
+        return f"{column} IS NULL" if test.missing else "1 = 0"
+    if not test.asked:
+        return f"{column} IS NOT NULL"
+    text = " AND ".join(_comparison(column, operator, value) for operator, value in test.asked)
+    return f"({text} OR {column} IS NULL)" if test.missing else text  # a comparison with NULL does not hold
+
+
+def _comparison(column: str, operator: str, value: Any) -> str:
+    if isinstance(value, float):
+        return f"{column} {operator.replace('==', '=')} {_number(value)}"
+    if len(value) == 1:
+        return f"{column} {'=' if operator == 'in' else '<>'} {_text(value[0])}"
+    return f"{column} {operator.upper()} ({', '.join(map(_text, value))})"
+
+
+def _first_match(program: FirstMatch, columns: Sequence[str], chosen: Label | None) -> str:
+    if chosen is None:
+        says = [_literal(label) for label in program.labels]
+    else:
+        place = (program.schema.classes or ()).index(chosen)
+        says = [_number(shares[place]) for shares in program.shares]
+    rules = zip(program.rules, says, strict=False)
+    cases = [f"WHEN {_holds(rule, columns)} THEN {said}" for rule, said in rules]
+    return "\n ".join(["CASE", *cases, f"ELSE {says[-1]} END"]) if cases else says[-1]
+
+
+# Sums
+
+
+def _times(term: Term, output: int, columns: Sequence[str], program: Program) -> str:
+    """weight * value; NULL where a number is missing."""
+    column, weight = columns[term.feature], _number(term.weights[output])
+    if term.category is not None:
+        categories = program.schema.features[term.feature].categories or ()
+        condition = "IS NULL" if term.category == MISSING else f"= {_text(categories[term.category])}"
+        return f"CASE WHEN {column} {condition} THEN {weight} ELSE 0.0E0 END"
+    ends = [("<", term.lower), (">", term.upper)]
+    cases = [f"WHEN {column} {side} {_number(end)} THEN {_number(end)}" for side, end in ends if math.isfinite(end)]
+    return f"{weight} * {'CASE ' + ' '.join(cases) + f' ELSE {column} END' if cases else column}"
+
+
+def _score(program: Sum, output: int, columns: Sequence[str]) -> str:
+    parts = [_number(program.intercept[output])]
+    for rule in program.rules:
+        if rule.weights[output]:
+            weight, condition = _number(rule.weights[output]), _holds(rule, columns)
+            parts.append(f"CASE WHEN {condition} THEN {weight} ELSE 0.0E0 END")
+    for term in program.terms:
+        if term.weights[output]:
+            text = _times(term, output, columns, program)
+            never_null = term.category is not None or term.feature in program.refused
+            parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
+    return "(" + "\n + ".join(parts) + ")"
+
+
+def _score_of(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
+    scored = program.scored
+    return scores[scored.index(chosen)] if chosen in scored else f"(-{scores[0]})"
+
+
+def _prediction(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
+    if program.schema.classes is None:
+        return f"EXP{scores[0]}" if program.link == "log" else scores[0]
+    labels = [_literal(label) for label in program.schema.classes]
+    if len(scores) == 1:
+        return f"CASE WHEN {scores[0]} > 0.0E0 THEN {labels[1]} ELSE {labels[0]} END"
+    cases = []  # the first of the largest: once those before are out, it is no smaller than those behind
+    for k, score in enumerate(scores[:-1]):
+        largest = " AND ".join(f"{score} >= {other}" for other in scores[k + 1 :])
+        cases.append(f"WHEN {largest} THEN {labels[k]}")
+    return "\n ".join(["CASE", *cases, f"ELSE {labels[-1]} END"])
+
+
+def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
+    factor = 2 if program.link == "exponential" else 1
+    margins = [f"{factor}.0E0 * {score}" if factor > 1 else score for score in scores]
+    bounded = 2 * factor * max(_largest(program, k) for k in range(len(scores))) < _LARGEST_EXPONENT
+
+    def exp(exponent: str) -> str:
+        low, high = _number(-_LARGEST_EXPONENT), _number(_LARGEST_EXPONENT)
+        clipped = f"CASE WHEN {exponent} < {low} THEN {low} WHEN {exponent} > {high} THEN {high} ELSE {exponent} END"
+        return f"EXP({exponent if bounded else clipped})"
+
+    place = (program.schema.classes or ()).index(chosen)
+    if len(scores) == 1:
+        return f"(1.0E0 / (1.0E0 + {exp(margins[0] if place == 0 else '-' + margins[0])}))"
+    if program.link == "softmax":
+        others = [exp(f"{margin} - {margins[place]}") for k, margin in enumerate(margins) if k != place]
+        return f"(1.0E0 / (1.0E0 + {' + '.join(others)}))"
+    own = [f"1.0E0 / (1.0E0 + {exp('-' + margin)})" for margin in margins]
+    return f"({own[place]} / ({' + '.join(own)}))"
+
+
+def _largest(program: Sum, output: int) -> float:
+    """What the score cannot exceed in size."""
+    total = abs(program.intercept[output]) + sum(abs(rule.weights[output]) for rule in program.rules)
+    for term in program.terms:
+        size = 1.0 if term.category is not None else max(-term.lower, term.upper)
+        total += abs(term.weights[output]) * size if term.weights[output] else 0.0
+    return total

@@ -1,0 +1,384 @@
+"""Exported models say what jaxrules says: Python, sqlite and DuckDB on rows with edge values."""
+
+import functools
+import math
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules.paths.model import ModelSequence
+from jaxrules.table import MISSING, EncodedColumn
+
+C = jr.Condition
+Row = dict[str, Any]
+
+# Names are code to whoever does not quote them.
+NAMES = ('a"; DROP TABLE rows; --', "it's", 'naïve ☃ """', "\\'] + __import__('os') #\n{0}", "plain")
+CATEGORIES = ("cook", "o'clock", '"', "\\", "-- x", "☃\n", "None")
+UNSEEN = "not seen'"
+EDGES = (
+    0.0, -0.0, 0.1, 0.1 + 0.2, 1 / 3, 30.0, math.nextafter(30.0, 99), math.nextafter(30.0, 0), -2.5, 2.0**53, 5e-324,
+    1e-300, -1e-300, 1e300, -1e300,
+)  # fmt: skip
+NUMBERS = st.sampled_from(EDGES) | st.floats(-1e6, 1e6)
+WEIGHTS = st.sampled_from([0.0, 1.0, -1.0, 0.1]) | st.floats(-8, 8).filter(lambda w: w == 0 or abs(w) > 1e-6)
+CLASSES = {1: [("no", "it's"), (False, True), (0, 7), (-1.5, 2.5)], 3: [("c", "a'", "☃"), (1, 2, 3)]}
+
+
+# Any model
+
+
+@st.composite
+def schemas(draw: st.DrawFn, classes: Any) -> jr.Schema:
+    """Numbers and categories in any order, named badly."""
+    kinds = draw(st.lists(st.booleans(), min_size=1, max_size=len(NAMES)))
+    width = st.integers(1, len(CATEGORIES))
+    features = [
+        jr.Feature(name, None if numeric else CATEGORIES[: draw(width)])
+        for name, numeric in zip(NAMES, kinds, strict=False)
+    ]
+    return jr.Schema(tuple(features), draw(st.sampled_from(["refuse", "own_category"])), classes)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, schema: jr.Schema) -> jr.Condition:
+    index = draw(st.integers(0, len(schema.features) - 1))
+    categories, missing = schema.features[index].categories, draw(st.booleans())
+    if categories is not None and draw(st.booleans()):
+        chosen = frozenset(draw(st.sets(st.integers(0, len(categories) - 1))))
+        return C(index, missing=missing, categories=chosen, unseen=draw(st.booleans()))
+    feature: int | jr.Direction = index
+    if categories is not None or draw(st.booleans()):
+        places = [
+            (f, code)
+            for f, one in enumerate(schema.features)
+            for code in range(-1, len(one.categories) if one.categories else 0)
+        ]
+        terms = sorted(draw(st.sets(st.sampled_from(places), min_size=1, max_size=3)))
+        weights = [draw(WEIGHTS.filter(bool)) for _ in terms]
+        feature = jr.Direction(tuple(f for f, _ in terms), tuple(weights), tuple(code for _, code in terms))
+    lower, upper = sorted(draw(st.tuples(NUMBERS, NUMBERS)))
+    ends = draw(st.sampled_from([(lower, math.inf), (-math.inf, upper), (lower, upper), (math.inf, -math.inf)]))
+    return C(feature, *ends, draw(st.booleans()), draw(st.booleans()), missing)
+
+
+@st.composite
+def conjunctions(draw: st.DrawFn, classes: Any) -> jr.Conjunctions:
+    schema = draw(schemas(classes))
+    rules = []
+    for _ in range(draw(st.integers(0, 4))):
+        asked = [draw(conditions(schema)) for _ in range(draw(st.integers(0, 3)))]
+        rules.append(list({condition.feature: condition for condition in asked}.values()))
+    return jr.Conjunctions.build(schema, rules)
+
+
+def matrix(draw: st.DrawFn, rows: int, columns: int) -> np.ndarray:
+    return np.array([[draw(WEIGHTS) for _ in range(columns)] for _ in range(rows)], float).reshape(rows, columns)
+
+
+@st.composite
+def ensembles(draw: st.DrawFn) -> jr.RuleEnsemble:
+    outputs = draw(st.sampled_from([1, 1, 3]))
+    link = draw(st.sampled_from(["logistic", "exponential", *(["softmax"] if outputs > 1 else ["identity", "log"])]))
+    rules = draw(conjunctions(draw(st.sampled_from(CLASSES[outputs])) if link not in ("identity", "log") else None))
+    numbers = [f for f, feature in enumerate(rules.schema.features) if feature.is_numeric]
+    linear = None
+    if numbers and draw(st.booleans()):
+        features = np.array(draw(st.lists(st.sampled_from(numbers), max_size=2)), np.int32)
+        small = [sorted(draw(st.tuples(*[st.floats(-40, 40)] * 2))) for _ in features]
+        ends = [(low, high) if link == "log" or draw(st.booleans()) else (-math.inf, high) for low, high in small]
+        lower, upper = np.array(ends, float).reshape(-1, 2).T
+        linear = jr.LinearTerms(features, matrix(draw, len(features), outputs), lower, upper)
+    return jr.RuleEnsemble(rules, matrix(draw, len(rules), outputs), matrix(draw, 1, outputs)[0], linear, link)
+
+
+@st.composite
+def rule_lists(draw: st.DrawFn) -> jr.RuleList:
+    classes = draw(st.sampled_from([*CLASSES[1], *CLASSES[3]]))
+    rules = draw(conjunctions(classes))
+    labels = [draw(st.integers(0, len(classes) - 1)) for _ in range(len(rules) + 1)]
+    shares = np.exp(matrix(draw, len(labels), len(classes)))
+    return jr.RuleList(rules, np.array(labels, np.int32), shares / shares.sum(axis=1, keepdims=True))
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> ModelSequence:
+    schema = draw(schemas(draw(st.sampled_from([None, *CLASSES[1]]))))
+    columns = []
+    for f, feature in enumerate(schema.features):
+        columns += [EncodedColumn(f, code) for code in range(len(feature.categories or ()))]
+        columns += [EncodedColumn(f, None)] * feature.is_numeric
+        columns += [EncodedColumn(f, MISSING)] * (schema.missing == "own_category")
+    n = len(columns)
+    scale = np.array([draw(st.sampled_from([1.0, 0.3, 7.0])) for _ in columns])
+    models, intercepts = matrix(draw, 2, n), matrix(draw, 1, 2)[0]
+    return ModelSequence(models, intercepts, np.ones(2), scale, np.array(1.5), schema, tuple(columns))
+
+
+@st.composite
+def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Row]]:
+    """A model, and rows of the thresholds in its rules and next to them, edge values and anything else."""
+    model = draw(models)
+    schema, rules = model.schema, getattr(model, "conjunctions", None)
+    ends = [] if rules is None else [float(end) for end in (*rules.lower, *rules.upper) if math.isfinite(end)]
+    near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
+    numbers = st.sampled_from([*EDGES, *ends, *near]) | NUMBERS
+    absent = [] if schema.missing == "refuse" else [st.none()]
+    values = {
+        feature.name: st.one_of(
+            numbers if feature.categories is None else st.sampled_from([*feature.categories, UNSEEN]), *absent
+        )
+        for feature in schema.features
+    }
+    return model, draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
+
+
+ANY_CASE = cases(ensembles()) | cases(rule_lists()) | cases(sequences())
+
+
+def frame(schema: jr.Schema, rows: list[Row]) -> pd.DataFrame:
+    """Rows as jaxrules reads them."""
+    return pd.DataFrame(
+        {
+            feature.name: pd.Series([row[feature.name] for row in rows], dtype=float if feature.is_numeric else object)
+            for feature in schema.features
+        }
+    )
+
+
+# Python
+
+
+def module(model: Any) -> dict[str, Any]:
+    """What the exported module holds, imported."""
+    namespace: dict[str, Any] = {}
+    exec(compile(jr.to_python(model), "exported", "exec"), namespace)
+    return namespace
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY_CASE)
+def test_python_says_the_same(case: tuple[Any, list[Row]]) -> None:
+    model, rows = case
+    X, code, several = frame(model.schema, rows), module(model), getattr(model, "n_outputs", 1) > 1
+    classes = model.schema.classes
+    found = [code["predict"](row) for row in rows]
+    expected = jr.predict(model, X).tolist()
+    if classes is None:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    else:
+        assert found == expected
+        assert [type(label) for label in found] == [type(label) for label in expected]
+        shares = [list(code["probabilities"](row).items()) for row in rows]
+        assert [[label for label, _ in row] for row in shares] == [list(classes)] * len(rows)
+        np.testing.assert_allclose([[p for _, p in row] for row in shares], jr.predict_proba(model, X), atol=1e-12)
+    if isinstance(model, jr.RuleList):
+        assert "score" not in code
+    else:
+        scores = [code["score"](row) for row in rows]
+        assert [list(s.values()) if several else s for s in scores] == jr.decision_function(model, X).tolist()
+
+
+@settings(max_examples=50, deadline=None)
+@given(cases(ensembles()) | cases(rule_lists()))
+def test_python_explains_as_jaxrules_does(case: tuple[Any, list[Row]]) -> None:
+    model, rows = case
+    code = module(model)
+    for row, expected in zip(rows, jr.explain(model, frame(model.schema, rows)), strict=True):
+        told = code["explain"](row)
+        assert told["prediction"] == code["predict"](row)
+        if isinstance(model, jr.RuleList):
+            assert told["parts"] == [part.text for part in expected.parts]
+            continue
+        assert [text for text, _ in told["parts"]] == [part.text.split(" at ")[0] for part in expected.parts]
+        weights = [list(w.values()) if isinstance(w, dict) else [w] for _, w in told["parts"]]
+        assert weights == [part.weight.tolist() for part in expected.parts]
+        total = told["score"]
+        np.testing.assert_allclose(
+            np.sum(weights, axis=0), list(total.values()) if isinstance(total, dict) else [total], atol=1e-9, rtol=1e-12
+        )
+
+
+def test_python_checks_its_rows(ensemble: jr.RuleEnsemble) -> None:
+    predict = module(ensemble)["predict"]
+    row = {"age": 40, "job": "cook", "income": np.float32(2.0), "name": "not a column"}
+    assert predict(row) == jr.predict(ensemble, pd.DataFrame([row]).drop(columns="name"))[0]
+    assert predict({**row, "income": pd.NA, "job": float("nan")}) == predict({**row, "income": None, "job": None})
+    assert predict({**row, "age": np.True_}) == predict({**row, "age": 1})
+    for wrong, error, message in [
+        ({"age": 40.0, "job": "cook"}, ValueError, "row lacks the column 'income'"),
+        ({**row, "age": "40"}, TypeError, "'age' must be a number, got '40'"),
+        ({**row, "job": 3}, TypeError, "'job' must be text, got 3"),
+        ({**row, "age": math.inf}, ValueError, "'age' is infinite"),
+    ]:
+        with pytest.raises(error, match=message):
+            predict(wrong)
+
+
+def test_python_asks_for_the_columns_of_the_rules_alone() -> None:
+    schema = jr.Schema((jr.Feature("used"), jr.Feature("unused")))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0)], [C.above(1, 1.0)]])
+    model = jr.RuleEnsemble(rules, np.array([[2.0], [0.0]]), np.array([1.0]))
+    predict = module(model)["predict"]
+    assert predict({"used": 2.0}) == 3.0
+    with pytest.raises(ValueError, match="no value in 'used'; the model was fitted without missing values"):
+        predict({"used": None})
+
+
+def test_python_counts_without_overflow() -> None:
+    rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),)), [])
+    model = jr.RuleEnsemble(rules, np.zeros((0, 1)), np.array([1000.0]), link="log")
+    assert module(model)["predict"]({}) == math.inf
+
+
+# SQL
+
+
+@functools.cache
+def sqlite_database() -> Any:
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        database.execute("SELECT EXP(0)")
+    except sqlite3.OperationalError:  # built without it
+        database.create_function("EXP", 1, math.exp)
+    return database
+
+
+@functools.cache
+def duckdb_database() -> Any:
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+def in_sqlite(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
+    return ask(sqlite_database(), schema, rows, expressions)
+
+
+def in_duckdb(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
+    return ask(duckdb_database(), schema, rows, expressions)
+
+
+def ask(database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
+    quoted = ['"' + name.replace('"', '""') + '"' for name in schema.names]
+    kinds = ["DOUBLE PRECISION" if feature.is_numeric else "TEXT" for feature in schema.features]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
+    database.execute("DROP TABLE IF EXISTS rows")
+    database.execute(f"CREATE TABLE rows (place INTEGER, {columns})")
+    for place, row in enumerate(rows):
+        values = [place, *(row[name] for name in schema.names)]
+        database.execute(f"INSERT INTO rows VALUES ({', '.join('?' * len(values))})", values)
+    listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(expressions))
+    found = database.execute(f"SELECT {listed} FROM rows ORDER BY place").fetchall()
+    assert database.execute("SELECT COUNT(*) FROM rows").fetchone() == (len(rows),)
+    return list(found)
+
+
+DATABASES = pytest.mark.parametrize("database", [in_sqlite, in_duckdb])
+Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
+
+
+@DATABASES
+@settings(max_examples=60, deadline=None)
+@given(case=ANY_CASE)
+def test_sql_says_the_same(database: Database, case: tuple[Any, list[Row]]) -> None:
+    model, rows = case
+    X, classes = frame(model.schema, rows), model.schema.classes
+    expressions, expected = [jr.to_sql(model)], [jr.predict(model, X)]
+    if not isinstance(model, jr.RuleList):
+        scores = np.asarray(jr.decision_function(model, X)).reshape(len(rows), -1).T
+        scored = (None,) if classes is None else classes if len(classes) > 2 else classes[1:]
+        expressions += [jr.to_sql(model, "score", label=label, table="rows") for label in scored]
+        expected += list(scores)
+    n_exact = len(expected)
+    if classes is not None:
+        expressions += [jr.to_sql(model, "probability", label=label) for label in classes]
+        expected += list(jr.predict_proba(model, X).T)
+    found = database(model.schema, rows, expressions)
+    for i, (column, truth) in enumerate(zip(zip(*found, strict=True), expected, strict=True)):
+        if i == 0 and classes is not None:
+            assert list(column) == truth.tolist()
+        else:
+            np.testing.assert_allclose(column, truth, rtol=1e-12 if i < n_exact else 0, atol=1e-12)
+
+
+@DATABASES
+def test_sql_numbers_are_read_back_exactly(database: Database, rng: np.random.Generator) -> None:
+    numbers = [0.1411200080598672, *EDGES, *rng.normal(size=60).tolist(), *np.exp(rng.normal(size=60) * 50).tolist()]
+    assert "1.411200080598672135E-01" in jr.to_sql(constant(None, numbers[:1], "identity"))  # "0.1411200080598672" is
+    model = constant(None, [1.0], "identity")  # nearly as far from the next number: parsers that round err there
+    expressions = [jr.to_sql(jr.with_weights(model, model.weights, [number])) for number in numbers]
+    assert list(database(model.schema, [{"x": 1.0}], expressions)[0]) == numbers
+
+
+@DATABASES
+def test_sql_is_null_where_a_missing_value_is_refused(database: Database) -> None:
+    schema = jr.Schema((jr.Feature("x"), jr.Feature("job", ("a", "b")), jr.Feature("unused")), classes=("no", "yes"))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0)], [C.none_of(1, [0], 2)]])
+    model = jr.RuleEnsemble(rules, np.array([[2.0], [-1.0]]), np.array([0.5]), link="logistic")
+    listed = jr.RuleList(rules, np.array([1, 0, 1], np.int32), np.full((3, 2), 0.5))
+    rows: list[Row] = [{"x": 2.0, "job": "a"}, {"x": None, "job": "a"}, {"x": 2.0, "job": None}]
+    rows = [{**row, "unused": None} for row in rows]
+    found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score"), jr.to_sql(listed)])
+    assert found == [("yes", 2.5, "yes"), (None, None, None), (None, None, None)]
+
+
+@DATABASES
+@pytest.mark.parametrize("link", ["logistic", "exponential"])
+def test_sql_is_one_operand(database: Database, link: str) -> None:
+    model = constant(("no", "yes"), [0.75], link)
+    expressions = [jr.to_sql(model, what, label=label) for what in ("score", "probability") for label in ("no", "yes")]
+    (found,) = database(model.schema, [{"x": 1.0}], expressions)
+    np.testing.assert_allclose(found[:2], [-0.75, 0.75])
+    np.testing.assert_allclose(found[2:], jr.predict_proba(model, [[1.0]])[0], rtol=1e-12)
+    (less,) = database(model.schema, [{"x": 1.0}], [f"1.0E0-{expression}" for expression in expressions])
+    np.testing.assert_allclose(less, 1 - np.array(found), rtol=1e-12)
+
+
+@DATABASES
+@pytest.mark.parametrize("score", [-1e4, -800.0, 800.0, 1e4])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_sql_probabilities_of_extreme_scores(database: Database, score: float, outputs: int) -> None:
+    for link in ("logistic", "exponential", *["softmax"] * (outputs > 1)):
+        model = constant(("a", "b", "c")[: max(2, outputs)], [score, 0.0, 1.0][:outputs], link)
+        assert model.schema.classes is not None
+        expressions = [jr.to_sql(model, "probability", label=label) for label in model.schema.classes]
+        (found,) = database(model.schema, [{"x": 1.0}], expressions)
+        np.testing.assert_allclose(found, jr.predict_proba(model, [[1.0]])[0], atol=1e-12)
+
+
+def constant(classes: Any, intercept: list[float], link: Any) -> jr.RuleEnsemble:
+    rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),), classes=classes), [])
+    return jr.RuleEnsemble(rules, np.zeros((0, len(intercept))), np.array(intercept), link=link)
+
+
+def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList) -> None:
+    assert jr.to_sql(ensemble, "probability") == jr.to_sql(ensemble, "probability", label="yes")
+    for label, wrong in ((None, "label must name one of the classes"), ("d", "label must be one of the classes")):
+        with pytest.raises(ValueError, match=wrong):
+            jr.to_sql(constant(("a", "b", "c"), [0.0, 1.0, 2.0], "softmax"), "score", label=label)
+    with pytest.raises(ValueError, match="what must be"):
+        jr.to_sql(ensemble, "label")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a RuleList has no scores"):
+        jr.to_sql(rule_list, "score")
+    with pytest.raises(ValueError, match="it predicts numbers"):
+        jr.to_sql(constant(None, [1.0], "identity"), "probability")
+    with pytest.raises(ValueError, match="NUL character"):
+        jr.to_sql(ensemble, table="a\0b")
+
+
+EXPORTS = pytest.mark.parametrize("export", [jr.to_python, jr.to_sql])
+
+
+@EXPORTS
+def test_what_is_not_a_model_is_refused(export: Callable[[Any], Any], ensemble: jr.RuleEnsemble) -> None:
+    with pytest.raises(TypeError, match=r"got Fit; pass fit\.model"):
+        export(jr.Fit(ensemble, 0.0, "min", jr.Status.CONVERGED))
+    with pytest.raises(TypeError, match="got str"):
+        export("model")
