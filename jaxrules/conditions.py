@@ -27,6 +27,7 @@ from jaxrules import checks, display
 from jaxrules.bits import Words, n_words, pack
 from jaxrules.checks import require
 from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like, rises
+from jaxrules.results import checkpoint
 from jaxrules.table import MISSING, Feature, Schema, Table
 
 _MOST_ROWS_PER_BATCH = 1 << 15
@@ -452,6 +453,7 @@ class Conjunctions:
         pending: deque[tuple[slice, Future[Any]]] = deque()
         with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
             for rows in blocks:
+                checkpoint()
                 pending.append((rows, pool.submit(lambda rows: check(lowered, table[rows]), rows)))
                 if len(pending) > 2:
                     done, batch = pending.popleft()
@@ -605,6 +607,7 @@ class PropositionPool(Conjunctions):
         marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
         sums = np.empty((len(self), 4))
         for axis, on in self._axes():
+            checkpoint()
             cells = axis.cells(table, self.directions)
             of_cell = np.stack([np.bincount(cells, mark, axis.n_cells) for mark in (np.ones(n_rows), *marks)], axis=1)
             if axis.cuts is None:
@@ -631,6 +634,7 @@ class PropositionPool(Conjunctions):
         threshold = self.is_numeric & ~self.missing & (from_below ^ from_above)
         threshold &= np.isfinite(np.where(from_below, self.upper, self.lower))
         for axis, on in self._axes(threshold):
+            checkpoint()
             if axis.n_cells > _MOST_CELLS:
                 n_cuts, n_columns = axis.n_cells // 2 - 1, len(self.schema.features)
                 name = f"column {self.schema.names[axis.feature]!r}" if axis.feature < n_columns else "a direction"
@@ -668,6 +672,7 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     given: list[tuple[Proposition, NDArray[np.float64]]] = []  # and the values for the zero of a threshold
     for index, feature in enumerate(table.schema.features):
+        checkpoint()
         missing, no_value = table.missing_mask(index), np.zeros(1)
         if feature.categories is None:
             cuts, operators = _cut_points(table.columns[index][~missing], max_cut_points)

@@ -8,22 +8,28 @@ signals: it asks ``run.stopped()``.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import enum
+import functools
 import html
 import math
+import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import FrameType, TracebackType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from jaxrules.float64 import our_settings
 
 ModelT = TypeVar("ModelT")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Status(enum.StrEnum):
@@ -165,7 +171,8 @@ class Deadline:
 
 
 class _Interrupt:
-    """Ctrl-C, deferred: the first one is remembered until it is asked for, the second raises KeyboardInterrupt.
+    """Ctrl-C, deferred: the first one is remembered until it is asked for; the second, inside a block of a run, raises
+    KeyboardInterrupt, which that block swallows.
 
     It takes the place of Python's own handler, in the main thread alone. A handler that the user has installed
     stays; inside another run (a fit in a progress callback, say) that run's Ctrl-C counts here too.
@@ -173,32 +180,118 @@ class _Interrupt:
 
     def __init__(self) -> None:
         self.taken = False
+        self._blocks = 0
         self._outer: _Interrupt | None = None
-        self._depth = 0
-        self._installed = False
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            self._outer = handler if isinstance(handler, _Interrupt) else None
 
     @property
     def pressed(self) -> bool:
         return self.taken or (self._outer is not None and self._outer.pressed)
 
     def __call__(self, signal_number: int, frame: FrameType | None) -> None:
-        if self.taken:
+        if self.taken and self._blocks and not _is_loading(frame):
             raise KeyboardInterrupt
         self.taken = True
 
-    def enter(self) -> None:
-        self._depth += 1
-        if self._depth == 1 and threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
-            self._outer = handler if isinstance(handler, _Interrupt) else None
-            self._installed = handler is signal.default_int_handler
-            if self._installed:
-                signal.signal(signal.SIGINT, self)
+    @contextlib.contextmanager
+    def deferred(self) -> Iterator[None]:
+        """While it takes the signals."""
+        ours = threading.current_thread() is threading.main_thread()
+        ours = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if ours:
+            signal.signal(signal.SIGINT, self)
+        try:
+            yield
+        finally:
+            if ours:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def exit(self) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        """While the second Ctrl-C may raise."""
+        self._blocks += 1
+        try:
+            with self.deferred() if self._outer is None else self._outer.block():
+                yield
+        finally:
+            self._blocks -= 1
+
+
+_LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
+
+
+def _is_loading(frame: FrameType | None) -> bool:
+    """Whether an import or a compilation is under way: broken off, it would stay half done for the whole process. Or
+    whether a block is being entered or left."""
+    if frame is not None and frame.f_globals.get("__name__") in (__name__, "contextlib"):
+        return True
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _LOADERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Fork:
+    """Whether this process was forked off one in which JAX had started: JAX waits there for threads that are not."""
+
+    def __init__(self) -> None:
+        self.is_child = self._started = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before, after_in_child=self._after)
+
+    def _before(self) -> None:
+        bridge = sys.modules.get("jax._src.xla_bridge")
+        self._started = bridge is not None and bridge.backends_are_initialized()
+
+    def _after(self) -> None:
+        self.is_child = self.is_child or self._started
+
+
+_FORK = _Fork()
+
+
+def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function of `time_limit` that keeps it from call to return, and never lets KeyboardInterrupt out.
+
+    The clock starts with the call. Until the return Ctrl-C is deferred (see `Run`), while data are prepared too.
+
+    Raises:
+        RuntimeError: in a process forked off one that has used JAX, where a fit would wait for ever.
+    """
+
+    @functools.wraps(fit)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if _FORK.is_child:
+            raise RuntimeError(
+                "this process was forked after JAX had started, and JAX does not work in such a process; start "
+                'workers with multiprocessing.get_context("spawn") or joblib (loky), or fork before JAX is used'
+            )
+        with _Interrupt().deferred():
+            kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]  # it checks
+            return fit(*args, **kwargs)
+
+    return call
+
+
+class Stopped(Exception):
+    """A preparation is broken off: no time is left, or Ctrl-C was pressed. It never leaves a fit."""
+
+
+_PREPARING: contextvars.ContextVar[Run | None] = contextvars.ContextVar("preparing", default=None)
+
+
+def checkpoint() -> None:
+    """Asked between the parts of long preparations.
+
+    Raises:
+        Stopped: inside `Run.prepared`, when that run is stopped.
+    """
+    run = _PREPARING.get()
+    if run is not None and run.stopped():
+        raise Stopped
 
 
 class Run:
@@ -234,6 +327,8 @@ class Run:
         self._report = progress if callable(progress) else self._bar
         self._history: list[Step] = []
         self._limit: Status | None = None
+        self.shortened = False
+        """Set where a preparation is cut to fit the time: with more time the fit would not be the same."""
 
     def child(self, share: float = 1.0, task: str | None = None, total: int | None = None) -> Run:
         """A run for a part of the work, with this share, in (0, 1], of the time that is left.
@@ -242,7 +337,7 @@ class Run:
         """
         seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
         child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
-        child._interrupt, child._report = self._interrupt, self._report
+        child._interrupt, child._report, child.shortened = self._interrupt, self._report, self.shortened
         return child
 
     @property
@@ -275,17 +370,28 @@ class Run:
         """TIME_LIMIT or INTERRUPTED when one of them ended the run, else None."""
         return Status.INTERRUPTED if self._interrupt.pressed else self._limit
 
+    def prepared(self, make: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
+        """What `make` gives; when the run is stopped, `make` is left at its next `checkpoint` for `otherwise`."""
+        token = _PREPARING.set(self)
+        try:
+            checkpoint()
+            return make()
+        except Stopped:
+            pass
+        finally:
+            _PREPARING.reset(token)
+        return otherwise()
+
     def __enter__(self) -> Run:
-        self._settings = contextlib.ExitStack()
-        self._settings.enter_context(our_settings())
-        self._interrupt.enter()
+        self._inside = contextlib.ExitStack()
+        self._inside.enter_context(our_settings())
+        self._inside.enter_context(self._interrupt.block())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._interrupt.exit()
-        self._settings.close()
+        self._inside.close()
         if self._bar is not None:
             self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
@@ -303,8 +409,8 @@ class Run:
         **details: Any,
     ) -> Fit[ModelT]:
         """The result: `status` unless the deadline or Ctrl-C ended the run (OPTIMAL is kept: it is proved)."""
-        if self.limit is not None and status is not Status.OPTIMAL:
-            status = self.limit
+        if status is not Status.OPTIMAL:
+            status = self.limit or (Status.TIME_LIMIT if self.shortened else status)
         if self._bar is not None:
             self._bar.close()
         return Fit(

@@ -210,11 +210,12 @@ def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
         holds: (conditions, rows).
         prices: (conditions,).
     """
-    kept, conjunction = list(range(len(holds))), holds.all(axis=0)
+    kept, failed = list(range(len(holds))), np.count_nonzero(~holds, axis=0)  # how many conditions every row fails
     for one in sorted(kept, key=lambda one: -prices[one]):
-        others = [other for other in kept if other != one]
-        if (holds[np.array(others, np.intp)].all(axis=0) == conjunction).all():
-            kept = others
+        fails = ~holds[one]
+        if (failed[fails] > 1).all():
+            kept.remove(one)
+            failed -= fails
     return kept
 
 

@@ -7,6 +7,7 @@ import inspect
 import math
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -361,6 +362,36 @@ def test_ctrl_c_at_any_time(case: Case, presses: int) -> None:
     case.fit(time_limit=jr.Deadline(1e9, clock))
     stop_at = 1 + clock.reads // 2
     check_interrupted(case, time_limit=jr.Deadline(1e9, Impatient()))
+
+
+@each_case
+def test_ctrl_c_wherever_it_comes(case: Case) -> None:
+    """Pressed at calls of functions that are spread over the whole fit, preparation and end included."""
+
+    def fit_with(press_at: int, presses: int) -> tuple[int, jr.Fit[Any]]:
+        calls = 0
+
+        def on_call(frame: Any, event: str, argument: Any) -> None:
+            nonlocal calls
+            if event != "call" or signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                return
+            calls += 1
+            for _ in range(presses if calls == press_at else 0):
+                signal.raise_signal(signal.SIGINT)
+
+        sys.setprofile(on_call)
+        try:
+            fit = case.fit()
+        finally:
+            sys.setprofile(None)
+        return calls, fit
+
+    total, whole = fit_with(0, 0)
+    for share, presses in ((0.0, 1), (0.3, 2), (0.9, 1)):
+        _, fit = fit_with(1 + int(share * total), presses)
+        ended = fit.status == "interrupted" or (fit.status == "optimal" and case.exact)
+        assert ended or same(fit.model, whole.model)
+        check(case, fit)
 
 
 # Weights

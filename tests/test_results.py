@@ -1,9 +1,15 @@
 """Fits, statuses, deadlines and runs on an injected clock."""
 
+import contextlib
 import io
 import math
+import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -11,7 +17,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.results import Run
+from jaxrules.results import Run, checkpoint, guarded
 
 
 class Clock:
@@ -293,6 +299,102 @@ def test_a_run_within_a_run_hears_the_same_ctrl_c() -> None:
             raise KeyboardInterrupt  # of a progress callback: it ends the fit that it belongs to
         assert inner.stopped()
         assert not outer.stopped()
+
+
+def test_the_second_ctrl_c_waits_for_an_import() -> None:
+    """Broken off, the import would fail for the rest of the process."""
+    with Run("task"):
+        ctrl_c()
+        exec("ctrl_c()", {"__name__": "numba.core.compiler", "ctrl_c": ctrl_c})
+        with contextlib.suppress(KeyboardInterrupt):
+            ctrl_c()
+            pytest.fail("the second Ctrl-C raises")
+
+
+# A fit from call to return
+
+
+@guarded
+def some_fit(work: Callable[[Run], Any], *, time_limit: float | jr.Deadline | None = None) -> Any:
+    """Works."""
+    return work(Run("task", time_limit))
+
+
+def test_ctrl_c_waits_in_the_preparation_too() -> None:
+    def prepares(run: Run) -> Any:
+        for _ in range(3):
+            ctrl_c()
+        with run:
+            assert run.stopped()
+            ctrl_c()
+            pytest.fail("inside the block it raises")
+        ctrl_c()
+        return run.finish("model", 0.0, "min", jr.Status.CONVERGED)
+
+    assert some_fit(prepares).status is jr.Status.INTERRUPTED
+    assert not some_fit(lambda run: run.stopped())
+    assert some_fit(lambda run: [ctrl_c(), some_fit(lambda inner: inner.stopped())][1])  # that of the fit around it
+    with pytest.raises(ZeroDivisionError):
+        some_fit(lambda run: 1 / 0)
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+
+
+def test_the_clock_starts_with_the_call() -> None:
+    assert some_fit(lambda run: run.deadline.started, time_limit=5.0) <= time.monotonic()
+    clock = Clock()
+    deadline = jr.Deadline(2.0, clock)
+    assert some_fit(lambda run: run.deadline, time_limit=deadline) is deadline
+    assert some_fit(lambda run: run.deadline.seconds) is None
+    with pytest.raises(ValueError, match="time_limit must be"):
+        some_fit(lambda run: None, time_limit=-1.0)
+    assert some_fit.__doc__ == "Works."
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_in_a_forked_child_a_fit_says_what_to_do() -> None:
+    program = """
+import os, warnings
+from jaxrules.float64 import on_device
+from jaxrules.results import guarded
+warnings.simplefilter("ignore")
+@guarded
+def fit(time_limit=None):
+    pass
+def fit_in_child():
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        fit()
+    except RuntimeError as error:
+        os._exit(7 if "spawn" in str(error) else 1)
+    os._exit(0)
+print(fit_in_child())
+on_device([0.0])
+print(fit_in_child())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.split() == ["0", "7"], done.stderr
+
+
+def test_a_preparation_stops_at_its_checkpoints() -> None:
+    clock = Clock()
+    run = Run("task", jr.Deadline(1, clock))
+
+    def make() -> str:
+        checkpoint()
+        clock.now += 0.5
+        checkpoint()
+        return "whole"
+
+    def otherwise() -> str:
+        checkpoint()  # outside of the preparation there is no question
+        return "nothing"
+
+    assert run.prepared(make, otherwise) == "whole"
+    assert run.prepared(make, otherwise) == "nothing"
+    assert run.prepared(lambda: pytest.fail("there is no time"), otherwise) == "nothing"
 
 
 # Children

@@ -47,7 +47,7 @@ from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import (
@@ -106,6 +106,7 @@ class Stage:
         return abs(self.bound - self.objective) / max(self.objective, 1e-12)
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -177,6 +178,7 @@ def fit(
     return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[0])
 
 
+@guarded
 def path(
     X: Any,
     y: ArrayLike,
@@ -230,12 +232,19 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
     run = Run("boosting", given["time_limit"], given["progress"], total=options.max_rules)
     read: dict[str, Any] = {name: given[name] for name in ("sample_weight", "missing")}
     data = training_data(given["X"], given["y"], given["loss"], **read, constant=True)
-    if given["propositions"] is None:
+
+    def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
+        return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
+
+    def all_of_them() -> PropositionPool:
+        if given["propositions"] is not None:
+            return _given(given["propositions"], data.table)
         _check_size(data.table, max_cut_points)
-        pool = propositions_of(data.table, max_cut_points=max_cut_points)
-    else:
-        pool = _given(given["propositions"], data.table)
-    return run, data, (pool, SearchSpace.of_codes(*pool.cell_codes(data.table)), options)
+        return propositions_of(data.table, max_cut_points=max_cut_points)
+
+    nothing = PropositionPool.of(data.table.schema, ())
+    pool, space = run.prepared(lambda: searched(all_of_them()), lambda: searched(nothing))
+    return run, data, (pool, space, options)
 
 
 def _boost(

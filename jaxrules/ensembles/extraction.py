@@ -11,7 +11,7 @@ indicator becomes "category == value" or "category != value".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, overload
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
+from jaxrules.results import Run
 from jaxrules.rows import Activations
 from jaxrules.table import (
     MISSING,
@@ -41,6 +42,11 @@ _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
 _ROWS_COMPARED = 16
 """Rows on which given activations are checked against the rules."""
+_TREES = 100
+_FIRST_TREES = 2
+"""Trees that a forest begins with; twice as many follow, and again, until it is complete or stopped."""
+_FOREST_SHARE = 0.2
+"""Of the time limit, for the forest that rules come from; extraction takes about as long."""
 
 
 class RulePool(NamedTuple):
@@ -156,7 +162,7 @@ def default_forest(
     y: ArrayLike,
     *,
     classification: bool = True,
-    n_trees: int = 100,
+    n_trees: int = _TREES,
     max_depth: int = 3,
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
@@ -179,35 +185,55 @@ def default_forest(
     Raises:
         ValueError: for a target or weights that do not fit.
     """
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
     class_target(target) if classification else regression_target(target)  # refuses what cannot be learnt
     weight = check_sample_weight(sample_weight, table.n_rows)
+    return _grow(table, target, weight, classification, n_trees, max_depth, seed)
+
+
+def _grow(
+    table: Table, target: NDArray[Any], weight: NDArray[np.float64], classification: bool, n_trees: int = _TREES,
+    max_depth: int = 3, seed: int = 0, stopped: Callable[[], bool] = lambda: False,
+) -> Any:  # fmt: skip
+    """`default_forest`, of fewer trees when it is stopped: the first ones. None if there was no time for any."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
     kind = RandomForestClassifier if classification else RandomForestRegressor
-    forest = kind(n_estimators=n_trees, max_depth=max_depth, random_state=seed, n_jobs=-1)
-    matrix = table.one_hot()[0]
+    forest = kind(n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True)
+    with np.errstate(all="ignore"):  # it refuses numbers beyond float32 itself
+        matrix = table.one_hot()[0].astype(np.float32)
     used = weight > 0
-    matrix, target, weight = matrix[used], target[used], weight[used]
-    if (weight == weight[0]).all():  # as good as none, but scikit-learn would draw other rows
-        return forest.fit(matrix, target)
-    return forest.fit(matrix, target, sample_weight=weight)
+    given: dict[str, Any] = {"X": matrix[used], "y": target[used]}
+    if (weight[used] != weight[used][0]).any():  # equal ones are as good as none, but it would draw other rows
+        given["sample_weight"] = weight[used]
+    while forest.n_estimators < n_trees and not stopped():
+        forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
+        forest.fit(**given)
+    return forest.set_params(warm_start=False) if forest.n_estimators else None
 
 
-def rule_pool(rules: Conjunctions | RulePool | None, data: TrainingData, seed: int) -> RulePool:
+def rule_pool(
+    rules: Conjunctions | RulePool | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
+) -> RulePool:
     """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`.
+
+    A time limit makes the forest smaller, so that the search has the greater part of the time. Without any, the pool
+    is empty.
 
     Raises:
         TypeError: if they are no rules.
-        ValueError: for rules of other columns, or that were activated on other rows.
+        ValueError: for rules of other columns, or that were activated on other rows, or if there are none given.
     """
     if rules is None:
-        classification = data.classes is not None
-        forest = default_forest(
-            data.table, data.labels, classification=classification, sample_weight=data.weights, seed=seed
-        )
-        rules, activations = extract_rules(forest, data.table, activations=True)
+        part = run.child(_FOREST_SHARE)
+        forest = _grow(data.table, data.labels, data.weights, data.classes is not None, seed=seed, stopped=part.stopped)
+        run.shortened |= forest is None or forest.n_estimators < _TREES
+        none = Conjunctions.build(data.table.schema, [])
+        if forest is None or run.stopped():
+            rules, activations = none, Activations.of(none, data.table)
+        else:
+            rules, activations = extract_rules(forest, data.table, activations=True)
     elif isinstance(rules, RulePool):
         rules, activations = rules
         some = data.rows[:_ROWS_COMPARED]
@@ -218,6 +244,7 @@ def rule_pool(rules: Conjunctions | RulePool | None, data: TrainingData, seed: i
         activations = activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
     else:
         rules = checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
+        checks.require(len(rules) > 0 or may_be_empty, "rules is empty; extract rules from deeper or more trees")
         activations = Activations.of(rules, data.table)
     return RulePool(rules.with_schema(data.schema), activations)
 

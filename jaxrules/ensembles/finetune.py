@@ -35,7 +35,7 @@ from jaxrules.losses import Loss, LossFunction, loss_by_name, softmax
 from jaxrules.lowered import Direction, Directions
 from jaxrules.metrics import loss_of
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import EncodedColumn, conform
@@ -45,6 +45,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 
+@guarded
 def finetune(
     model: RuleEnsemble,
     X: Any,

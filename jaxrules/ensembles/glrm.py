@@ -33,7 +33,7 @@ from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import GradientSum, SearchSpace, SignedWeights, search_beams, search_depth_first
@@ -58,6 +58,7 @@ _MASTER_TOLERANCE = 1e-3
 """Relative duality gap of the last master problems, as a share of the tolerance of the fit."""
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -148,10 +149,16 @@ def fit(
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
-    pool = propositions_of(data.table, max_cut_points=max_cut_points)
-    if not len(pool):
+
+    def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
+        return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
+
+    nothing = PropositionPool.of(data.table.schema, ())
+    pool, space = run.prepared(
+        lambda: searched(propositions_of(data.table, max_cut_points=max_cut_points)), lambda: searched(nothing)
+    )
+    if not len(pool) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
-    space = SearchSpace.of_codes(*pool.cell_codes(data.table))
     if rule_price is None:
         rule_price = made["rule_penalty"] = _PRICE * _largest_slope(data, space)
         options = replace(options, rule_price=rule_price, made=tuple(made.items()))
@@ -168,7 +175,7 @@ def _largest_slope(data: TrainingData, space: SearchSpace) -> float:
     for y in data.outputs:
         constant = np.full(len(y), best_constant(data.loss, y, data.weights))
         totals = space.activations.totals(data.weights * data.loss.gradient(y, constant))
-        slopes.append(np.abs(space.activations.by_rule @ totals).max())
+        slopes.append(np.abs(space.activations.by_rule @ totals).max(initial=np.finfo(float).tiny))
     return float(max(slopes) / data.weights.sum())
 
 

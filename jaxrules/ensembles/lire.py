@@ -30,7 +30,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import RulePool, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import check_memory
 from jaxrules.solvers.support.kernels import ONES, Encoding
 from jaxrules.solvers.support.objective import best_weight as best_weight
@@ -110,6 +110,7 @@ class _Watch:
 # Fitting
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -186,10 +187,11 @@ def fit(
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
     gamma = _PRICE * data.constant_loss if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
-    candidates = _Candidates(rule_pool(rules, data, options.seed), data, options)
+    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
     return one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
 
 
+@guarded
 def path(
     X: Any,
     y: ArrayLike,
@@ -238,7 +240,7 @@ def path(
         raise ValueError(f"local_penalties has {len(lambdas)} values for {len(gammas)} global_penalties")
     run = Run("lire path", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    candidates = _Candidates(rule_pool(rules, data, options.seed), data, options)
+    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
     fits: list[Fit[RuleEnsemble]] = []
     with run:
         for i in np.lexsort((-lambdas, -gammas)):
@@ -291,8 +293,6 @@ class _Candidates:
     """The pool of rules on the training rows, which all outputs and penalties share."""
 
     def __init__(self, pool: RulePool, data: TrainingData, options: _Options) -> None:
-        if not len(pool.rules):
-            raise ValueError("rules is empty; extract rules from deeper or more trees")
         self.pool, self.options = pool, options
         self.outputs: list[_Output] = []
         if options.search == "combo":

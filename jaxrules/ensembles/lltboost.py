@@ -44,7 +44,7 @@ from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear.l1_path import l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
@@ -111,6 +111,7 @@ class Stage:
     seconds: float
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -183,6 +184,7 @@ def fit(
     return one_against_rest(data, run, lambda part, run: _boost(part, plan, run)[-1])
 
 
+@guarded
 def path(
     X: Any,
     y: ArrayLike,

@@ -42,7 +42,7 @@ from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
@@ -62,6 +62,7 @@ _SAMPLE = 256
 """Rows at which the first thresholds are set."""
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -146,6 +147,7 @@ def fit(
     return _fits(locals(), (l1_penalty,), (binary_penalty,))[0]
 
 
+@guarded
 def path(
     X: Any,
     y: ArrayLike,

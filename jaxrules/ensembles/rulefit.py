@@ -26,7 +26,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import RulePool, rule_pool
 from jaxrules.losses import Loss, mean_loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
 from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, settings, training_data
@@ -38,6 +38,7 @@ _SHARE_OF_TIME = 0.8
 """The share of the time limit that cross-validation may take; the rest is for the final fit."""
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -95,7 +96,7 @@ def fit(
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    problem = _prepare(X, y, loss, rules, sample_weight, options)
+    problem = _prepare(X, y, loss, rules, sample_weight, options, run)
     if l1_penalty is not None:
         return _walk(problem, [l1_penalty], run)[0]
     fold_of = _folds(problem.data, n_folds, options["seed"])
@@ -110,6 +111,7 @@ def fit(
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
+@guarded
 def path(
     X: Any,
     y: ArrayLike,
@@ -150,7 +152,7 @@ def path(
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    problem = _prepare(X, y, loss, rules, sample_weight, options)
+    problem = _prepare(X, y, loss, rules, sample_weight, options, run)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 
@@ -238,6 +240,7 @@ def _prepare(
     rules: Conjunctions | RulePool | None,
     sample_weight: ArrayLike | None,
     options: Mapping[str, Any],
+    run: Run,
 ) -> _Problem:
     """Check every argument, then build the design."""
     require(loss, "conjugate", "the certificate of rulefit")
@@ -246,9 +249,7 @@ def _prepare(
     checks.number("tolerance", options["tolerance"], above=0, below=1)
     checks.seed(options["seed"])
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
-    pool = rule_pool(rules, data, options["seed"])
-    if not len(pool.rules) and not options["linear_terms"]:
-        raise ValueError("rules is empty; extract rules from deeper or more trees, or pass linear_terms=True")
+    pool = rule_pool(rules, data, options["seed"], run, may_be_empty=options["linear_terms"])
     return _Problem.of(data, pool, options)
 
 
@@ -284,8 +285,8 @@ def _walk(
         )
         for i, solved in enumerate(path)
     ]  # fmt: skip
-    if run.limit is Status.INTERRUPTED or (run.limit is not None and len(fits) < len(penalties)):
-        fits[-1] = dataclasses.replace(fits[-1], status=run.limit)
+    if run.limit is Status.INTERRUPTED or run.shortened or (run.limit is not None and len(fits) < len(penalties)):
+        fits[-1] = dataclasses.replace(fits[-1], status=run.limit or Status.TIME_LIMIT)
     return tuple(fits)
 
 
@@ -304,7 +305,9 @@ def _cross_validate(
     for k in range(len(scores)):
         inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
         known = RulePool(problem.pool.rules, problem.pool.activations.take_rows(fold_of != k))
-        pool = rule_pool(None, inside, problem.options["seed"]) if extract else known
+        pool = rule_pool(None, inside, problem.options["seed"], run) if extract else known
+        if run.stopped():
+            return
         fold = _Problem.of(inside, pool, problem.options)
         solved = None
         for i, penalty in enumerate(penalties):

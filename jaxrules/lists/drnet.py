@@ -42,7 +42,7 @@ from jaxrules.float64 import in_x64
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
 from jaxrules.models import RuleList
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import adam
 from jaxrules.table import MissingRule, Table
@@ -59,6 +59,7 @@ _DRAWS = 101
 """So many draws of the gates of a phase, which its steps take in turn: random numbers are slow to compile."""
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -103,7 +104,7 @@ def fit(
     Returns:
         A Fit whose objective is the share of the training weight that is classified wrongly. The steps of the history
         are chunks of training, their objective the penalised loss of the best network; the last is that of the
-        model. ``details``: "n_literals"; "errors", of every start.
+        model. ``details``: "n_literals"; "errors", of every start (none if there was no time to train).
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -123,8 +124,11 @@ def fit(
     )
     run = Run("drnet", time_limit, progress, total=plan.iterations)
     data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing, binary=True)
-    pool = _one_sided(literals_of(data.table, quantiles=quantiles))
-    if not len(pool):
+    pool = run.prepared(
+        lambda: _one_sided(literals_of(data.table, quantiles=quantiles)),
+        lambda: PropositionPool.of(data.table.schema, ()),
+    )
+    if not len(pool) and not run.stopped():
         raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
     return _Training(data, pool, plan, run).fit()
 
@@ -275,13 +279,12 @@ class _Training:
     def finish(self, layers: Layers, history: list[Step]) -> Fit[RuleList]:
         """The rules of the best network."""
         data, run, schema = self.data, self.run, self.data.schema
-        found = [
-            self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)) for lane in range(len(layers.w))
-        ]
+        lanes = range(len(layers.w) if history else 0)
+        found = [self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)) for lane in lanes]
         positive = data.target > 0
         errors = [float(self.weights @ (rows.any(axis=0) != positive)) for _, rows in found]
         sizes = [sum(1 + len(rule) for rule in rules) for rules, _ in found]
-        best = min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane])) if history else None
+        best = min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane])) if found else None
         rules, rows = ([], np.zeros((0, len(positive)), bool)) if best is None else found[best]
         order = np.argsort(-(rows @ self.weights), kind="stable")
         first = np.argmax(np.vstack([rows[order], np.ones(len(positive), bool)]), axis=0)

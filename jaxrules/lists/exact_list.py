@@ -37,7 +37,7 @@ from jaxrules.lists.exact_problem import ListProblem
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.prefixes import Choice, Prefixes
 from jaxrules.models import RuleList
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import Label, MissingRule
@@ -53,6 +53,7 @@ _SOME_SECONDS = 20_000_000, 16
 """Conditions that can be looked at in some seconds if they cover bits of so many words or fewer."""
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -134,6 +135,7 @@ def fit(
     )  # fmt: skip
 
 
+@guarded
 def near_optimal(
     X: Any,
     y: ArrayLike,

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxrules import checks
 from jaxrules.conditions import Category, Missing, Proposition, PropositionPool, Threshold
+from jaxrules.results import checkpoint
 from jaxrules.table import MISSING, Table
 
 
@@ -44,6 +45,7 @@ def literals_of(
             raise ValueError(f"cut_points names {name!r}, which is no numeric column; those are {sorted(numeric)}")
     literals: list[Proposition] = []
     for index, feature in enumerate(table.schema.features):
+        checkpoint()
         missing = table.missing_mask(index)
         if feature.is_numeric:
             values = np.unique(table.columns[index][~missing])

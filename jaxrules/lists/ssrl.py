@@ -35,7 +35,7 @@ from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem,
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
 from jaxrules.models import RuleList
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations
 from jaxrules.table import Label, MissingRule
 from jaxrules.training import TrainingData, settings, training_data
@@ -47,6 +47,7 @@ _TIE = 1e-9
 """f must rise by more than this share of the rows' weight to count as better."""
 
 
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -123,6 +124,7 @@ def fit(
     return task.fit(chosen, options, run)
 
 
+@guarded
 def cross_validate(
     X: Any,
     y: ArrayLike,

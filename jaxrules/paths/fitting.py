@@ -14,14 +14,18 @@ from jaxrules.paths.data import CostName, ModelSpace, check_step_weights
 from jaxrules.paths.logistic import SequentialCertificate
 from jaxrules.paths.model import CoordinatePath
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule, holds_classes
 from jaxrules.training import settings
 
 Method = Literal["exact", "mip", "local"]
 
+_MODEL_SHARE = 0.3
+"""Of the time that is left, for the search on each quadratic model of the logistic cost."""
 
+
+@guarded
 def fit(
     X: Any,
     y: ArrayLike,
@@ -98,34 +102,33 @@ def fit(
     restarts, seed = checks.integer("restarts", restarts, at_least=1), checks.seed(seed)
     run = Run("paths", time_limit, progress)
 
-    def prepare() -> tuple[ModelSpace, PathProblem, Certificate[Changes]]:
-        space = ModelSpace.of(
-            X, y, cost=cost, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
-            standardise=standardise, sample_weight=sample_weight, missing=missing,
-        )  # fmt: skip
-        problem = space.problem(weights, kind=integer_steps, lower=lower, upper=upper, end=end)
-        check_method(problem, method, cost)
-        changes = space.cost_of_changes
-        known = SequentialCertificate.of(changes, problem) if isinstance(changes, LossCost) else problem.certificate()
-        return space, problem, known
+    space = ModelSpace.of(
+        X, y, cost=cost, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    )  # fmt: skip
+    problem = space.problem(weights, kind=integer_steps, lower=lower, upper=upper, end=end)
+    check_method(problem, method, cost)
+    changes = space.cost_of_changes
+    certificate = SequentialCertificate.of(changes, problem) if isinstance(changes, LossCost) else problem.certificate()
 
-    def solve(problem: PathProblem, certificate: Certificate[Changes]) -> Status:
+    def solve(problem: PathProblem, certificate: Certificate[Changes], run: Run) -> Status:
         if method == "local":
             local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
             return Status.CONVERGED
         prove(problem, certificate, method, run)
         return certificate.status
 
-    prepared, status = None, Status.INTERRUPTED
+    status = Status.INTERRUPTED
     with run:
-        prepared = space, problem, certificate = prepare()
         run.step(certificate.objective, len(weights))
         certificate.improved = lambda objective: run.step(objective, len(weights))
         if isinstance(certificate, SequentialCertificate):
-            status = logistic.search(problem, certificate, solve, run.stopped, batch=batch, seed=seed)
+            status = logistic.search(
+                problem, certificate, lambda model, known: solve(model, known, run.child(_MODEL_SHARE)), run.stopped,
+                batch=batch, seed=seed,
+            )  # fmt: skip
         else:
-            status = solve(problem, certificate)
-    space, problem, certificate = prepared or prepare()
+            status = solve(problem, certificate, run)
     path = space.path(certificate.solution, weights, options)
     bound = None
     details: dict[str, float] = {"nodes": certificate.nodes}

@@ -17,7 +17,7 @@ from jaxrules.paths import local
 from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, best_path
 from jaxrules.results import Status
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import Certificate, never
 
 ROUNDS = 10
 PROGRESS = 1e-9
@@ -67,14 +67,17 @@ def search(
             certificate.model = problem.certificate()
         solve(problem, certificate.model)
         before = certificate.objective
-        path = newton_path(cost, weights, certificate.model.solution.features)
+        if stopped():
+            certificate.offer(certificate.model.solution)
+            break
+        path = newton_path(cost, weights, certificate.model.solution.features, stopped)
         value = certificate.offer(path)
         for _ in range(ROUNDS):  # on the quadratic models around every step's own model, while the true cost falls
-            if stopped():
+            models = _models(cost, path.models, stopped)
+            if models is None:
                 break
-            models = Quadratic.stack(cost.quadratic(model) for model in path.models)
-            found = local.improve(models, weights, path.features[None], batch=batch, seed=seed)
-            path, last = newton_path(cost, weights, found[0]), value
+            found = local.improve(models, weights, path.features[None], batch=batch, seed=seed, stopped=stopped)
+            path, last = newton_path(cost, weights, found[0], stopped), value
             value = certificate.offer(path)
             if value >= last - PROGRESS * abs(last):
                 break
@@ -83,13 +86,28 @@ def search(
     return Status.MAX_ITERATIONS
 
 
-def newton_path(cost: LossCost, step_weights: Array, sequence: Sequence) -> Changes:
-    """The least-cost path from zero along a sequence of features, by damped Newton steps on the step sizes."""
+def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> Quadratic | None:
+    """The quadratic models of the cost around every step's own model; None if that is stopped."""
+    found: list[Quadratic] = []
+    for model in models:
+        if stopped():
+            return None
+        found.append(cost.quadratic(model))
+    return Quadratic.stack(found)
+
+
+def newton_path(
+    cost: LossCost, step_weights: Array, sequence: Sequence, stopped: Callable[[], bool] = never
+) -> Changes:
+    """The least-cost path from zero along a sequence of features, by damped Newton steps on the step sizes; the best so
+    far when it is stopped."""
     models = np.zeros((len(sequence), cost.X.shape[1]))
     objective = float(step_weights @ cost(models))
     for _ in range(NEWTON_STEPS):
-        model = Quadratic.stack(cost.quadratic(model) for model in models)
-        target = best_path(model, step_weights, sequence)
+        quadratic = _models(cost, models, stopped)
+        if quadratic is None:
+            break
+        target = best_path(quadratic, step_weights, sequence)
         size = 1.0
         while size > 1e-10:
             candidate = models + size * (target - models)

@@ -18,7 +18,7 @@ from jaxrules.paths.data import ModelSpace, check_step_weights
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status
+from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule
 
@@ -103,6 +103,7 @@ class Front:
         return "\n".join(lines)
 
 
+@guarded
 def pareto(
     X: Any,
     y: ArrayLike,
@@ -279,6 +280,7 @@ def _best(certificates: list[Certificate[Changes]]) -> Certificate[Changes]:
     return min(certificates, key=lambda certificate: certificate.objective)
 
 
+@guarded
 def interpretability(
     X: Any,
     y: ArrayLike,

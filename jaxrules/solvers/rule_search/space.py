@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxrules import rows
 from jaxrules.bits import unpack
-from jaxrules.results import Status
+from jaxrules.results import Status, checkpoint
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,12 @@ class SearchSpace:
         check_memory(len(codes), len(column))
         size = max(1, 2**22 // max(1, len(column)))  # rows at once, not to hold all codes of all propositions
         values = (codes[start : start + size, column] for start in range(0, len(codes), size))
-        blocks = (np.where(above, block >= cell, block <= cell) for block in values)
-        return cls(rows.Activations.of_blocks(blocks, len(column)), column, above, cell)
+
+        def holds(block: NDArray[np.uint16]) -> NDArray[np.bool_]:
+            checkpoint()
+            return np.where(above, block >= cell, block <= cell)
+
+        return cls(rows.Activations.of_blocks(map(holds, values), len(column)), column, above, cell)
 
     @classmethod
     def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:

@@ -1,0 +1,117 @@
+"""Is `time_limit` kept, from call to return? Every learner and every search, on Adult, first and second call.
+
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/limits.py [--limits 0.1 1] [--only lire rulefit] [--cpu]
+
+Each line is a process of its own: it imports the library, reads the data as a dataframe of text and numbers, and calls
+`fit` twice with the same limit. The first call also imports what the learner needs and compiles, or loads, its kernels
+(a second run of this script finds the caches filled); the second is the one that has to keep its limit. Printed are
+the seconds of both calls, the CPU seconds, status and number of rules of the second, and the load of the machine. On a
+machine with other work, `--cpu` gives the limit in CPU seconds of the process (all threads), and prints these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "boosting optimal": ("boosting", {}),
+    "boosting best-first": ("boosting", {"objective": "orthogonal", "corrective": True}),
+    "boosting beam": ("boosting", {"search": "beam"}),
+    "boosting greedy": ("boosting", {"search": "greedy"}),
+    "boosting published": ("boosting", {"search": "published"}),
+    "lire combo": ("lire", {}),
+    "lire published": ("lire", {"search": "published"}),
+    "rulefit cv": ("rulefit", {}),
+    "rulefit penalty": ("rulefit", {"l1_penalty": 0.001}),
+    "glrm beam": ("glrm", {}),
+    "glrm exact": ("glrm", {"pricing": "exact"}),
+    "lltboost": ("lltboost", {}),
+    "ltrnet": ("ltrnet", {}),
+    "drnet": ("drnet", {}),
+    "ssrl beam": ("ssrl", {}),
+    "ssrl modmod": ("ssrl", {"subproblem": "modmod"}),
+    "ssrl exact": ("ssrl", {"subproblem": "exact"}),
+    "exact_list": ("exact_list", {}),
+    "paths exact": ("paths", {}),
+    "paths local": ("paths", {"method": "local"}),
+    "paths mip": ("paths", {"method": "mip", "cost": "squared"}),
+    "paths squared": ("paths", {"cost": "squared"}),
+}
+HEAD = f"{'case':20s} {'limit':>6s} {'first':>7s} {'second':>7s} {'CPU':>7s} {'status':>12s} {'rules':>6s} {'load':>5s}"
+
+
+def frame_of(table: Any) -> Any:
+    """A table as its user has it: a pandas dataframe of numbers and text."""
+    import pandas as pd
+
+    columns = {}
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        texts = [*(feature.categories or ()), None]
+        columns[feature.name] = column if feature.is_numeric else [texts[code] for code in column]
+    return pd.DataFrame(columns)
+
+
+def measure(case: str, limit: float, dataset: str, clock: Callable[[], float]) -> dict[str, Any]:
+    """Two calls in this process."""
+    import jax
+
+    cache = Path(tempfile.gettempdir()) / "jaxrules-limits"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    import jaxrules as jr
+
+    data = jr.datasets.load(dataset)
+    X, y = frame_of(data.X), data.y
+    learner, options = CASES[case]
+    if options.get("cost") == "squared":
+        y = (y == sorted(set(y.tolist()))[1]).astype(float)
+    result: dict[str, Any] = {"case": case, "limit": limit}
+    for call in ("first", "second"):
+        cpu, start = time.process_time(), clock()
+        fit = getattr(jr, learner).fit(X, y, missing="own_category", time_limit=jr.Deadline(limit, clock), **options)
+        result[call], result["cpu"] = clock() - start, time.process_time() - cpu
+    rules = getattr(fit.model, "conjunctions", fit.model)
+    return {**result, "status": fit.status.value, "rules": len(rules), "load": os.getloadavg()[0]}
+
+
+def line(found: dict[str, Any]) -> str:
+    return (
+        f"{found['case']:20s} {found['limit']:6g} {found['first']:7.2f} {found['second']:7.2f} {found['cpu']:7.2f} "
+        f"{found['status']:>12s} {found['rules']:6d} {found['load']:5.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limits", nargs="*", type=float, default=[0.1, 1.0], help="seconds")
+    parser.add_argument("--only", nargs="*", default=[], help="cases whose names contain one of these words")
+    parser.add_argument("--dataset", default="adult")
+    parser.add_argument("--cpu", action="store_true", help="limits and seconds of CPU")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        clock = time.process_time if arguments.cpu else time.monotonic
+        print(json.dumps(measure(arguments.one, arguments.limits[0], arguments.dataset, clock)))
+        return
+    print(HEAD)
+    chosen = [case for case in CASES if not arguments.only or any(word in case for word in arguments.only)]
+    for limit in arguments.limits:
+        for case in chosen:
+            command = [sys.executable, __file__, "--one", case, "--limits", str(limit), "--dataset", arguments.dataset]
+            command += ["--cpu"] * arguments.cpu
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            failed = f"{case:20s} {limit:6g} failed: {done.stderr.strip().splitlines()[-1:]}"
+            print(line(json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else failed, flush=True)
+
+
+if __name__ == "__main__":
+    main()
