@@ -467,3 +467,21 @@ def test_best_path_is_exported_math() -> None:
     fit = paths.fit(X, y, steps=3, intercept=False)
     cost = mean_squared_error(X, y, np.ones(30))
     np.testing.assert_allclose(fit.model.models[1:], best_path(cost, np.ones(3), fit.model.features), rtol=1e-9)
+
+
+def test_an_exact_fit_that_is_cut_short_is_not_worse_than_a_local_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock moves one second per look: both look at it after every start of local improvement."""
+    monkeypatch.setattr(paths.local, "MAX_CANDIDATES", 1)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 14)) + rng.normal(size=(60, 1))
+    y = X @ rng.normal(size=14) + rng.normal(size=60)
+    options: dict[str, Any] = {"steps": 6, "step_weights": 0.8, "restarts": 6, "seed": 1}
+
+    def objective(method: Any, seconds: int) -> float:
+        ticks = itertools.count()
+        limit = Deadline(float(seconds), clock=lambda: float(next(ticks)))
+        return paths.fit(X, y, method=method, time_limit=limit, **options).objective
+
+    found = [(objective("exact", seconds), objective("local", seconds)) for seconds in (0, 2, 4, 6, 8, 12)]
+    assert all(exact <= local * (1 + 1e-12) for exact, local in found)
+    assert found[0][1] > found[-1][1], "restarts find something here"

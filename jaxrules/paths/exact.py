@@ -18,14 +18,15 @@ coefficient added alone gains little when it is correlated with those that may n
 not suffice, the table is tightened by searching the remainders themselves (Russian dolls), over ever longer
 windows, only for supports that prefixes below the incumbent can reach.
 
-**Search.** First layer by layer, keeping the most promising sequences (NumPy, batched): this gives the
-incumbent and, for small problems, already the proof. Else local improvement, and a compiled depth-first search
-(`depth_first`). Changing one feature twice in a row is left out only where the weights do not decrease:
-there, and only there, it is redundant.
+**Search.** Layer by layer, keeping the most promising sequences (NumPy, batched): this gives the incumbent and, for
+small problems, already the proof. Else local improvement, which many features begin with (their tables take
+seconds), and a compiled depth-first search (`depth_first`). Changing one feature twice in a row is left out only
+where the weights do not decrease: there, and only there, it is redundant.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTH = 256
+FEW = 12
+"""Features up to which the layers come first, in less time than local improvement takes to compile."""
 SHARE = 0.5
 RUNGS = ((2, 20_000, 10_000), (4, 100_000, 2_000), (8, 500_000, 1_000))
 """Windows of the Russian dolls, nodes of the search that follows, and nodes per support."""
@@ -52,6 +55,10 @@ def search(
     certificate: Certificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
     starts: Iterable[Sequence] = (),
+    *,
+    batch: int = 2,
+    restarts: int = 0,
+    seed: int = 0,
 ) -> Certificate[Changes]:
     """The least-cost path without side conditions, proved to a relative 1e-9 when the certificate is closed.
 
@@ -60,20 +67,23 @@ def search(
         certificate: of the problem, to be continued.
         stopped: the search ends early when this is true.
         starts: sequences that are known to be good, beside the greedy one.
+        batch, restarts, seed: of local improvement, see `local.search`. Cut short, the search is not worse than that.
     """
     certificate = certificate or problem.certificate()
     for sequence in starts:
         certificate.offer(problem.along(sequence))
+    batch, improved = min(batch, problem.steps), math.inf
+    if restarts and problem.n_features > FEW:
+        local.search(problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed)
+        improved = certificate.objective
     if certificate.closed or stopped():
         return certificate
     prefixes = _Prefixes(problem)
     certificate.prove(float(prefixes.rest[0, 0]))
     layered.search(prefixes, certificate, (WIDTH,), stopped)
     if not certificate.closed and not stopped():
-        # local improvement of the incumbent, two steps at a time
-        start = np.searchsorted(prefixes.features, certificate.solution.features)[None]
-        better = local.improve(prefixes.cost, prefixes.weights, start, batch=min(2, problem.steps))
-        certificate.offer(prefixes.solution(better[0]))
+        if certificate.objective < improved:  # as many starts as before: the same compiled program
+            local.search(problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed + 1)
         _depth_first_search(prefixes, certificate, stopped)
     return certificate
 

@@ -78,7 +78,8 @@ def fit(
         lower, upper: bounds on the coefficients of all models: one number, by column name, or an array.
         forbidden: names or positions of columns that no step may change.
         batch: q, the number of steps that local improvement reassigns at once (appendix C).
-        restarts: random starts of local improvement, beside the greedy one.
+        restarts: random starts of local improvement, beside the greedy one. With method="exact" it comes before a
+            proof that takes long, so that a fit that is cut short is not worse than a local one.
         seed: of the random starts.
         time_limit: seconds, or a `Deadline`; the best path so far is returned with the gap that is proved.
         sample_weight: weights of the rows, shape (rows,).
@@ -115,7 +116,7 @@ def fit(
         if method == "local":
             local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
             return Status.CONVERGED
-        prove(problem, certificate, method, run)
+        prove(problem, certificate, method, run, batch=batch, restarts=restarts, seed=seed)
         return certificate.status
 
     status = Status.INTERRUPTED
@@ -140,13 +141,25 @@ def fit(
     return run.finish(path, path.loss, "min", status, bound, **details)
 
 
-def prove(problem: PathProblem, certificate: Certificate[Changes], method: Literal["exact", "mip"], run: Run) -> None:
-    """The search that proves its result, for the problem's side conditions."""
+def prove(
+    problem: PathProblem,
+    certificate: Certificate[Changes],
+    method: Literal["exact", "mip"],
+    run: Run,
+    *,
+    batch: int = 2,
+    restarts: int = 0,
+    seed: int = 0,
+) -> None:
+    """The search that proves its result, for the problem's side conditions; its options are those of `exact.search`."""
     if method == "mip":
         mip.search(problem, certificate, run.stopped, run.deadline.remaining)
-        return
-    search = integer.search if problem.kind else exact.search if problem.end is None else given_end.search
-    search(problem, certificate, run.stopped)
+    elif problem.kind is not None:
+        integer.search(problem, certificate, run.stopped)
+    elif problem.end is not None:
+        given_end.search(problem, certificate, run.stopped)
+    else:
+        exact.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
 
 
 def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
