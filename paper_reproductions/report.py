@@ -93,6 +93,14 @@ class ComparisonTable:
         for row in self.rows:
             yield (row, *(str(self.values.get((row, column), "")) for column in self.columns))
 
+    def printed(self) -> Iterator[Value]:
+        """The values that the paper has a number for."""
+        for row in self.rows:
+            for column in self.columns:
+                value = self.values.get((row, column))
+                if isinstance(value, Value) and value.paper is not None:
+                    yield value
+
     def compared(self) -> Iterator[tuple[str, str, Value]]:
         """(row, column, value) wherever agreement is claimed and both numbers are there."""
         for row in self.rows:
@@ -182,7 +190,10 @@ def _blocks(
         yield _Heading("Summary", 2)
         yield from _paragraphs(paper.summary(results))
     yield _Heading("Agreement", 2)
-    yield _agreement(chapters)
+    agreement = _agreement(chapters)
+    yield agreement
+    if isinstance(agreement, ComparisonTable):
+        yield agreement.note
     for exhibit, section in chapters:
         yield _Heading(f"{exhibit.name}: {exhibit.title}", 2)
         yield from _chapter(exhibit, section, results)
@@ -217,20 +228,22 @@ def _departure(row: str, column: str, value: Value, settings: Settings) -> str:
 
 
 def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable | str:
-    """How many of the numbers for which agreement is claimed agree, exhibit by exhibit."""
-    counts: dict[str, tuple[int, int]] = {}
-    for exhibit, section in chapters:
-        values = [value for table in section.tables for _, _, value in table.compared()]
-        if values:
-            counts[exhibit.name] = (len(values), sum(not value.departs for value in values))
-    if not counts:
-        return "No number with a claim of agreement has been measured yet."
+    """What became of every number that the paper prints, exhibit by exhibit."""
     cells: dict[tuple[str, str], Value | str] = {}
-    for name, (compared, agreeing) in counts.items():
-        cells[name, "compared"], cells[name, "within tolerance"] = str(compared), str(agreeing)
-    return ComparisonTable(
-        "Numbers within their tolerance", tuple(counts), ("compared", "within tolerance"), cells, corner="exhibit"
-    )
+    columns = ("printed by the paper", "compared", "within tolerance", "not compared", "not run")
+    for exhibit, section in chapters:
+        printed = [value for table in section.tables for value in table.printed()]
+        compared = [value for value in printed if value.ours is not None and value.tolerance is not None]
+        missing = sum(value.ours is None for value in printed)
+        agreeing = sum(not value.departs for value in compared)
+        counts = (len(printed), len(compared), agreeing, len(printed) - len(compared) - missing, missing)
+        if printed:
+            cells |= {(exhibit.name, column): str(n) for column, n in zip(columns, counts, strict=True)}
+    names = tuple(dict.fromkeys(name for name, _ in cells))
+    if not names:
+        return "The paper prints no number beside these exhibits."
+    note = "Not compared: numbers without a tolerance; the exhibit says why."
+    return ComparisonTable("The paper's numbers", names, columns, cells, corner="exhibit", note=note)
 
 
 def _run_in_words(settings: Settings) -> str:

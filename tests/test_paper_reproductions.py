@@ -22,7 +22,7 @@ from paper_reproductions import (
 )
 from paper_reproductions.__main__ import available_papers, chosen_exhibits, load_paper, main, reproduce
 from paper_reproductions.framework import Store, run
-from paper_reproductions.report import Canvas
+from paper_reproductions.report import Canvas, write
 
 PUBLISHED = {"rose": 2.0, "lily": 3.0}
 
@@ -169,7 +169,7 @@ def test_the_report_puts_the_paper_beside_every_number(toy, tmp_path):
     assert "| rose | 2.83 ± 1.29 (paper 2.00, +0.83) |" in report
     assert "| lily | 2.83 ± 1.29 (paper 3.00, -0.17) |" in report
     assert "- rose, size: 2.83 ± 1.29 (paper 2.00, +0.83) (tolerance 0.5). It rained." in report
-    assert "| Table 1 | 2 | 1 |" in report
+    assert "| Table 1 | 2 | 2 | 1 | 0 | 0 |" in report
     assert "8 flowers." in report
     assert "![figure_2](figure_2.png)" in report
     assert (tmp_path / "toy/full/figure_2.png").read_bytes().startswith(b"\x89PNG")
@@ -271,3 +271,16 @@ def test_every_paper_reports_before_anything_is_computed(name, tmp_path):
     paper = load_paper(name)
     assert paper.name == name
     assert reproduce(paper, paper.exhibits, Settings(quick=True), tmp_path, report_only=True) == 0
+
+
+def test_every_number_of_the_paper_is_counted(tmp_path):
+    """Compared, not compared (no tolerance), not run; a number of ours alone is none of the paper's."""
+    values = {
+        ("a", "x"): Value(1.0, 1.0, tolerance=0.1), ("b", "x"): Value(1.0, 2.0), ("c", "x"): Value(None, 2.0),
+        ("d", "x"): Value(1.0), ("e", "x"): Value(1.0, 2.0, tolerance=0.1),
+    }  # fmt: skip
+    section = Section(tables=(ComparisonTable("t", tuple("abcde"), ("x",), values),))
+    exhibit = Exhibit("table", 7, "t", (), lambda results, canvas: section)
+    paper = Paper("p", "P", "R", (exhibit,))
+    markdown, _ = write(paper, (exhibit,), Results(Store(tmp_path), Settings()), tmp_path)
+    assert "| Table 7 | 4 | 2 | 1 | 1 | 1 |" in markdown.read_text()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules as jr
+from jaxrules import losses
+from jaxrules.conditions import PropositionPool
 from jaxrules.datasets import Dataset
 from jaxrules.ensembles import boosting, rulefit
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Fit, Status
-from paper_reproductions.framework import Cell, Entry, Exhibit, Experiment, Results, Row, Rows, Settings
+from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, published
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
 
@@ -26,13 +27,16 @@ Floats = NDArray[np.float64]
 SIZES = tuple(range(1, 11))
 SEARCHES = ("greedy", "optimal")
 METHODS = ("RuleFit", *SEARCHES)
+SAME = "greedy, lambda of optimal"
 QUICK_SETS = (
     "iris (1)", "wine (1)", "tic-tac-toe", "titanic", "insurance", "friedman1", "used cars", "world happiness",
 )  # fmt: skip
 QUICK_PENALTIES = (1.0, 10.0, 50.0)
-TOLERANCE = 0.02
+TOLERANCE = 0.001
 CLASSIFICATIONS = tuple(data.SETS)[: tuple(data.SETS).index("boston")]
 """The upper section of Table 1, scored by AUC."""
+STAGE_SECONDS = 20.0
+"""What an exact stage may take at least."""
 
 
 def sets(settings: Settings) -> Sequence[str]:
@@ -48,9 +52,13 @@ def penalties(settings: Settings) -> Sequence[float]:
 # The measure: area under the curve of score against number of rules
 
 
-def area(scores: Sequence[float] | Floats) -> float:
-    """Area under the curve through the scores of 1, 2, ..., 10 rules, divided by its width."""
-    return float(np.trapezoid(scores, SIZES) / (SIZES[-1] - SIZES[0]))
+def area(scores: Sequence[float] | Floats, classification: bool) -> float:
+    """Area under the curve of scores of 1, 2, ..., 10 rules, divided by its width.
+
+    As in the authors' program a curve of AUC begins at the model without rules, 0.5, one of R^2 at one rule.
+    """
+    heights, sizes = ([0.5, *scores], (0, *SIZES)) if classification else (scores, SIZES)
+    return float(np.trapezoid(heights, sizes) / (sizes[-1] - sizes[0]))
 
 
 def curve(sizes: Sequence[int], scores: Sequence[float], without_rules: float) -> Floats:
@@ -71,30 +79,35 @@ def score(y: Floats, prediction: Floats, classification: bool) -> float:
     return float((roc_auc_score if classification else r2_score)(y, prediction))
 
 
-def prefix_scores(model: RuleEnsemble, test: Dataset) -> list[float]:
+def prefix_scores(test: Dataset, satisfied: NDArray[np.bool_], weights: Floats) -> list[float]:
     """Scores of the first 1, ..., 10 rules; an ensemble that ended before keeps its last score."""
-    parts = model.conjunctions.satisfied(test.X) * np.asarray(model.weights)[:, 0]
-    cumulative = np.cumsum(np.column_stack([np.zeros(len(test)), parts]), axis=1) + float(model.intercept[0])
-    return [score(test.y, cumulative[:, min(k, parts.shape[1])], test.task == "binary") for k in SIZES]
-
-
-def area_from_no_rule(scores: Sequence[float] | Floats) -> float:
-    """Area under the curve from 0 rules (AUC 0.5) to 10, divided by its width."""
-    return float(np.trapezoid([0.5, *scores], (0, *SIZES)) / SIZES[-1])
+    cumulative = np.cumsum(np.column_stack([np.zeros(len(test)), satisfied * weights]), axis=1)
+    return [score(test.y, cumulative[:, min(k, len(weights))], test.task == "binary") for k in SIZES]
 
 
 # Boosting
 
 
 def boost(
-    train: Dataset, bins: int, search: boosting.Search, l2_penalty: float, stage_seconds: float, rules: int = SIZES[-1]
+    train: Dataset,
+    propositions: PropositionPool,
+    search: boosting.Search,
+    l2_penalty: float,
+    stage_seconds: float = STAGE_SECONDS,
+    rules: int = SIZES[-1],
 ) -> Fit[RuleEnsemble]:
-    """An ensemble by the paper's settings; every stage may take at least `stage_seconds`."""
+    """An ensemble by the paper's settings, each of them named; every stage may take at least `stage_seconds`."""
     return boosting.fit(
-        train.X, train.y, loss="squared" if train.task == "regression" else "logistic", search=search,
-        max_rules=rules, l2_penalty=l2_penalty, propositions=data.propositions(train.X, bins),
+        train.X, train.y, loss="squared" if train.task == "regression" else "logistic", objective="second_order",
+        search=search, max_rules=rules, l2_penalty=l2_penalty, corrective=False, intercept=False,
+        objective_tolerance=0.0, propositions=propositions, max_length=None, max_cut_points=None, approximation=1.0,
         time_limit=stage_seconds * rules,
     )  # fmt: skip
+
+
+def scores_of(model: RuleEnsemble, test: Dataset) -> list[float]:
+    """Scores on the test rows by number of rules."""
+    return prefix_scores(test, model.conjunctions.satisfied(test.X), np.asarray(model.weights)[:, 0])
 
 
 def uncertified(fit: Fit[RuleEnsemble]) -> int:
@@ -102,34 +115,110 @@ def uncertified(fit: Fit[RuleEnsemble]) -> int:
     return sum(stage.status not in (Status.OPTIMAL, Status.CONVERGED) for stage in fit.details["stages"])
 
 
-def measure_boosting(cell: Cell, settings: Settings) -> list[Row]:
-    """A row per number of rules: score on the test rows, and the mean over folds of the training rows."""
-    train, test = data.split(cell["data"], cell["split"], settings.seed)
-    bins = data.SETS[cell["data"]].bins
-    stage_seconds, n_folds = (0.5, 2) if settings.quick else (20.0, 3)
-    began = time.perf_counter()
-    fit = boost(train, bins, cell["method"], cell["penalty"], stage_seconds)
-    seconds = time.perf_counter() - began
-    inner = [
-        prefix_scores(boost(inside, bins, cell["method"], cell["penalty"], stage_seconds / 4).model, held_out)
-        for inside, held_out in data.folds(train, n_folds, settings.seed)
-    ]
+def measure_published(cell: Cell, settings: Settings) -> list[Row]:
+    """A row per number of rules, with the authors' split, propositions and lambda.
+
+    `as_described` is the score where a rule that could be described in several ways, because these select the same
+    training rows, is described as in the authors' program; on test rows descriptions differ.
+    """
+    name, method = cell["data"], cell["method"]
+    train, test = data.split(name, cell["split"], settings.seed)
+    source = data.SETS[name]
+    penalty = source.greedy_penalty if method == "greedy" else source.penalty
+    began, used = time.perf_counter(), time.process_time()
+    fit = boost(train, data.propositions(name, train.X), "optimal" if method == "optimal" else "greedy", penalty)
+    seconds, used = time.perf_counter() - began, time.process_time() - used
+    if method == "optimal":
+        described = _as_described(fit, name, train, test)
+    else:
+        described = _greedy_as_described(name, penalty, train, test)
     return [
-        {"rules": k, "score": ours, "inner_score": float(mean), "seconds": seconds, "uncertified": uncertified(fit)}
-        for k, ours, mean in zip(SIZES, prefix_scores(fit.model, test), np.mean(inner, axis=0), strict=True)
-    ]
+        {"penalty": penalty, "rules": k, "score": ours, "as_described": theirs, "seconds": seconds,
+         "cpu_seconds": used, "uncertified": uncertified(fit)}
+        for k, ours, theirs in zip(SIZES, scores_of(fit.model, test), described, strict=True)
+    ]  # fmt: skip
 
 
-boosted = Experiment(
-    "boosted",
+def _as_described(fit: Fit[RuleEnsemble], name: str, train: Dataset, test: Dataset) -> list[float]:
+    """Scores where a rule is described by those of all propositions it implies that exclude most rows left, in turn."""
+    pool = data.attributes(name, train.X)
+    on_train, on_test = pool.satisfied(train.X), pool.satisfied(test.X)
+    rules = fit.model.conjunctions.satisfied(train.X)
+    satisfied = np.ones((len(test), rules.shape[1]), bool)
+    for k, rows in enumerate(rules.T):
+        implied = np.flatnonzero(on_train[rows].all(axis=0))
+        left = ~rows
+        while left.any():
+            best = implied[(~on_train[np.ix_(left, implied)]).sum(axis=0).argmax()]
+            satisfied[:, k] &= on_test[:, best]
+            left &= on_train[:, best]
+    return prefix_scores(test, satisfied, np.asarray(fit.model.weights)[:, 0])
+
+
+def _greedy_as_described(name: str, penalty: float, train: Dataset, test: Dataset) -> list[float]:
+    """Scores of greedy rules as they were found, none of their propositions left out, the first of equal ones taken."""
+    pool = data.attributes(name, train.X)
+    on_train, on_test = pool.satisfied(train.X), pool.satisfied(test.X)
+    loss, y = (losses.squared, train.y) if train.task == "regression" else (losses.logistic, 2.0 * train.y - 1.0)
+    now, weights = np.zeros(len(train)), np.zeros(len(SIZES))
+    satisfied = np.ones((len(test), len(SIZES)), bool)
+    for k in range(len(SIZES)):
+        g, h = losses.derivatives(loss, y, now)
+        rows, value = np.ones(len(train), bool), -1.0
+        best = g.sum() ** 2 / (penalty + h.sum())
+        while best > value * (1 + 1e-12):
+            value = best
+            inside = on_train[rows]
+            found = (g[rows] @ inside) ** 2 / (penalty + h[rows] @ inside)
+            first = int(np.argmax(found >= found.max() * (1 - 1e-12)))
+            best = found[first]
+            if best > value * (1 + 1e-12):
+                rows, satisfied[:, k] = rows & on_train[:, first], satisfied[:, k] & on_test[:, first]
+        weights[k] = -g[rows].sum() / (penalty + h[rows].sum())
+        now = now + weights[k] * rows
+    return prefix_scores(test, satisfied, weights)
+
+
+as_published = Experiment(
+    "as_published",
     lambda settings: [
-        Cell.of(data=name, split=split, method=method, penalty=penalty)
+        Cell.of(data=name, split=split, method=method)
         for name in sets(settings)
         for split in settings.first_folds(5, quick=2)
+        for method in (*SEARCHES, SAME)
+    ],
+    measure_published,
+)
+
+
+def measure_nested(cell: Cell, settings: Settings) -> list[Row]:
+    """A row per number of rules: score on the test rows, and the mean over folds of the training rows."""
+    name, method = cell["data"], cell["method"]
+    train, test = data.split(name, cell["split"], settings.seed)
+    stage_seconds, n_folds = (0.5, 2) if settings.quick else (NESTED_SECONDS, 3)
+    fit = boost(train, data.propositions(name, train.X), method, cell["penalty"], stage_seconds)
+    inner = []
+    for inside, held_out in data.folds(train, n_folds, settings.seed):
+        pool = data.propositions(name, inside.X)
+        inner.append(scores_of(boost(inside, pool, method, cell["penalty"], stage_seconds / 4).model, held_out))
+    return [
+        {"rules": k, "score": ours, "inner_score": float(mean), "uncertified": uncertified(fit)}
+        for k, ours, mean in zip(SIZES, scores_of(fit.model, test), np.mean(inner, axis=0), strict=True)
+    ]
+
+
+NESTED_SECONDS = 2.0
+"""As `STAGE_SECONDS`, where lambda is chosen: there are 48 fits for one number."""
+nested = Experiment(
+    "nested",
+    lambda settings: [
+        Cell.of(data=name, split=split, method=method, penalty=penalty)
+        for split in settings.first_folds(5, quick=2)
+        for name in sets(settings)
         for method in SEARCHES
         for penalty in penalties(settings)
     ],
-    measure_boosting,
+    measure_nested,
 )
 
 
@@ -137,295 +226,286 @@ boosted = Experiment(
 
 
 def candidate_rules(train: Dataset, n_trees: int, seed: int) -> jr.Conjunctions:
-    """The rules of boosted trees of depth 3."""
+    """The rules of boosted trees of four leaves, with the package's learning rate and share of rows."""
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     kind = GradientBoostingRegressor if train.task == "regression" else GradientBoostingClassifier
-    trees = kind(n_estimators=n_trees, max_depth=3, random_state=seed).fit(train.X.one_hot()[0], train.y)
-    return jr.extract_rules(trees, train.X)
+    share = min(0.5, (100 + 6 * len(train) ** 0.5) / len(train))
+    trees = kind(n_estimators=n_trees, max_leaf_nodes=4, learning_rate=0.01, subsample=share, random_state=seed)
+    return jr.extract_rules(trees.fit(train.X.one_hot()[0], train.y), train.X)
 
 
-def largest_penalty(satisfied: NDArray[np.bool_], y: Floats, classification: bool) -> float:
-    """The smallest penalty at which no rule has a weight: the largest mean gradient of the mean's model."""
-    return float(np.abs(satisfied.T @ (y - y.mean())).max()) / len(y) * (1 if classification else 2)
+def l1_penalties(name: str, train: Dataset, count: int) -> list[float]:
+    """The authors' penalties, evenly spaced in scikit-learn's C, in our units and descending."""
+    C = np.linspace(*data.SETS[name].rulefit_C, count)
+    return (2 / C if train.task == "regression" else 1 / (C * len(train))).tolist()
 
 
 def measure_rulefit(cell: Cell, settings: Settings) -> list[Row]:
-    """A row per penalty of those between the ones that give 1 and about 11 rules, evenly spaced."""
-    train, test = data.split(cell["data"], cell["split"], settings.seed)
+    """A row per penalty; `label_score` is computed from predicted classes instead of scores."""
+    name = cell["data"]
+    train, test = data.split(name, cell["split"], settings.seed)
     classification = train.task == "binary"
     loss: Literal["logistic", "squared"] = "logistic" if classification else "squared"
     began = time.perf_counter()
-    rules = candidate_rules(train, 20 if settings.quick else 100, settings.seed)
-    start = largest_penalty(rules.satisfied(train.X), train.y.astype(float), classification)
-    low = high = start
-    for values in np.split(start * np.geomspace(1.0, 1e-3, 25 if settings.quick else 49)[1:], 6):
-        fits = rulefit.path(train.X, train.y, rules=rules, loss=loss, penalties=values.tolist(), tolerance=1e-4)
-        counts = [len(fit.model.conjunctions) for fit in fits]
-        if high == start and any(counts):
-            high = float(values[np.flatnonzero(counts)[0]])
-        low = float(values[np.argmax(counts)])
-        if max(counts) >= 11:
-            low = float(values[np.flatnonzero(np.array(counts) >= 11)[0]])
-            break
-    spaced = np.linspace(high, low, 20 if settings.quick else 50)
-    fits = rulefit.path(train.X, train.y, rules=rules, loss=loss, penalties=spaced.tolist(), tolerance=1e-4)
+    rules = candidate_rules(train, 50 if settings.quick else 500, settings.seed)
+    fits = rulefit.path(
+        train.X, train.y, rules=rules, loss=loss, penalties=l1_penalties(name, train, 20 if settings.quick else 50),
+        linear_terms=False, tolerance=1e-4,
+    )  # fmt: skip
     seconds = time.perf_counter() - began
-    return [
-        {"l1_penalty": float(penalty), "rules": len(fit.model.conjunctions), "seconds": seconds,
-         "without_rules": 0.5 if classification else 0.0,
-         "score": score(test.y, np.asarray(jr.decision_function(fit.model, test.X)), classification)}
-        for penalty, fit in zip(spaced, fits, strict=True) if len(fit.model.conjunctions)
-    ]  # fmt: skip
+    found = []
+    for fit in fits:
+        prediction = np.asarray(jr.decision_function(fit.model, test.X))
+        labels = np.where(prediction > 0, 1.0, 0.0) if classification else prediction
+        found.append(
+            {"rules": len(fit.model.conjunctions), "seconds": seconds,
+             "score": score(test.y, prediction, classification),
+             "label_score": score(test.y, labels, classification)}
+        )  # fmt: skip
+    return found
+
+
+def rulefit_area(rows: Rows, column: str, classification: bool) -> float | None:
+    """The area as in the authors' program, over the sizes up to ten that there are; medians over equal sizes."""
+    sizes = [k for k in (0, *SIZES) if rows.where(rules=k) and (k or classification)]
+    heights = [float(np.median(rows.where(rules=k).column(column))) for k in sizes]
+    if not sizes:
+        return None
+    if sizes[-1] < SIZES[-1]:
+        sizes, heights = [*sizes, SIZES[-1]], [*heights, heights[-1]]
+    return float(np.trapezoid(heights, sizes) / (sizes[-1] - sizes[0]))
+
+
+rulefitted = Experiment("rulefit", lambda settings: _splits(settings), measure_rulefit)
 
 
 def measure_unbounded(cell: Cell, settings: Settings) -> Row:
     """RuleFit with any number of rules, its penalty by cross-validation."""
     train, test = data.split(cell["data"], cell["split"], settings.seed)
-    rules = candidate_rules(train, 100, settings.seed)
-    loss: Literal["logistic", "squared"] = "logistic" if train.task == "binary" else "squared"
-    model = rulefit.fit(train.X, train.y, rules=rules, loss=loss, tolerance=1e-4, seed=settings.seed).model
+    classification = train.task == "binary"
+    model = rulefit.fit(
+        train.X, train.y, rules=candidate_rules(train, 500, settings.seed), l1_penalty=None, tolerance=1e-4,
+        loss="logistic" if classification else "squared", linear_terms=False, seed=settings.seed,
+    ).model  # fmt: skip
     prediction = np.asarray(jr.decision_function(model, test.X))
-    return {"rules": len(model.conjunctions), "score": score(test.y, prediction, train.task == "binary")}
+    labels = np.where(prediction > 0, 1.0, 0.0) if classification else prediction
+    return {
+        "rules": len(model.conjunctions),
+        "score": score(test.y, prediction, classification),
+        "label_score": score(test.y, labels, classification),
+    }
 
 
 def _splits(settings: Settings) -> list[Cell]:
-    """RuleFit is the slowest of the three: in small it has one split."""
-    return [
-        Cell.of(data=name, split=split) for name in sets(settings) for split in settings.first_folds(5)
-    ]  # fmt: skip
+    return [Cell.of(data=name, split=split) for split in settings.first_folds(5) for name in sets(settings)]
 
 
-rulefitted = Experiment("rulefit", _splits, measure_rulefit)
-unbounded = Experiment("unbounded", lambda s: [] if s.quick else _splits(s), measure_unbounded)
-
-
-BINS = (2, 3, 4, 5, 8, 10)
-
-
-def measure_bins(cell: Cell, settings: Settings) -> Row:
-    """Area of greedy boosting at lambda 10, with other cut points than those of Table 1."""
-    train, test = data.split(cell["data"], cell["split"], settings.seed)
-    fit = boost(train, cell["bins"], "greedy", 10.0, 20.0)
-    return {"area": area(prefix_scores(fit.model, test))}
-
-
-binned = Experiment(
-    "bins",
-    lambda settings: [
-        Cell.of(data=name, split=split, bins=bins)
-        for name in (name for name in sets(settings) if name not in CLASSIFICATIONS)
-        for bins in BINS
-        for split in settings.first_folds(5, quick=1)
-    ],
-    measure_bins,
-)
+unbounded = Experiment("unbounded", lambda settings: [] if settings.quick else _splits(settings), measure_unbounded)
 
 
 # From rows to curves
 
 
-def chosen(rows: Rows, criterion: str) -> list[Rows]:
-    """Per split the rows of the penalty with the largest area by the inner scores; "oracle": by the mean test score."""
-    done = [
-        (p, s, rows.where(penalty=p, split=s))
-        for p, s in itertools.product(rows.values("penalty"), rows.values("split"))
-    ]
-    done = [(p, s, found) for p, s, found in done if len(found) == len(SIZES)]
-    splits = sorted({s for _, s, _ in done})
-    if criterion == "oracle":
-        by_penalty: dict[Entry, list[float]] = {}
-        for p, _, found in done:
-            by_penalty.setdefault(p, []).append(area(found.column("score")))
-        complete = {p: np.mean(areas) for p, areas in by_penalty.items() if len(areas) == len(splits)}
-        best = max(complete, key=complete.__getitem__, default=None)
-        return [found for p, _, found in done if p == best]
-    return [max((f for _, s, f in done if s == split), key=lambda f: area(f.column("inner_score"))) for split in splits]
+def chosen(rows: Rows) -> list[Rows]:
+    """Per split the rows of the penalty with the largest area by the inner scores."""
+    best = []
+    for split in sorted(rows.values("split")):
+        runs = [rows.where(split=split, penalty=penalty) for penalty in rows.values("penalty")]
+        runs = [run for run in runs if len(run) == len(SIZES)]
+        if len(runs) == len(rows.values("penalty")):
+            best.append(max(runs, key=lambda run: run.column("inner_score").sum()))
+    return best
 
 
 @dataclass(frozen=True)
 class Measured:
     """The rows of one data set, each read once."""
 
-    boosted: Rows
+    name: str
+    published: Rows
+    nested: Rows
     rulefit: Rows
     unbounded: Rows
 
-    def runs(self, method: str, criterion: str = "inner") -> list[Rows]:
-        """Per split, the rows at the chosen lambda."""
-        return chosen(self.boosted.where(method=method), criterion)
+    @property
+    def classification(self) -> bool:
+        return self.name in CLASSIFICATIONS
+
+    def runs(self, method: str) -> list[Rows]:
+        """Per split, the rows at the authors' lambda."""
+        rows = self.published.where(method=method)
+        return [rows.where(split=split) for split in rows.values("split")]
+
+    def areas(self, method: str, column: str = "score") -> list[float]:
+        """Per split, the area at the authors' settings; `column` for RuleFit says what is scored."""
+        if method == "RuleFit":
+            parts = [self.rulefit.where(split=split) for split in self.rulefit.values("split")]
+            found = [rulefit_area(part, column, self.classification) for part in parts]
+            return [one for one in found if one is not None]
+        return [area(run.column(column), self.classification) for run in self.runs(method)]
+
+    def nested_areas(self, method: str) -> list[float]:
+        """Per split, the area at the lambda chosen on training rows."""
+        return [area(run.column("score"), self.classification) for run in chosen(self.nested.where(method=method))]
+
+    def curves(self, method: str) -> list[Floats]:
+        """The curve of every split at the authors' settings."""
+        if method != "RuleFit":
+            return [run.column("score") for run in self.runs(method)]
+        parts = [self.rulefit.where(split=split) for split in self.rulefit.values("split")]
+        nothing = 0.5 if self.classification else 0.0
+        return [curve(p.column("rules").astype(int).tolist(), p.column("label_score").tolist(), nothing) for p in parts]
 
 
 def measured_sets(results: Results) -> dict[str, Measured]:
     """What was measured, by data set."""
-    tables = [results[experiment] for experiment in (boosted, rulefitted, unbounded)]
-    return {name: Measured(*(rows.where(data=name) for rows in tables)) for name in sets(results.settings)}
-
-
-def curves(measured: Measured, method: str, criterion: str = "inner") -> list[Floats]:
-    """The curve of every split."""
-    if method == "RuleFit":
-        rows = measured.rulefit
-        parts = [rows.where(split=split) for split in rows.values("split")]
-        return [
-            curve(part.column("rules").astype(int).tolist(), part.column("score").tolist(), part[0]["without_rules"])
-            for part in parts
-        ]
-    return [rows.column("score") for rows in measured.runs(method, criterion)]
+    tables = [results[experiment] for experiment in (as_published, nested, rulefitted, unbounded)]
+    return {name: Measured(name, *(rows.where(data=name) for rows in tables)) for name in sets(results.settings)}
 
 
 # Table 1
 
-GENERATED = " The set is generated; the paper gives neither the seed nor the noise."
-FROM_NO_RULE = " The paper's AUC areas seem to begin at 0 rules, see the next table."
-RULEFIT = (
-    "RuleFit here is jaxrules' path on the rules of scikit-learn's boosted trees, solved to a duality gap of 1e-4; the "
-    "paper's is a package with other trees and penalties, which stays at 0.5 on three sets."
-)
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _value(areas: Sequence[float], printed: float | None, **more: Any) -> Value:
+    spread = float(np.std(areas, ddof=1)) if len(areas) > 1 else None
+    return Value(_mean(areas), printed, spread=spread, **more)
 
 
 def show_table_1(results: Results, canvas: Canvas) -> Section:
     found = measured_sets(results)
-    names = tuple(found)
-    values: dict[tuple[str, str], Value | str] = {}
-    costs: dict[tuple[str, str], Value | str] = {}
-    wider: dict[tuple[str, str], Value | str] = {}
-    means: dict[tuple[str, str], float] = {}
+    whole = not results.settings.quick and results.settings.seed == 0
+    authors: dict[tuple[str, str], Value | str] = {}
+    equal, chosen_lambda, costs = authors.copy(), authors.copy(), authors.copy()
     for name, measured in found.items():
-        printed = published.TABLE_1.get(name)
-        drawn = GENERATED if data.SETS[name].generated else ""
-        number = dict(zip(METHODS, printed[:3], strict=True)) if printed else {}
-        seconds = dict(zip(METHODS, printed[3:6], strict=True)) if printed else {}
-        for method, criterion in (*((m, "inner") for m in METHODS), *((m, "oracle") for m in SEARCHES)):
-            areas = [area(scores) for scores in curves(measured, method, criterion)]
-            mean = float(np.mean(areas)) if areas else None
-            column = method if criterion == "inner" else f"{method}, oracle"
-            if mean is not None:
-                means[name, column] = mean
-            claimed = TOLERANCE if criterion == "inner" and method in SEARCHES else None
-            values[name, column] = Value(
-                mean, number.get(method), tolerance=claimed, mark=_mark(measured, column),
-                reason=_reason(areas, number.get(method)) + drawn + (FROM_NO_RULE if name in CLASSIFICATIONS else ""),
-                spread=float(np.std(areas, ddof=1)) if len(areas) > 1 else None,
+        printed = published.TABLE_1[name]
+        number, seconds = (dict(zip(METHODS, part, strict=True)) for part in (printed[:3], printed[3:6]))
+        labels = measured.areas("RuleFit", "label_score")
+        authors[name, "RuleFit"] = _value(labels, number["RuleFit"], tolerance=RULEFIT_TOLERANCE, reason=RULEFIT)
+        if measured.classification:
+            authors[name, "RuleFit, AUC of scores"] = _value(measured.areas("RuleFit"), None)
+        for method in SEARCHES:
+            areas = measured.areas(method)
+            authors[name, method] = _value(
+                areas, number[method], tolerance=TOLERANCE, mark=_mark(measured.runs(method)),
+                reason=_cause(measured, method, number[method]) if whole else "",
             )  # fmt: skip
-        if name in CLASSIFICATIONS:
-            for method in METHODS:
-                areas = [area_from_no_rule(scores) for scores in curves(measured, method)]
-                wider[name, method] = Value(
-                    float(np.mean(areas)) if areas else None, number.get(method),
-                    tolerance=TOLERANCE if method in SEARCHES else None,
-                    reason=_reason(areas, number.get(method)) + drawn,
-                )  # fmt: skip
-        for method in METHODS:
-            costs[name, f"{method}, s"] = Value(_seconds(measured, method), seconds.get(method), digits=2)
+            chosen_lambda[name, method] = _value(measured.nested_areas(method), None)
+            costs[name, f"{method}, s"] = Value(_seconds(measured, method), seconds[method], digits=2)
+        for method in ("greedy", SAME, "optimal"):
+            equal[name, method] = Value(_mean(measured.areas(method)))
+        both = _mean(measured.areas("optimal")), _mean(measured.areas(SAME))
+        if None not in both:
+            equal[name, "gain of optimal"] = f"{both[0] - both[1]:+.4f}"
+        costs[name, "RuleFit, s"] = Value(measured.rulefit.mean("seconds"), seconds["RuleFit"], digits=2)
         rows = measured.unbounded
-        costs[name, "unbounded score"] = Value(rows.mean("score"), printed.unbounded_score if printed else None)
-        costs[name, "unbounded rules"] = Value(
-            rows.mean("rules"), float(printed.unbounded_rules) if printed else None, digits=0
+        costs[name, "unbounded score"] = Value(
+            rows.mean("label_score"), printed.unbounded_score, spread=rows.spread("label_score")
         )
-    bin_rows = results[binned]
-    by_bins: dict[tuple[str, str], Value | str] = {}
-    binned_names = [str(name) for name in bin_rows.values("data")]
-    for name in binned_names:
-        by_bins[name, "the paper's greedy"] = f"{published.TABLE_1[name].greedy:.4f}"
-        by_bins[name, "bins in Table 1"] = str(data.SETS[name].bins)
-        for bins in BINS:
-            found_bins = bin_rows.where(data=name, bins=bins)
-            by_bins[name, f"{bins} bins"] = Value(found_bins.mean("area"), spread=found_bins.spread("area"))
+        costs[name, "unbounded rules"] = Value(rows.mean("rules"), float(printed.unbounded_rules), digits=0)
+    names = tuple(found)
     tables = (
         ComparisonTable(
-            "Area under the curve of score against 1 to 10 rules (AUC, from boston on R^2)", names,
-            (*METHODS, *(f"{m}, oracle" for m in SEARCHES)), values, corner="data",
-            note="Lambda is chosen by cross-validation on the training rows; oracle: by the mean test score itself, as "
-            "the paper may have done. " + RULEFIT,
+            "Area under the curve of score against number of rules (AUC from no rule on; from boston on R^2)", names,
+            ("RuleFit", "greedy", "optimal", "RuleFit, AUC of scores"), authors, corner="data", note=AUTHORS,
         ),
         ComparisonTable(
-            "Classification: area under the curve of AUC against 0 to 10 rules",
-            [name for name in names if name in CLASSIFICATIONS], METHODS, wider, corner="data",
-            note="The authors' plotting code drops the model without rules for regression only; with it (AUC 0.5) the "
-            "areas come nearer to the paper's, so that its AUC rows seem to be areas of this kind.",
+            "The same with one lambda for both learners: that of the optimal one", names,
+            ("greedy", SAME, "optimal", "gain of optimal"), equal, corner="data", note=EQUAL,
         ),
         ComparisonTable(
-            "Regression: area of greedy boosting by quantile bins per column, lambda 10",
-            binned_names, ("the paper's greedy", "bins in Table 1", *(f"{bins} bins" for bins in BINS)), by_bins,
-            corner="data",
-            note="What the cut points matter, which the paper does not give; +- is the standard deviation over splits.",
+            "The same with lambda chosen on the training rows, by three folds", names, SEARCHES, chosen_lambda,
+            corner="data", note=NESTED,
         ),
         ComparisonTable(
             "Seconds for 10 rules, and RuleFit without a bound", names,
-            (*(f"{m}, s" for m in METHODS), "unbounded score", "unbounded rules"), costs, corner="data",
-            note="Seconds of one fit at the chosen lambda; RuleFit's include all its penalties.",
+            (*(f"{m}, s" for m in METHODS), "unbounded score", "unbounded rules"), costs, corner="data", note=COSTS,
         ),
     )  # fmt: skip
-    return Section(_order_in_words(means, names), tables)
+    return Section(_order_in_words(found), tables)
 
 
-def _reason(areas: Sequence[float], printed: float | None) -> str:
-    """Noise of the splits, or what else differs; the paper's mean over five splits is taken to be as noisy as ours.
+RULEFIT_TOLERANCE = 0.02
+RULEFIT = "Unexplained; the trees of the authors' package are of random sizes and not ours."
+AUTHORS = f"""
+Cut points, lambdas and splits are those that the authors publish, the propositions those of their program. Tolerance
+{TOLERANCE:g} for boosting, {RULEFIT_TOLERANCE:g} for RuleFit. The authors score RuleFit on predicted classes
+(scikit-learn's AUC of 0/1 values), which is at most the AUC of scores in the last column; the curve is that of their
+program, from the smallest size there is, medians over equal sizes.
+"""
+EQUAL = """
+The authors' greedy learner ran at lambda 0.001 or 0.0001, the optimal one at 1 to 30. Part of what looks like a gain of
+optimal rules is one of the larger lambda.
+"""
+NESTED = f"""
+A fairer comparison than the paper's: the authors' splits and cut points, lambda for either learner from the paper's
+grid by three folds of the training rows. An exact stage may take {NESTED_SECONDS:g} s here, a quarter of it in the
+folds; at small lambda many end without their proof.
+"""
+COSTS = """
+Not compared: seconds (theirs are those of a Python program on a laptop of 2016); RuleFit without a bound (its penalty
+is not published; ours is by cross-validation). Its score is of predicted classes, as above.
+"""
 
-    Few splits know little about their own noise: Student's distribution says how much they may differ by chance.
-    """
-    from scipy import stats
 
-    if printed is None or not areas:
-        return ""
-    if len(areas) == 1:
-        return "One split only, the paper has five; splits of one set differ by 0.01 to 0.05."
-    error = float(np.std(areas, ddof=1)) * (1 / len(areas) + 1 / 5) ** 0.5
-    distance = abs(float(np.mean(areas)) - printed) / max(error, 1e-12)
-    few = f" (only {len(areas)} splits)" if len(areas) < 5 else ""
-    if distance <= stats.t.ppf(0.975, len(areas) - 1):
-        return f"{distance:.1f} standard errors{few}, the noise of the splits."
-    return (
-        f"{distance:.1f} standard errors{few}: the paper names neither cut points (their effect on R^2: table "
-        "by quantile bins) nor the rows on which lambda was chosen."
-    )
+def _cause(measured: Measured, method: str, printed: float) -> str:
+    """What an experiment shows of a difference: rules that select the same training rows may be described otherwise."""
+    described = float(np.mean(measured.areas(method, "as_described") or [np.nan]))
+    shown = f"{described:.4f} with those descriptions of the same training rows that the authors' program chooses."
+    return f"It is {shown}" if abs(described - printed) <= TOLERANCE else f"Unexplained; it is {shown}"
 
 
-def _mark(measured: Measured, column: str) -> str:
+def _mark(runs: Sequence[Rows]) -> str:
     """How many stages have no certificate."""
-    if not column.startswith("optimal"):
-        return ""
-    criterion = "oracle" if column.endswith("oracle") else "inner"
-    runs = measured.runs("optimal", criterion)
     open_stages = sum(int(rows[0]["uncertified"]) for rows in runs)
     return f"{open_stages} of {len(runs) * len(SIZES)} stages not certified" if open_stages else ""
 
 
 def _seconds(measured: Measured, method: str) -> float | None:
-    if method == "RuleFit":
-        return measured.rulefit.mean("seconds")
-    runs = measured.runs(method)
-    return float(np.mean([rows[0]["seconds"] for rows in runs])) if runs else None
+    return _mean([rows[0]["seconds"] for rows in measured.runs(method)])
 
 
-def _order_in_words(means: dict[tuple[str, str], float], names: Sequence[str]) -> str:
+def _order_in_words(found: dict[str, Measured]) -> str:
     """The paper's claim: optimal > greedy > RuleFit on all 24 sets."""
-    sentences = []
-    for better, worse in (("optimal", "greedy"), ("optimal, oracle", "greedy, oracle"), ("greedy", "RuleFit")):
-        pairs = [(means[n, better], means[n, worse], n) for n in names if (n, better) in means and (n, worse) in means]
-        if pairs:
-            lost = [f"{name} ({ours - theirs:+.4f})" for ours, theirs, name in pairs if ours < theirs]
-            wins = f"{len(pairs) - len(lost)} of {len(pairs)}"
-            sentences.append(f"{better} >= {worse} on {wins} sets" + (f", not on {', '.join(lost)}" if lost else ""))
-    return (
-        ("The paper has optimal > greedy > RuleFit on all 24 sets. Here: " + "; ".join(sentences) + ".")
-        if sentences
-        else ""
-    )
+
+    def compare(title: str, better: dict[str, float], worse: dict[str, float]) -> str:
+        both = [name for name in better if name in worse]
+        lost = [f"{name} ({better[name] - worse[name]:+.4f})" for name in both if better[name] < worse[name]]
+        exceptions = f", not on {', '.join(lost)}" if lost else ""
+        return f"{title} on {len(both) - len(lost)} of {len(both)} sets{exceptions}"
+
+    def means(values: dict[str, Sequence[float]]) -> dict[str, float]:
+        return {name: float(np.mean(areas)) for name, areas in values.items() if areas}
+
+    of = {method: means({name: m.areas(method) for name, m in found.items()}) for method in (*SEARCHES, SAME)}
+    labels = means({name: m.areas("RuleFit", "label_score") for name, m in found.items()})
+    nested_of = {method: means({name: m.nested_areas(method) for name, m in found.items()}) for method in SEARCHES}
+    pairs = [
+        ("at the authors' settings optimal >= greedy", of["optimal"], of["greedy"]),
+        ("greedy >= RuleFit", of["greedy"], labels),
+        ("at equal lambda optimal >= greedy", of["optimal"], of[SAME]),
+        ("with lambda chosen on training rows optimal >= greedy", nested_of["optimal"], nested_of["greedy"]),
+    ]
+    sentences = "; ".join(compare(*pair) for pair in pairs if pair[1] and pair[2])
+    return f"The paper has optimal > greedy > RuleFit on all 24 sets. Here: {sentences}." if sentences else ""
 
 
 # Fig. 2 and the printed ensembles
 
 FIGURE_2 = ("used cars", "tic-tac-toe", "friedman1")
-ENSEMBLE_BINS = {"used cars": 3, "tic-tac-toe": 1}
-"""The printed cut points of the cars are thirds of the rows; Table 1's are fifths, as the authors' settings say."""
 
 
 def measure_ensemble(cell: Cell, settings: Settings) -> list[Row]:
-    """Five rules on all rows."""
-    whole = data.load(cell["data"], settings.seed)
-    model = boost(whole, ENSEMBLE_BINS[cell["data"]], cell["method"], cell["penalty"], 20.0, rules=5).model
+    """Five rules at the authors' settings, on the training rows of a split."""
+    name, method = cell["data"], cell["method"]
+    train, _ = data.split(name, cell["split"], settings.seed)
+    source = data.SETS[name]
+    penalty = source.greedy_penalty if method == "greedy" else source.penalty
+    model = boost(train, data.propositions(name, train.X), method, penalty, rules=5).model
     weights = np.asarray(model.weights)[:, 0]
     return [
         {"rule": r + 1, "weight": float(weights[r]), "condition": model.conjunctions.describe(r)}
@@ -436,9 +516,7 @@ def measure_ensemble(cell: Cell, settings: Settings) -> list[Row]:
 ensembles = Experiment(
     "ensembles",
     lambda settings: [
-        Cell.of(data=name, method=method, penalty=penalty)
-        for name, method in published.ENSEMBLES
-        for penalty in published.PENALTIES
+        Cell.of(data=name, method=method, split=split) for name, method in published.ENSEMBLES for split in range(5)
     ],
     measure_ensemble,
 )
@@ -448,19 +526,16 @@ def show_figure_2(results: Results, canvas: Canvas) -> Section:
     rows = results[ensembles]
     tables = [_ensemble_table(rows, name, method) for name, method in published.ENSEMBLES]
     text = """
-        Mean scores over the splits, with the standard error as a band. The ensembles are fitted on all rows, for every
-        lambda of the grid, because the paper names neither lambda nor rows, with cut points at thirds, as the printed
-        rules have them; shown is the lambda whose weights are nearest to the paper's. The paper's rules are of a
-        random 80 % of the rows, so that single weights and quantiles (count <= 86 or 90) differ. On tic-tac-toe the
-        lines of three are symmetric: which comes first depends on the rows. "always" is the empty conjunction, a
-        candidate by the paper's text.
+        Mean scores over the splits at the authors' settings, with the standard error as a band; RuleFit's are of
+        predicted classes. The paper does not say on which split its printed ensembles were fitted: shown is the one of
+        the five whose weights are nearest. "always" is the empty conjunction, a candidate by the paper's text.
     """
     return Section(text, tables, _draw_curves(results, canvas))
 
 
 def _ensemble_table(rows: Rows, name: str, method: str) -> ComparisonTable:
     printed = published.ENSEMBLES[name, method]
-    runs = [rows.where(data=name, method=method, penalty=p) for p in published.PENALTIES]
+    runs = [rows.where(data=name, method=method, split=split) for split in rows.values("split")]
     runs = [found for found in runs if len(found) == len(printed)]
 
     def distance(found: Rows) -> float:
@@ -471,18 +546,20 @@ def _ensemble_table(rows: Rows, name: str, method: str) -> ComparisonTable:
     labels = [str(k) for k in range(1, len(printed) + 1)]
     values: dict[tuple[str, str], Value | str] = {}
     for k, (label, (weight, condition)) in enumerate(zip(labels, printed, strict=True)):
+        digits = 3 if abs(weight) < 100 else 0
         values[label, "weight"] = Value(
-            best[k]["weight"] if best else None, weight, digits=3 if weight < 100 > -weight else 0
-        )
+            best[k]["weight"] if best else None, weight, digits=digits, tolerance=0.6 * 10.0**-digits,
+            reason="Unexplained; the rows of the paper's ensemble may be none of the five splits'.",
+        )  # fmt: skip
         values[label, "our rule"] = str(best[k]["condition"]) if best else "not run"
         values[label, "the paper's rule"] = condition
-    title = f"{name}, {method} base learner" + (f" (lambda {best[0]['penalty']:g})" if best else "")
+    title = f"{name}, {method} base learner" + (f" (split {best[0]['split']})" if best else "")
     return ComparisonTable(title, labels, ("weight", "our rule", "the paper's rule"), values, corner="rule")
 
 
 def _draw_curves(results: Results, canvas: Canvas) -> tuple[Path, ...]:
     measured = measured_sets(results)
-    found = {(n, m): curves(measured[n], m) for n in FIGURE_2 for m in METHODS}
+    found = {(n, m): measured[n].curves(m) for n in FIGURE_2 for m in METHODS}
     if not any(found.values()):
         return ()
     figure, axes = canvas.subplots(1, len(FIGURE_2))
@@ -501,12 +578,11 @@ def _draw_curves(results: Results, canvas: Canvas) -> tuple[Path, ...]:
 
 
 EXHIBITS = (
-    Exhibit("table", 1, "Area under the rules/score curve", (boosted, binned, rulefitted, unbounded), show_table_1),
     Exhibit(
-        "figure",
-        2,
-        "Score against number of rules, and printed ensembles",
-        (boosted, rulefitted, ensembles),
+        "table", 1, "Area under the rules/score curve", (as_published, rulefitted, nested, unbounded), show_table_1
+    ),
+    Exhibit(
+        "figure", 2, "Score against number of rules, and printed ensembles", (as_published, rulefitted, ensembles),
         show_figure_2,
     ),
-)
+)  # fmt: skip

@@ -51,14 +51,19 @@ def search_published(
     approximation: float = 1.0,
     max_evaluations: int | None = None,
     stopped: Callable[[], bool] = never,
+    exhaust: bool = False,
 ) -> Found:
     """A best conjunction by the paper's Algorithm 1; arguments and result as of `search_depth_first`.
 
+    With ``exhaust`` it does not end when nothing in the boundary can be better, but takes all of it, as the authors'
+    program did: nothing is found any more, and most augmentations count as pruned by their propagated bound.
     Propositions are ordered by ascending support, as in the authors' code. ``counts`` has the four numbers of
     Table 2 (immediate_bound, immediate_equivalence, propagated_bound, propagated_equivalence), the
     checks skipped by (3.7), and the nodes taken from the boundary.
     """
-    return _Published(space, objective, approximation).run(max_evaluations, stopped)
+    search = _Published(space, objective, approximation)
+    search.exhaust = exhaust
+    return search.run(max_evaluations, stopped)
 
 
 class _Node(NamedTuple):
@@ -72,6 +77,8 @@ class _Node(NamedTuple):
 
 class _Boundary:
     """The conjunctions still to be extended, the incumbent, and what is known of the rest."""
+
+    exhaust = False  # whether to go on when nothing can be better
 
     def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
         self.space, self.objective, self.approximation = space, objective, approximation
@@ -96,7 +103,7 @@ class _Boundary:
         status = Status.OPTIMAL if self.approximation == 1.0 else Status.CONVERGED
         bound, root = self.root()
         boundary, order = [(-bound, 0, root)], itertools.count(1)
-        while boundary and self.hopeful(-boundary[0][0]):
+        while boundary and (self.exhaust or self.hopeful(-boundary[0][0])):
             if max_evaluations is not None and self.evaluations >= max_evaluations:
                 status = Status.MAX_ITERATIONS
                 break
