@@ -11,10 +11,14 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 Value = TypeVar("Value")
+
+LARGEST = 2**62
+"""No integer is larger: kernels count in 64 bits."""
 
 
 def require(holds: bool | np.bool_, message: str) -> None:
@@ -91,7 +95,33 @@ def sequence(name: str, values: Any, **limits: float) -> NDArray[np.float64]:
     return np.array([number(name, value, **limits) for value in plain])
 
 
-def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
+def array(name: str, values: Any) -> NDArray[np.float64]:
+    """Numbers or booleans as an array of its own, float64; of any shape, NaN and infinity among them.
+
+    Raises:
+        TypeError: for anything else, or rows of different lengths.
+    """
+    concrete(name, values)
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "biufO":
+            return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers: {error}") from error
+    raise TypeError(f"{name} has type {given.dtype}; it must be numbers")
+
+
+def concrete(name: str, value: Any) -> None:
+    """Refuse what JAX traces.
+
+    Raises:
+        TypeError: naming the argument.
+    """
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(f"{name} is being traced by JAX, and has no values yet; call this outside jit, grad and vmap")
+
+
+def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int = LARGEST) -> int:
     """An integer within limits.
 
     Raises:
@@ -103,7 +133,7 @@ def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int 
     given = int(value)
     if at_least is not None and given < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {given}")
-    if at_most is not None and given > at_most:
+    if given > at_most:
         raise ValueError(f"{name} must be at most {at_most}, got {given}")
     return given
 

@@ -14,6 +14,11 @@ from typing import Any
 import numpy as np
 
 
+def plain(text: str) -> str:
+    """A name to print: control characters, which a terminal obeys, are escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def number(value: float, digits: int = 5) -> str:
     """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0."""
     if not math.isfinite(value):
@@ -34,7 +39,7 @@ def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool
 ) -> str:
     """An interval that is not empty, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to it."""
-    low, high = _distinct(lower, upper)
+    subject, (low, high) = plain(subject), _distinct(lower, upper)
     if lower == upper:
         text = f"{subject} == {low}"
     elif math.isinf(lower) and math.isinf(upper):
@@ -58,7 +63,7 @@ def _distinct(lower: float, upper: float) -> tuple[str, str]:
 
 def set_text(name: str, categories: Sequence[str], allowed: Iterable[int], unseen: bool, missing: bool) -> str:
     """A set of categories, e.g. ``Sex == Male``, ``Job not in {Sales, Tech}``; `unseen`: whether others belong."""
-    chosen = set(range(len(categories))).difference(allowed) if unseen else allowed
+    name, chosen = plain(name), set(range(len(categories))).difference(allowed) if unseen else allowed
     words = [_category(categories[code]) for code in sorted(chosen)]
     listed = words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"
     if unseen:  # a negated condition: a missing value satisfies it unless it is listed
@@ -74,7 +79,7 @@ def set_text(name: str, categories: Sequence[str], allowed: Iterable[int], unsee
 
 def _category(name: str) -> str:
     """A category as it is, in quotes where it could be read as part of the rule."""
-    return name if _PLAIN.fullmatch(name) else repr(name)
+    return name if _PLAIN.fullmatch(name) and name.isprintable() else repr(name)
 
 
 _PLAIN = re.compile(r"[^\s,{}&'\"()](?:[^,{}&'\"()\n]*[^\s,{}&'\"()])?")
@@ -86,7 +91,7 @@ def sum_text(terms: Iterable[tuple[float, str]]) -> str:
     for weight, name in terms:
         sign = "-" if weight < 0 else "+" if text else ""
         size = "" if abs(weight) == 1 else f"{number(abs(weight))} "
-        text += f" {sign} {size}{name}" if text else f"{sign}{size}{name}"
+        text += f" {sign} {size}{plain(name)}" if text else f"{sign}{size}{plain(name)}"
     return text
 
 
@@ -122,12 +127,13 @@ def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain HTML table; every text is escaped."""
-    head = "".join(f"<th style='text-align:left'>{html.escape(cell)}</th>" for cell in header)
+    head = "".join(f"<th style='text-align:left'>{html.escape(plain(cell))}</th>" for cell in header)
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(plain(cell))}</td>" for cell in row) + "</tr>"
         for row in rows
     )
-    return f"<div><p>{html.escape(title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    title = html.escape(plain(title))
+    return f"<div><p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def latex(text: str) -> str:

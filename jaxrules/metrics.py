@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.losses import (
     Loss,
@@ -20,7 +21,7 @@ from jaxrules.losses import (
     softmax,
     squared,
 )
-from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict
+from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict
 from jaxrules.table import Label, check_sample_weight, conform, regression_target, target_array
 
 Measure = Literal["propositions", "conditions", "nonzeros"]
@@ -44,7 +45,7 @@ def complexity(model: Any, measure: Measure = "propositions") -> int:
         TypeError: if `model` is no model.
         ValueError: for an unknown measure.
     """
-    raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}")
+    not_a_model(model)
 
 
 @complexity.register
@@ -95,22 +96,25 @@ def local_support(model: RuleEnsemble | RuleList, X: Any) -> float:
 
 def local_supports(model: RuleEnsemble | RuleList, X: Any) -> NDArray[np.int64]:
     """`local_support` of every row, shape (rows,)."""
-    table = conform(X, model.schema)
     if isinstance(model, RuleList):
+        table = conform(X, model.schema)
         return np.minimum(model.position(table) + 1, len(model.conjunctions))
-    rules = model.conjunctions.take(_used(model))
+    used = _used(model)
+    rules = model.conjunctions.take(used)
+    table = conform(X, model.schema)
     counts = np.empty(table.n_rows, np.int64)
     for rows, satisfied in rules.batches(table):
         counts[rows] = satisfied.sum(axis=1)
     return counts
 
 
-def _used(model: RuleEnsemble | RuleList) -> NDArray[np.bool_]:
+def _used(model: Any) -> NDArray[np.bool_]:
     if isinstance(model, RuleList):
         return np.ones(len(model.conjunctions), bool)
-    if isinstance(model, RuleEnsemble):
-        return np.asarray((np.asarray(model.weights) != 0).any(axis=1))
-    raise TypeError(f"model must be a RuleEnsemble or a RuleList, got {type(model).__name__}")
+    if not hasattr(model, "schema"):
+        not_a_model(model)
+    checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
+    return np.asarray((np.asarray(model.weights) != 0).any(axis=1))
 
 
 def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -120,10 +124,10 @@ def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None =
         ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that the model
             does not know, or if the model predicts numbers.
     """
+    predicted = np.asarray(predict(model, X))
     classes = model.schema.classes
     if classes is None:
         raise ValueError("model predicts numbers, which have no accuracy; use risk")
-    predicted = np.asarray(predict(model, X))
     truth = _known_labels(y, classes, len(predicted))
     return float(np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth))))
 
@@ -161,8 +165,8 @@ def risk(
             not know, if the loss is not defined for `y`, or if the model was fitted with a loss of one's own, which
             must be passed again.
     """
-    chosen = loss_of(model) if loss is None else loss_by_name(loss)
     scores = np.asarray(decision_function(model, X), np.float64)
+    chosen = loss_of(model) if loss is None else loss_by_name(loss)
     weights = check_sample_weight(sample_weight, len(scores))
     classes = model.schema.classes
     if classes is None:
@@ -181,7 +185,7 @@ def risk(
 def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
     if not isinstance(model, RuleEnsemble):
-        raise TypeError(f"a {type(model).__name__} does not know its loss; pass it as loss=")
+        raise TypeError(f"model is a {type(model).__name__}, which does not know its loss; pass it as loss=")
     name, link = model.loss, "logistic" if model.link == "softmax" else model.link
     for loss in (squared, logistic, exponential, poisson):
         if name == loss.name or (name is None and link == loss.link):

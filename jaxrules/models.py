@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, softmax
 
-from jaxrules import display
+from jaxrules import checks, display
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.table import Label, Schema, Table, conform
@@ -88,7 +88,7 @@ class LinearTerms:
 
     def describe(self, term: int, schema: Schema) -> str:
         """One term in words."""
-        name = schema.features[self.feature[term]].name
+        name = display.plain(schema.features[self.feature[term]].name)
         if np.isinf(self.lower[term]) and np.isinf(self.upper[term]):
             return f"times {name}"
         lower, upper = display.number(self.lower[term]), display.number(self.upper[term])
@@ -167,9 +167,10 @@ class RuleEnsemble:
         return rows
 
     def _heading(self) -> str:
+        target = display.plain(self.schema.target)
         what = {
-            "identity": f"{self.schema.target} =",
-            "log": f"log expected {self.schema.target} =",
+            "identity": f"{target} =",
+            "log": f"log expected {target} =",
             "logistic": "log-odds of",
             "exponential": "half the log-odds of",
             "softmax": "log-probability, up to a constant, of",
@@ -177,7 +178,7 @@ class RuleEnsemble:
         classes = self.schema.classes
         if classes is not None:
             named = classes[1:] if len(classes) == 2 else classes
-            what = f"{what} {self.schema.target} == {', '.join(map(str, named))}:"
+            what = f"{what} {target} == {', '.join(display.plain(str(label)) for label in named)}:"
         return f"{what} {display.weight_text(self.intercept)} + the weights of the rules that hold"
 
 
@@ -244,7 +245,7 @@ class RuleList:
         words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
         rows = []
         for rule, (word, code, shares) in enumerate(zip(words, self.labels.tolist(), self.probabilities, strict=True)):
-            says = f"{self.schema.target} = {(self.schema.classes or ())[code]}"
+            says = display.plain(f"{self.schema.target} = {(self.schema.classes or ())[code]}")
             conditions = self.conjunctions.describe(rule, " AND ") if rule < n else ""
             rows.append((word, conditions, f"{says} (p = {display.share_text(float(shares[code]))})"))
         return rows
@@ -326,10 +327,12 @@ class Explanation:
     probabilities: dict[Label, float] | None = None
 
     def __str__(self) -> str:
-        title = f"prediction: {self.prediction}"
+        title = f"prediction: {display.plain(str(self.prediction))}"
         if self.probabilities is not None:
-            shares = ", ".join(f"{label}: {display.share_text(p)}" for label, p in self.probabilities.items())
-            title += f"   ({shares})"
+            shares = (
+                f"{display.plain(str(label))}: {display.share_text(p)}" for label, p in self.probabilities.items()
+            )
+            title += f"   ({', '.join(shares)})"
         return "\n".join([title, *display.aligned(self._rows())])
 
     def __repr__(self) -> str:
@@ -368,20 +371,25 @@ def with_weights(model: RuleEnsemble, weights: ArrayLike, intercept: ArrayLike |
     Raises:
         ValueError: if the shapes do not fit.
     """
-    if not isinstance(model, RuleEnsemble):
-        raise TypeError(f"model must be a RuleEnsemble, got {type(model).__name__}")
-    new: Array = weights if isinstance(weights, jax.Array) else np.asarray(weights, np.float64)
+    checks.instance("model", model, RuleEnsemble, "fit.model")
+    new: Array = weights if isinstance(weights, jax.Array) else _finite("weights", weights)
     if new.shape == (len(model.conjunctions),) and model.n_outputs == 1:
         new = new[:, None]
     if new.shape != model.weights.shape:
         raise ValueError(f"weights must have shape {model.weights.shape}, got {new.shape}")
     if intercept is None:
         return dataclasses.replace(model, weights=new)
-    constant = intercept if isinstance(intercept, jax.Array) else np.asarray(intercept, np.float64)
+    constant = intercept if isinstance(intercept, jax.Array) else _finite("intercept", intercept)
     constant = constant.reshape(-1)
     if constant.shape != model.intercept.shape:
         raise ValueError(f"intercept must have shape {model.intercept.shape}, got {constant.shape}")
     return dataclasses.replace(model, weights=new, intercept=constant)
+
+
+def _finite(name: str, values: Any) -> NDArray[np.float64]:
+    array = checks.array(name, values)
+    require(np.isfinite(array).all(), f"{name} has NaN or infinite values")
+    return array
 
 
 # Rule ensembles
@@ -501,7 +509,7 @@ def _(model: RuleEnsemble, X: Any) -> list[Explanation]:
             coefficients = np.asarray(model.linear.coefficients)
             for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
                 name = model.schema.features[model.linear.feature[t]].name
-                text = f"linear term of {name} at {display.number(terms[i, t])}"
+                text = f"linear term of {display.plain(name)} at {display.number(terms[i, t])}"
                 parts.append(Part(text, coefficients[t] * terms[i, t]))
         shares = None
         if classes is not None and probabilities is not None:
@@ -515,7 +523,7 @@ def _(model: RuleEnsemble, X: Any) -> list[Explanation]:
 
 @decision_function.register
 def _(model: RuleList, X: Any) -> Array:
-    raise TypeError("a RuleList has no scores; use predict or predict_proba")
+    raise TypeError("model is a RuleList, which has no scores; use predict or predict_proba")
 
 
 @predict.register

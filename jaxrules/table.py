@@ -7,14 +7,17 @@ are strings and become integer codes in the order of `Feature.categories`.
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is a
 category of its own, every threshold says whether a missing value satisfies it, and nothing is imputed.
 Infinite numbers are always refused. A category that was not seen in fit equals none of the known
-ones: it satisfies ``!=`` and fails ``==``.
+ones: it satisfies ``!=`` and fails ``==``; a column that holds no other ones is worth a warning.
+Categories that are numbers are written alike whatever their type: 1, 1.0 and "1" are one.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -87,6 +90,10 @@ class Schema:
                 raise ValueError("classes must be at least two, and differ from each other")
             if len({type(label) for label in self.classes}) > 1:
                 raise ValueError("classes must be of one type")
+            if any(isinstance(label, int) and not -(2**63) <= label < 2**63 for label in self.classes):
+                raise ValueError("classes that are integers must fit into 64 bits; write larger ones as text")
+            if any(isinstance(label, float) and not np.isfinite(label) for label in self.classes):
+                raise ValueError("classes that are numbers must be finite")
 
     def with_classes(self, classes: tuple[Label, ...] | None) -> Schema:
         """The same schema for a target with these classes."""
@@ -198,6 +205,8 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
                 raise ValueError(f"X has categories in column {feature.name!r} that its schema does not know")
     else:
         names, raw, _ = _read(X, feature_names)
+        if not len(raw[0]):
+            raise ValueError("X has no rows")
         columns, features = [], []
         for name, values in zip(names, raw, strict=True):
             column, categories = _factorise(name, values)
@@ -212,7 +221,8 @@ def conform(X: Any, schema: Schema) -> Table:
     """New data in the form of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become `UNSEEN`.
+    position. Categories that fit did not see become `UNSEEN`; a column that holds no other ones is told in a warning.
+    There may be no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -238,17 +248,43 @@ def conform(X: Any, schema: Schema) -> Table:
     for feature, values in zip(schema.features, raw, strict=True):
         if _all_missing(values):  # such a column has no kind of its own: a frame of one row, say
             values = np.full(len(values), np.nan) if feature.is_numeric else [None] * len(values)
+        if not feature.is_numeric and isinstance(values, np.ndarray) and _are_numbers(feature):
+            values = _texts(values.tolist(), feature.name, any_type=True)
         if isinstance(values, np.ndarray) != feature.is_numeric:
             was, now = ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
             raise ValueError(f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first")
-        if feature.categories is None:
-            columns.append(np.asarray(values))
-        else:
-            codes = {category: code for code, category in enumerate(feature.categories)}
-            columns.append(np.fromiter((_code(value, codes) for value in values), np.int32, len(values)))
+        columns.append(np.asarray(values) if feature.categories is None else _known_codes(feature, values))
     table = Table(schema, tuple(columns))
     _check_values(table)
     return table
+
+
+def _are_numbers(feature: Feature) -> bool:
+    """Whether all categories of a feature are numbers, written as `category_text` does."""
+    try:
+        return all(category_text(float(category)) == category for category in feature.categories or ())
+    except ValueError:
+        return False
+
+
+def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.int32]:
+    """The codes of categories that fit saw; a warning where it saw none of them."""
+    categories = feature.categories or ()
+    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}  # as old models have them
+    codes |= {category: code for code, category in enumerate(categories)}
+    values = list(values)
+    found = np.fromiter((_code(value, codes) for value in values), np.int32, len(values))
+    if (found == UNSEEN).any() and not (found >= 0).any():
+        new, known = (
+            _listed([*dict.fromkeys(one for one in some if one is not None)]) for some in (values, categories)
+        )
+        warnings.warn(
+            f"column {feature.name!r} of X holds no category that the model was fitted on, but {new} where that was "
+            f"{known}; check how they are written",
+            UserWarning,
+            stacklevel=4,
+        )
+    return found
 
 
 # Reading: every input becomes a list of columns, each a float64 array or a list of strings and None.
@@ -258,6 +294,7 @@ _Column = NDArray[np.float64] | list[str | None]
 
 def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
     """Names, columns, and whether the names came with the data."""
+    checks.concrete("X", X)
     if isinstance(X, Table):
         raw = [_decoded(f, c) for f, c in zip(X.schema.features, X.columns, strict=True)]
         names, named = list(X.names), True
@@ -271,8 +308,6 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
         names = [str(name) for name in feature_names]
     if not names:
         raise ValueError("X has no columns")
-    if not len(raw[0]):
-        raise ValueError("X has no rows")
     if repeated := _repeated(names):
         raise ValueError(f"X has several columns named {_listed(repeated)}; give every column its own name")
     return names, raw, named
@@ -339,13 +374,18 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
         if _is_missing(value):
             texts.append(None)
         elif any_type or isinstance(value, str):
-            texts.append(str(value))
+            texts.append(category_text(value))
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); convert it with "
                 f"astype(float) for numbers or astype(str) for categories"
             )
     return texts
+
+
+def category_text(value: Any) -> str:
+    """A category as text: whole numbers without a decimal point, whatever their type."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _is_missing(value: Any) -> bool:
@@ -358,7 +398,7 @@ def _is_missing(value: Any) -> bool:
 
 def _all_missing(values: _Column) -> bool:
     if isinstance(values, np.ndarray):
-        return bool(np.isnan(values[0]) and np.isnan(values).all())
+        return bool(np.isnan(values).all())
     return all(value is None for value in values)
 
 
@@ -372,10 +412,7 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
     except ValueError as error:
         raise ValueError("X has rows of different lengths; a table is rectangular") from error
     if array.ndim != 2:
-        raise ValueError(
-            f"X must be 2-D (rows, columns), got shape {array.shape}; one row is X.reshape(1, -1), "
-            "one column X.reshape(-1, 1)"
-        )
+        raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"X is an array of type {array.dtype}; an array must be numeric. Convert it with astype(float), or pass "
@@ -388,6 +425,22 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
         )
     columns = np.array(array.T, np.float64, order="C")  # one copy, so that the table does not follow the array
     return [f"x{i}" for i in range(len(columns))], list(columns), False
+
+
+def _not_rows(X: Any, array: NDArray[Any]) -> str:
+    """What X is instead of a table, and how it becomes one."""
+    if array.ndim:
+        return f"shape {array.shape}; one row is X.reshape(1, -1), one column X.reshape(-1, 1)"
+    if isinstance(X, (str, bytes, os.PathLike)):
+        return "text; read the file first, e.g. with pandas.read_csv"
+    if isinstance(X, Mapping):
+        return f"a {type(X).__name__}; pass a dataframe made of it, e.g. pandas.DataFrame(X)"
+    return f"{_named(X)}; pass a 2-D array, a dataframe or a Table"
+
+
+def _named(value: Any) -> str:
+    """An object by its type."""
+    return "None" if value is None else f"one {type(value).__name__}"
 
 
 def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
@@ -441,6 +494,7 @@ def target_array(y: Any, n_rows: int | None = None) -> NDArray[Any]:
         ValueError: for a wrong shape or length, or missing or infinite values.
         TypeError: for labels of other types, or of several.
     """
+    checks.concrete("y", y)
     if isinstance(y, np.ma.MaskedArray):
         raise TypeError("y is a masked array; drop the masked rows")
     if not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):  # a pandas or polars series
@@ -450,7 +504,8 @@ def target_array(y: Any, n_rows: int | None = None) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         raise ValueError("y must be one-dimensional, got one column; pass y.ravel()")
     if array.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {array.shape}")
+        shown = f"shape {array.shape}" if array.ndim else _named(y)
+        raise ValueError(f"y must be one-dimensional, a label or number per row, got {shown}")
     if not len(array):
         raise ValueError("y is empty")
     if array.dtype.kind in "OT":
@@ -552,10 +607,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     """
     if sample_weight is None:
         return np.ones(n_rows)
-    given = np.array(sample_weight)
-    if given.dtype.kind not in "biufO":
-        raise TypeError(f"sample_weight has type {given.dtype}; it must be numbers")
-    weights = given.astype(np.float64)
+    weights = checks.array("sample_weight", sample_weight)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight must be one-dimensional, got shape {weights.shape}")
     if len(weights) != n_rows:
@@ -566,7 +618,13 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
         raise ValueError("sample_weight has negative values; weights must be at least 0")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one row needs a positive weight")
-    if not _LEAST <= weights[weights > 0].min() <= weights.max() <= 1 / _LEAST:
+    least, largest = weights[weights > 0].min(), weights.max()
+    if least / largest < _LEAST:
+        raise ValueError(
+            f"sample_weight has positive values that are less than {_LEAST} of its maximum, {least} beside {largest}; "
+            "set them to 0"
+        )
+    if not _LEAST <= least <= largest <= 1 / _LEAST:
         raise ValueError(
             f"sample_weight has positive values below {_LEAST} or above {1 / _LEAST}; divide it by its maximum"
         )

@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 import jaxrules as jr
 from jaxrules import losses, rows
 from jaxrules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
-from jaxrules.ensembles import boosting
+from jaxrules.ensembles import boosting, glrm
 from jaxrules.results import Deadline, Status
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first
@@ -350,8 +350,13 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Except
 
 
 def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "available_memory", lambda: 1000)
-    with pytest.raises(ValueError, match="set max_cut_points"):
+    monkeypatch.setattr(rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2)  # of two cut points in four columns
+    for module in (boosting, glrm):
+        monkeypatch.setattr(module, "propositions_of", lambda *args, **kwargs: pytest.fail("work was done"))
+        with pytest.raises(ValueError, match=r"propositions on .* set max_cut_points=2, the most that fit$"):
+            module.fit(X, Y, max_cut_points=3)
+    monkeypatch.setattr(rows, "available_memory", lambda: 1)
+    with pytest.raises(ValueError, match="use fewer rows or columns$"):
         boosting.fit(X, Y)
 
 

@@ -199,6 +199,33 @@ def test_a_saved_model_is_the_same_model(case: Case, tmp_path: Any) -> None:
         np.testing.assert_array_equal(jr.predict_proba(loaded, X), jr.predict_proba(model, X))
 
 
+@pytest.mark.parametrize("case", {case.learner: case for case in CASES}.values(), ids=str)
+def test_no_rows_have_no_predictions(case: Case) -> None:
+    model = fitted(case).model
+    for rows in (X[:0], jr.as_table(X, missing="own_category")[:0]):
+        verbs = [jr.predict, jr.predict_proba] if model.schema.classes is not None else [jr.predict]
+        verbs += [] if isinstance(model, jr.RuleList) else [jr.decision_function]
+        for verb in verbs:
+            assert verb(model, rows).shape == verb(model, X)[:0].shape
+            assert verb(model, rows).dtype == verb(model, X).dtype
+        assert jr.explain(model, rows) == []
+
+
+@each_learner
+def test_a_fit_is_no_model_but_has_one(learner: Learner) -> None:
+    case = next(case for case in CASES if case.learner is learner)
+    fit, y = fitted(case), NOISY[case.target]
+    calls = (
+        lambda: jr.predict(fit, X), lambda: jr.predict_proba(fit, X), lambda: jr.decision_function(fit, X),
+        lambda: jr.explain(fit, X), lambda: jr.accuracy(fit, X, y), lambda: jr.risk(fit, X, y),
+        lambda: jr.complexity(fit), lambda: jr.support(fit), lambda: jr.local_support(fit, X),
+        lambda: jr.to_latex(fit), lambda: jr.save(fit, "model.json"),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^model must be .*got Fit; pass fit\.model$"):
+            call()
+
+
 @each_case
 def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
     model = fitted(case).model

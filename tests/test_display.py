@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -261,3 +262,23 @@ def test_html_is_escaped() -> None:
         assert "<script" not in html
         assert html.count("<table>") == html.count("</table>") == 1
     assert "&lt;script&gt;" in shown[0]
+
+
+def test_control_characters_are_escaped() -> None:
+    nasty = "red\x1b[31m\r\n\x00"
+    schema = jr.Schema((jr.Feature(nasty), jr.Feature("k", (nasty, "b"))), classes=(nasty, "zz"), target=nasty)
+    terms = jr.LinearTerms(np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([3.0]))
+    direction = Direction((0, 1), (1.0, 2.0), (MISSING, 0))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0), C.one_of(1, [0]), C.above(direction, 0.0)]])
+    ensemble = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1), terms, "logistic")
+    several = jr.RuleEnsemble(rules.with_schema(schema.with_classes(None)), np.ones((1, 1)), np.zeros(1), link="log")
+    rule_list = jr.RuleList(rules, np.array([0, 1], np.int32), np.full((2, 2), 0.5))
+    frame = pd.DataFrame({nasty: [1.0, 2.0, 3.0], "k": [nasty, "b", "b"]})
+    path = jr.paths.fit(frame, [nasty, "b", nasty], steps=1, method="local", forbidden=["k"]).model
+    X = jr.Table(schema, (np.array([2.0]), np.array([0], np.int32)))
+    models = ensemble, several, rule_list, path
+    for one in (*models, *(reason for model in models for reason in jr.explain(model, X))):
+        for text in (str(one), one._repr_html_()):
+            assert text.replace("\n", "").isprintable()
+    for one in models:
+        assert r"red\x1b[31m\r\n\x00" in str(one)

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -191,3 +192,8 @@ def test_what_is_not_a_model_is_refused() -> None:
     for metric in (jr.complexity, jr.support):
         with pytest.raises(TypeError, match="got str"):
             metric("model")  # type: ignore[arg-type]
+
+
+def test_explanations_are_of_rows_that_have_values(ensemble: jr.RuleEnsemble) -> None:
+    with pytest.raises(TypeError, match="^X is being traced by JAX, and has no values yet; call this outside jit"):
+        jax.jit(lambda X: jr.explain(ensemble, X)[0].score)(np.ones((2, 3)))

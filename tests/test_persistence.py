@@ -317,12 +317,20 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("fields.conjunctions.schema.classes", ["no", None], "must not be None"),
     ("fields.conjunctions.schema.classes", ["a", "b", "c"], "outputs do not fit"),
     ("fields.conjunctions.schema.classes", {"no": "yes"}, "must be a list"),
+    ("fields.conjunctions.schema.classes", [0, 2**70], "must fit into 64 bits"),
 ]
 
 
 @pytest.mark.parametrize(("where", "value", "message"), HOSTILE)
 def test_hostile_content_is_refused(where: str, value: Any, message: str, document: Any, tmp_path: Path) -> None:
     assert message in refused(set_at(document, where, value), tmp_path)
+
+
+@pytest.mark.parametrize("where", ["fields.scale.values.0", "fields.output_scale.values.0"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_path_divides_by_positive_numbers_only(where: str, value: float, tmp_path: Path) -> None:
+    path = json.loads((GOLDEN / "CoordinatePath-1-classes.json").read_text())
+    assert "scale and output_scale must be positive" in refused(set_at(path, where, value), tmp_path)
 
 
 def test_floats_that_overflow_and_deep_options_are_refused(document: Any, tmp_path: Path) -> None:

@@ -292,7 +292,8 @@ def test_missing_and_unseen_categories():
     fit = ssrl.fit(X, y, missing="own_category", literal_penalty=0.5)
     assert jr.accuracy(fit.model, X, y) == 1.0
     unseen = pd.DataFrame({"colour": ["violet"], "size": [2.0]})
-    assert jr.predict(fit.model, unseen).tolist() == [False]  # what is not seen satisfies no == and every !=
+    with pytest.warns(UserWarning, match="'violet'"):
+        assert jr.predict(fit.model, unseen).tolist() == [False]  # what is not seen satisfies no == and every !=
 
 
 def test_time_limit_and_interrupt(iris):

@@ -1,6 +1,7 @@
 """Tables: arrays and dataframes of every kind, missing values, conforming to a schema, targets, weights."""
 
 import datetime
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,10 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         (np.ones(3), ValueError, "reshape"),
         (np.ones((1, 1, 1)), ValueError, "2-D"),
         (None, ValueError, "2-D"),
-        ("text", ValueError, "2-D"),
+        ("text", ValueError, "2-D.*text; read the file first, e.g. with pandas.read_csv"),
+        (pathlib.Path("file.csv"), ValueError, "2-D.*read the file first"),
+        ({"a": [1.0]}, ValueError, r"2-D.*a dict; pass a dataframe made of it, e.g. pandas.DataFrame\(X\)"),
+        (object(), ValueError, "2-D.*one object; pass a 2-D array, a dataframe or a Table"),
         (np.ones((0, 2)), ValueError, "no rows"),
         (np.ones((2, 0)), ValueError, "no columns"),
         ([[1.0, 2.0], [3.0]], ValueError, "different lengths"),
@@ -187,6 +191,41 @@ def test_categories_of_numbers_become_text() -> None:
     assert jr.as_table(pd.DataFrame({"a": pd.Categorical([3, 1])})).schema.features[0].categories == ("1", "3")
 
 
+@pytest.mark.parametrize(
+    ("in_fit", "values"),
+    [
+        (pd.Categorical([1, 2, 3]), [[1.0, 2.0, 3.0], [1, 2, 3], pd.Categorical([1.0, 2.0, 3.0]), ["1", "2", "3"]]),
+        (pd.Categorical([1.0, 2.5, 3.0]), [[1.0, 2.5, 3.0], pd.Categorical([1.0, 2.5, 3.0]), ["1", "2.5", "3"]]),
+        (["1", "2", "3"], [[1, 2, 3], np.array([1.0, 2.0, 3.0]), pd.array([1, 2, 3], "Int64")]),
+    ],
+)
+def test_categories_that_are_numbers_are_the_same_in_every_type(in_fit: Any, values: list[Any]) -> None:
+    schema = jr.as_table(pd.DataFrame({"a": in_fit})).schema
+    for one in values:
+        assert conform(pd.DataFrame({"a": one}), schema).columns[0].tolist() == [0, 1, 2]
+    if schema.features[0].categories == ("1", "2", "3"):
+        assert conform(np.array([[3.0], [1.0]]), schema).columns[0].tolist() == [2, 0]
+    with pytest.warns(UserWarning, match="'4'"):
+        conform(pd.DataFrame({"a": [4.0]}), schema)
+
+
+def test_older_models_wrote_whole_numbers_with_a_point() -> None:
+    schema = jr.Schema((jr.Feature("a", ("1.0", "2.0", "2.5")),))
+    for values in (pd.Categorical([1.0, 2.0, 2.5]), ["1.0", "2.0", "2.5"]):
+        assert conform(pd.DataFrame({"a": values}), schema).columns[0].tolist() == [0, 1, 2]
+
+
+def test_a_column_without_any_known_category_is_told() -> None:
+    schema = own(pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})).schema
+    with pytest.warns(
+        UserWarning, match=r"'a' of X holds no category .* fitted on, but 'X', 'Y' where that was 'x', 'y'"
+    ):
+        found = conform(pd.DataFrame({"a": ["X", "Y", None, "X"], "b": 1.0}), schema)
+    assert found.columns[0].tolist() == [UNSEEN, UNSEEN, MISSING, UNSEEN]
+    conform(pd.DataFrame({"a": ["X", "y"], "b": 1.0}), schema)  # warnings are errors here
+    conform(pd.DataFrame({"a": [None], "b": 1.0}), schema)
+
+
 BAD_FRAMES = {
     "pandas dates": (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), TypeError, "'a'.*Datetime"),
     "polars dates": (pl.DataFrame({"a": [datetime.date(2020, 1, 1)]}), TypeError, "'a'.*Date"),
@@ -254,8 +293,10 @@ def test_a_table_may_change_its_rule_for_missing_values() -> None:
 
 def test_a_table_with_unseen_categories_is_no_training_table() -> None:
     schema = jr.as_table(pd.DataFrame({"b": ["x", "y"]})).schema
+    with pytest.warns(UserWarning, match="'b'"):
+        unseen = conform(pd.DataFrame({"b": ["z"]}), schema)
     with pytest.raises(ValueError, match="'b'"):
-        jr.as_table(conform(pd.DataFrame({"b": ["z"]}), schema))
+        jr.as_table(unseen)
 
 
 def test_numeric_matrix_refuses_categories_and_missing_values() -> None:
@@ -345,6 +386,15 @@ def test_arrays_are_matched_by_position() -> None:
 
 
 @FRAMES
+def test_new_data_may_have_no_rows(frame: Any) -> None:
+    rows = frame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    schema = own(rows).schema
+    for X in (rows[:0], jr.as_table(rows)[:0]):
+        assert conform(X, schema).shape == (0, 2)
+    assert conform(np.zeros((0, 1)), jr.as_table([[1.0]]).schema).shape == (0, 1)
+
+
+@FRAMES
 def test_one_row_that_misses_everything(frame: Any) -> None:
     schema = own(frame({"a": [1.0, 2.0], "b": ["x", "y"]})).schema
     table = conform(frame({"a": [None], "b": [None]}), schema)
@@ -362,6 +412,7 @@ def test_infinite_and_refused_missing_values_in_new_data() -> None:
         conform([[1.0], [np.nan]], schema)
 
 
+@pytest.mark.filterwarnings("ignore:column 'p' of X holds no category")
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.sampled_from(["a", "b", "c", "new", None]), min_size=1, max_size=8), st.permutations(["p", "q", "r"])
@@ -494,6 +545,9 @@ def test_sample_weights() -> None:
         ([0.0, 0.0], ValueError, "zero for every row"),
         (["a", "b"], TypeError, "sample_weight.*numbers"),
         ([1j, 1], TypeError, "sample_weight.*numbers"),
+        ([object(), 1], TypeError, "sample_weight.*numbers"),
+        ([[1.0], [1.0, 2.0]], TypeError, "sample_weight.*numbers"),
+        ({"a": 1.0}, TypeError, "sample_weight.*numbers"),
     ],
 )
 def test_bad_sample_weights_are_refused(weights: Any, error: type[Exception], message: str) -> None:
@@ -514,6 +568,9 @@ def test_what_looks_like_classes(y: Any, classes: bool) -> None:
 
 def test_numbers_whose_products_overflow_are_refused() -> None:
     with pytest.raises(ValueError, match="sample_weight .*divide it by its maximum"):
-        check_sample_weight([1.0, 1e-200], 2)
+        check_sample_weight([1e-200, 1e-230], 2)
+    for least in (1e-200, 1e-320):
+        with pytest.raises(ValueError, match="sample_weight .* of its maximum, .*set them to 0"):
+            check_sample_weight([1.0, least], 2)
     with pytest.raises(ValueError, match="y has values beyond .*divide y by a constant"):
         regression_target([1.0, -1e200])

@@ -58,7 +58,7 @@ from jaxrules.solvers.rule_search import (
     search_depth_first,
     search_published,
 )
-from jaxrules.solvers.rule_search.space import check_memory
+from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, loss_for, one_against_rest, paths_against_rest, settings, training_data
 
@@ -239,7 +239,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
     def all_of_them() -> PropositionPool:
         if given["propositions"] is not None:
             return _given(given["propositions"], data.table)
-        _check_size(data.table, max_cut_points)
+        check_cut_points(data.table, max_cut_points)
         return propositions_of(data.table, max_cut_points=max_cut_points)
 
     nothing = PropositionPool.of(data.table.schema, ())
@@ -321,18 +321,6 @@ class _Options:
             raise ValueError('objective="orthogonal" does not go with search="published"; use search="optimal"')
         if self.search == "published" and self.objective_tolerance:
             raise ValueError('objective_tolerance does not go with search="published"; use search="optimal"')
-
-
-def _check_size(table: Table, max_cut_points: int | None) -> None:
-    """Refuse more propositions than memory allows, before they are made."""
-    total = 0
-    for feature, column in zip(table.schema.features, table.columns, strict=True):
-        if feature.categories is None:
-            distinct = len(np.unique(column))
-            total += 2 * distinct if max_cut_points is None else min(2 * distinct, 4 * max_cut_points)
-        else:
-            total += 2 * len(feature.categories)
-    check_memory(table.n_rows, total)
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:

@@ -31,6 +31,7 @@ from jaxrules.table import (
     Schema,
     Table,
     as_table,
+    category_text,
     check_sample_weight,
     class_target,
     regression_target,
@@ -289,16 +290,9 @@ def _own_schema(forest: Forest) -> Schema:
     features = []
     for column, name in enumerate(names):
         values = forest.categories.get(column)
-        known = () if values is None else tuple(sorted(_text(v) for v in values.values() if v is not None))
+        known = () if values is None else tuple(sorted(category_text(v) for v in values.values() if v is not None))
         features.append(Feature(name, known or None))
     return Schema(tuple(features), "own_category")
-
-
-def _text(value: Any) -> str:
-    """A category as `as_table` reads it; whole numbers without a decimal point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[EncodedColumn]]:
@@ -434,7 +428,7 @@ def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> t
     n = len(feature.categories or ())
     known = {code: value for code, value in values.items() if value is not None}
     missing_code = next((code for code, value in values.items() if value is None), None)
-    by_name = {text: code for code, value in known.items() for text in (_text(value), str(value))}
+    by_name = {text: code for code, value in known.items() for text in (category_text(value), str(value))}
     names = np.array([by_name.get(category, _NOT_KNOWN) for category in feature.categories or ()], np.int64)
     has_names = bool((names != _NOT_KNOWN).any())
     if has_names and named:

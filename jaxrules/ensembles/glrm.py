@@ -37,7 +37,7 @@ from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import GradientSum, SearchSpace, SignedWeights, search_beams, search_depth_first
-from jaxrules.solvers.rule_search.space import never
+from jaxrules.solvers.rule_search.space import check_cut_points, never
 from jaxrules.table import MissingRule
 from jaxrules.training import TrainingData, linear_terms_of, loss_for, one_against_rest, settings, training_data
 
@@ -149,6 +149,7 @@ def fit(
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
+    check_cut_points(data.table, max_cut_points)
 
     def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
         return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))

@@ -136,6 +136,8 @@ class ModelSequence:
                 raise ValueError(f"{name} must have shape {shape}, got {np.shape(array)}")
             if not np.isfinite(np.asarray(array)).all():
                 raise ValueError(f"{name} must be finite")
+        if not ((np.asarray(self.scale) > 0).all() and np.asarray(self.output_scale) > 0):
+            raise ValueError("scale and output_scale must be positive")
         for index, category in self.columns:
             if not 0 <= index < len(self.schema.features):
                 raise ValueError("a column names a feature that does not exist")
@@ -182,7 +184,7 @@ class ModelSequence:
         One column per feature that changes, in the order of first changes; the cost behind.
         """
         moved = self.moved
-        heading = ("", *(self.names[j] for j in moved), "cost")
+        heading = ("", *(display.plain(self.names[j]) for j in moved), "cost")
         rows = []
         for k, model in enumerate(np.asarray(self.models)):
             shown = self._shown(k)
@@ -213,7 +215,7 @@ class ModelSequence:
         return display.latex_table(f"l{'r' * (len(heading) - 1)}", [display.latex(name) for name in heading], texts)
 
     def _caption(self) -> str:
-        return f"{self.title} of {len(self)} steps for {self.schema.target}"
+        return f"{self.title} of {len(self)} steps for {display.plain(self.schema.target)}"
 
 
 @register_model
@@ -313,7 +315,7 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation
     table = conform(X, model.schema)
     values = design_matrix(table, model.columns)
     slopes = model.slopes(step)
-    used = np.flatnonzero(slopes)
+    used, names = np.flatnonzero(slopes), [display.plain(name) for name in model.names]
     predictions = np.asarray(_predict(model, table, step))
     scores = np.asarray(model.scores(table, step))
     classes = model.schema.classes
@@ -321,7 +323,7 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation
     explanations = []
     for i, row in enumerate(values):
         parts = [
-            Part(f"{display.number(slopes[j])} x {model.names[j]} at {display.number(row[j])}", slopes[[j]] * row[j])
+            Part(f"{display.number(slopes[j])} x {names[j]} at {display.number(row[j])}", slopes[[j]] * row[j])
             for j in used
         ]
         parts.sort(key=lambda part: -abs(part.weight[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,10 @@ from numpy.typing import NDArray
 from jaxrules import rows
 from jaxrules.bits import unpack
 from jaxrules.results import Status, checkpoint
+from jaxrules.table import Table
+
+_BYTES = 6.0
+"""That a search takes per row and proposition, about."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +92,34 @@ class SearchSpace:
         return len(self) if max_length is None else min(max_length, len(self))
 
 
-def check_memory(n_rows: int, propositions: int) -> None:
+def check_memory(
+    n_rows: int, propositions: int, remedy: str = "set max_cut_points, or set it lower, for fewer of them"
+) -> None:
     """Refuse a search that memory does not allow: it takes about six bytes per row and proposition."""
-    remedy = "set max_cut_points (for example 20) to use fewer cut points per column"
-    rows.check_memory(n_rows, propositions, 6.0, what="propositions", remedy=remedy)
+    rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
+
+
+def check_cut_points(table: Table, max_cut_points: int | None) -> None:
+    """Refuse more propositions than memory allows, before they are made; the error says how many cut points fit.
+
+    Raises:
+        ValueError: naming `max_cut_points`.
+    """
+    fitting = rows.available_memory() / _BYTES / max(1, table.n_rows)
+    features = table.schema.features
+    of_categories = sum(2 * len(feature.categories) for feature in features if feature.categories)
+
+    def total(cut_points: float, distinct: NDArray[np.float64]) -> float:
+        return float(np.minimum(2.0 * distinct, 4.0 * cut_points).sum()) + of_categories
+
+    wanted, numeric = np.inf if max_cut_points is None else max_cut_points, [f.is_numeric for f in features]
+    if total(wanted, np.full(sum(numeric), float(table.n_rows))) <= fitting:
+        return
+    distinct = np.array([float(len(np.unique(c))) for c, number in zip(table.columns, numeric, strict=True) if number])
+    if (propositions := total(wanted, distinct)) > fitting:
+        most = bisect.bisect_right(range(1, table.n_rows), fitting, key=lambda cuts: total(cuts, distinct))
+        remedy = f"set max_cut_points={most}, the most that fit" if most else "use fewer rows or columns"
+        check_memory(table.n_rows, int(propositions), remedy)
 
 
 @dataclass(frozen=True)
