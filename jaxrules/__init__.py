@@ -9,7 +9,7 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from jaxrules.ensembles.finetune import finetune
-from jaxrules.export import to_python, to_sql
+from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
@@ -75,7 +75,9 @@ __all__ = [
     "save",
     "ssrl",
     "support",
+    "to_dataframe",
     "to_latex",
+    "to_pmml",
     "to_python",
     "to_sql",
     "tree_rules",

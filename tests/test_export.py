@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules.paths.model import ModelSequence
 from jaxrules.table import MISSING, EncodedColumn
+from pmml import Document
 
 pytestmark = pytest.mark.filterwarnings("ignore:column .* of X holds no category")  # rows of every kind
 
@@ -375,7 +378,88 @@ def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr
         jr.to_sql(ensemble, table="a\0b")
 
 
-EXPORTS = pytest.mark.parametrize("export", [jr.to_python, jr.to_sql])
+# PMML
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY_CASE)
+def test_pmml_says_the_same(case: tuple[Any, list[Row]]) -> None:
+    model, rows = case
+    X, document, classes = frame(model.schema, rows), Document(jr.to_pmml(model)), model.schema.classes
+    found, expected = [document.predict(row) for row in rows], jr.predict(model, X).tolist()
+    if classes is None:
+        np.testing.assert_allclose([value for value, _ in found], expected, rtol=1e-12, atol=1e-12)
+        return
+    truth = jr.predict_proba(model, X)
+    shares = np.array([[named[label] for label in classes] for _, named in found if named is not None])
+    np.testing.assert_allclose(shares, truth, atol=1e-12)
+    clear = np.diff(np.sort(truth, axis=1)[:, -2:])[:, 0] > 1e-9  # PMML does not say who wins a tie
+    if isinstance(model, jr.RuleList):
+        clear[:] = True
+    assert [label for (label, _), sure in zip(found, clear, strict=True) if sure] == [
+        label for label, sure in zip(expected, clear, strict=True) if sure
+    ]
+
+
+def test_pmml_refuses_missing_values_as_the_model_does() -> None:
+    rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),)), [[C.above(0, 1.0)]])
+    document = Document(jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))))
+    assert document.predict({"x": 2.0}) == (1.0, None)
+    with pytest.raises(ValueError, match="missing"):
+        document.predict({"x": None})
+
+
+def test_pmml_names_every_field_once() -> None:
+    names = ("target", "rule 1", "prediction", "target_")
+    rules = jr.Conjunctions.build(jr.Schema(tuple(map(jr.Feature, names))), [[C.above(f, 1.0) for f in range(4)]])
+    document = Document(jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))))
+    assert document.predict(dict.fromkeys(names, 2.0)) == (1.0, None)
+
+
+def test_pmml_refuses_control_characters() -> None:
+    rules = jr.Conjunctions.build(jr.Schema((jr.Feature("a\x07"),)), [[C.above(0, 1.0)]])
+    with pytest.raises(ValueError, match=r"control character in 'a\\x07'"):
+        jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1)))
+
+
+# Dataframes
+
+
+@pytest.mark.parametrize("backend", [None, "pandas", "polars"])
+def test_a_dataframe_holds_the_rules(backend: Any, ensemble: jr.RuleEnsemble, rule_list: jr.RuleList) -> None:
+    frame = jr.to_dataframe(ensemble, backend)
+    assert isinstance(frame, pl.DataFrame if backend == "polars" else pd.DataFrame)
+    columns = nw.from_native(frame).to_dict(as_series=False)
+    used = [r for r in range(5) if r not in (3, 4)]  # one never holds, one has no weight
+    assert columns == {
+        "kind": ["intercept", *["rule"] * 3],
+        "rule": ["always", *(ensemble.conjunctions.describe(r) for r in used)],
+        "conditions": [0, 1, 2, 0],
+        "weight": [-0.375, 0.5, -1.25, 0.125],
+    }
+    columns = nw.from_native(jr.to_dataframe(rule_list, backend)).to_dict(as_series=False)
+    assert columns == {
+        "rule": [*(rule_list.conjunctions.describe(r, " AND ") for r in range(3)), "no rule holds"],
+        "conditions": [1, 1, 2, 0],
+        "then": ["yes", "no", "yes", "no"],
+        "probability of no": [0.25, 1.0, 0.5, 0.625],
+        "probability of yes": [0.75, 0.0, 0.5, 0.375],
+    }
+
+
+def test_a_dataframe_of_several_outputs_and_terms() -> None:
+    schema = jr.Schema((jr.Feature("x"),), classes=("a", "b", "c"))
+    linear = jr.LinearTerms(np.array([0], np.int32), np.array([[1.0, 2.0, 0.0]]), np.array([-1.5]), np.array([2.0]))
+    model = jr.RuleEnsemble(jr.Conjunctions.build(schema, []), np.zeros((0, 3)), np.arange(3.0), linear, "softmax")
+    assert jr.to_dataframe(model, "pandas").to_dict("list") == {
+        "kind": ["intercept", "linear term"], "rule": ["always", "linear term of x, clipped to [-1.5, 2]"],
+        "conditions": [0, 0], "weight of a": [0.0, 1.0], "weight of b": [1.0, 2.0], "weight of c": [2.0, 0.0],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match='backend must be "pandas", "polars"'):
+        jr.to_dataframe(model, "excel")  # type: ignore[arg-type]
+
+
+EXPORTS = pytest.mark.parametrize("export", [jr.to_python, jr.to_sql, jr.to_pmml, jr.to_dataframe])
 
 
 @EXPORTS

@@ -85,10 +85,9 @@ class Program:
     @property
     def reads(self) -> tuple[int, ...]:
         """The columns that the model looks at, ascending."""
-        columns, n = {term.feature for term in self.terms}, len(self.schema.features)
-        for feature in {test.feature for rule in self.rules for test in rule.tests}:
-            columns |= {feature} if feature < n else {term.feature for term in self.directions[feature - n]}
-        return tuple(sorted(columns))
+        columns = {test.feature for rule in self.rules for test in rule.tests}
+        columns |= {term.feature for terms in (self.terms, *self.directions) for term in terms}
+        return tuple(sorted(columns & set(range(len(self.schema.features)))))
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,13 @@ def program_of(model: Any) -> Program:
 @program_of.register
 def _(model: RuleEnsemble) -> Sum:
     model.validate()
-    schema, rules, linear = model.schema, model.conjunctions, model.linear
-    weights = np.asarray(model.weights, np.float64)
+    schema, linear, weights = model.schema, model.linear, np.asarray(model.weights, np.float64)
+    used = np.flatnonzero(weights.any(axis=1))
+    rules, weights = model.conjunctions.take(used), weights[used]
     kept = [
         Rule(tests, rules.describe(r), tuple(weights[r].tolist()))
         for r, tests in enumerate(_tests(rules))
-        if weights[r].any() and not any(test.fails for test in tests)
+        if not any(test.fails for test in tests)
     ]
     terms = []
     if linear is not None:

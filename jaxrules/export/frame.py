@@ -1,0 +1,65 @@
+"""A model as a dataframe."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any, Literal, cast, get_args
+
+from jaxrules import checks, display
+from jaxrules.export.program import FirstMatch, Sum, Term, program_of
+
+Backend = Literal["pandas", "polars", "pyarrow"]
+
+
+def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
+    """The model as a dataframe, a row per rule in use.
+
+    - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or "linear term"),
+      ``rule`` in words, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
+    - A rule list: ``rule``, ``conditions``, ``then`` (the label), ``probability of CLASS``; the default last.
+
+    Args:
+        model: any jaxrules model.
+        backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
+
+    Raises:
+        TypeError: for something else than a model.
+        ValueError: for an unknown backend.
+        ImportError: if none is installed.
+    """
+    program = program_of(model)
+    chosen = checks.choice("backend", backend, (*get_args(Backend), None)) or _installed()
+    texts, conditions = [rule.text for rule in program.rules], [len(rule.tests) for rule in program.rules]
+    numbers: tuple[tuple[float, ...], ...]
+    if isinstance(program, FirstMatch):
+        columns: dict[str, Any] = {"rule": [*texts, "no rule holds"], "conditions": [*conditions, 0]}
+        columns["then"] = list(program.labels)
+        named, numbers = [f"probability of {label}" for label in program.schema.classes or ()], program.shares
+    else:
+        assert isinstance(program, Sum)
+        columns = {
+            "kind": ["intercept", *["rule"] * len(texts), *["linear term"] * len(program.terms)],
+            "rule": ["always", *texts, *map(_text, program.terms)],
+            "conditions": [0, *conditions, *[0] * len(program.terms)],
+        }
+        several = len(program.intercept) > 1
+        named = [f"weight of {label}" for label in program.scored] if several else ["weight"]
+        numbers = (program.intercept, *(r.weights for r in program.rules), *(t.weights for t in program.terms))
+    columns |= dict(zip(named, map(list, zip(*numbers, strict=True)), strict=True))
+    import narwhals as nw
+
+    return nw.from_dict(columns, backend=chosen).to_native()
+
+
+def _text(term: Term) -> str:
+    clipped = math.isfinite(term.lower) or math.isfinite(term.upper)
+    ends = f", clipped to [{display.number(term.lower)}, {display.number(term.upper)}]" if clipped else ""
+    return f"{term.text}{ends}"
+
+
+def _installed() -> Backend:
+    for name in get_args(Backend):
+        if importlib.util.find_spec(name):
+            return cast(Backend, name)
+    raise ImportError("to_dataframe needs pandas, polars or pyarrow; install one of them")
