@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import checks
+from jaxrules import checks, display
 from jaxrules.conditions import Conjunctions
 from jaxrules.lowered import Axis
 from jaxrules.models import Link, RuleEnsemble, RuleList, not_a_model
@@ -142,7 +142,7 @@ def _(model: RuleEnsemble) -> Sum:
         coefficients = np.asarray(linear.coefficients, np.float64)
         for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
             feature, ends = int(linear.feature[t]), (float(linear.lower[t]), float(linear.upper[t]))
-            name = f"linear term of {schema.features[feature].name}"
+            name = f"linear term of {display.plain(schema.features[feature].name)}"
             terms.append(Term(feature, None, tuple(coefficients[t].tolist()), *ends, name))
     intercept = tuple(np.asarray(model.intercept, np.float64).tolist())
     return Sum(schema, _directions(rules), tuple(kept), tuple(terms), _refused(schema), intercept, model.link)
@@ -162,7 +162,7 @@ def _(model: RuleList) -> FirstMatch:
 def _(model: ModelSequence) -> Sum:
     model.validate()
     columns = zip(model.columns, model.slopes().tolist(), model.names, strict=True)
-    terms = [Term(index, code, (slope,), text=name) for (index, code), slope, name in columns if slope]
+    terms = [Term(index, code, (slope,), text=display.plain(name)) for (index, code), slope, name in columns if slope]
     complete = set(range(len(model.schema.features))) - {index for index, code in model.columns if code == MISSING}
     refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
     link: Link = "identity" if model.schema.classes is None else "logistic"
