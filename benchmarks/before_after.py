@@ -63,6 +63,7 @@ def boosting(name: str, loss: str, penalty: float, cuts: int) -> Job:
     if loss == "logistic":
         y = np.where(y == np.unique(y)[-1], 1.0, -1.0)
     options: dict[str, Any] = {"loss": loss, "l2_penalty": penalty, "max_rules": 10, "max_cut_points": cuts}
+    options |= getattr(jr.boosting, "PAPER", {})  # once the default
     return lambda: jr.boosting.fit(data.X, y, missing="own_category", **options).objective
 
 

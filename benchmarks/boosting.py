@@ -140,7 +140,7 @@ def run_peer(
 
 def ours(instance: Instance, table: jr.Table, y: np.ndarray, pool: PropositionPool, rules: int) -> tuple[Any, float]:
     """The fit and its CPU seconds."""
-    options: Any = {"loss": instance.loss, "l2_penalty": instance.l2_penalty, "propositions": pool}
+    options: Any = {"loss": instance.loss, "l2_penalty": instance.l2_penalty, "propositions": pool, **boosting.PAPER}
     seconds: list[float] = []
     fit = None
     while not seconds or (sum(seconds) < 2.0 and len(seconds) < 5) or sum(seconds) < 0.5:
@@ -190,7 +190,7 @@ def _fit_and_look(instance: Instance, texts: list[str]) -> float:
     table, y = load(instance)
     boosting.fit(
         table, y, loss=instance.loss, l2_penalty=instance.l2_penalty, propositions=realkd_pool(texts, table),
-        max_rules=STAGES,
+        max_rules=STAGES, **boosting.PAPER,
     )  # fmt: skip
     return round(peak_memory(), 3)
 
@@ -231,7 +231,9 @@ def main() -> None:
     pool = propositions_of(telco.X, max_cut_points=4)
     for name, chosen in {"with ==": pool.take(~pool.unseen), "with == and !=": pool}.items():
         start = time.process_time()
-        fit = boosting.fit(telco.X, telco.y, loss="logistic", l2_penalty=10.0, propositions=chosen, time_limit=300)
+        fit = boosting.fit(
+            telco.X, telco.y, loss="logistic", l2_penalty=10.0, propositions=chosen, time_limit=300, **boosting.PAPER
+        )
         print(
             f"telco_churn ({telco.X.n_rows} rows, {len(chosen)} propositions {name}), lambda 10: "
             f"{time.process_time() - start:.2f} CPU s, largest gap {max(s.gap for s in fit.details['stages']):.2g}"

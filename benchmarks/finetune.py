@@ -100,7 +100,7 @@ def starts(train: Dataset, repeat: int) -> Iterator[tuple[str, jr.RuleEnsemble]]
     oblique = jr.lltboost.path(train.X, train.y, max_rules=max(RULES), seed=repeat, **common)
     straight = jr.boosting.path(
         train.X, train.y, max_rules=max(RULES), search="greedy", objective="gradient_sum", corrective=True,
-        intercept=True, l2_penalty=1e-3 * len(train), max_length=3, max_cut_points=20, **common,
+        intercept=True, per_unit=False, l2_penalty=1e-3 * len(train), max_length=3, max_cut_points=20, **common,
     )  # fmt: skip
     for name, path in (("LLTBoost", oblique), ("boosting", straight)):
         for rules in RULES:

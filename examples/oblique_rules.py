@@ -69,7 +69,7 @@ def main() -> None:
     # Plain rules by the same kind of boosting: as many as are needed to be as accurate, if ten are enough.
     plain = jr.boosting.path(
         X, train.y, loss="logistic", objective="gradient_sum", search="greedy", corrective=True, intercept=True,
-        objective_tolerance=0.3, max_rules=10, max_cut_points=None,
+        per_unit=False, objective_tolerance=0.3, max_rules=10, max_cut_points=None,
     )  # fmt: skip
     wanted = jr.accuracy(oblique, X, train.y)
     enough = next((fit for fit in plain if jr.accuracy(fit.model, X, train.y) >= wanted), plain[-1]).model

@@ -60,6 +60,7 @@ class Learner:
 
 
 BOTH, ANY = ("logistic", "squared"), ("logistic", "squared", "exponential", "poisson")
+RECIPE = {"per_unit": True, "corrective": True, "intercept": True}
 LEARNERS = {
     learner.name: learner
     for learner in (
@@ -78,7 +79,7 @@ LEARNERS = {
             claims.lire,
         ),
         Learner(
-            "boosting", jr.boosting.fit, {"max_rules": 3},
+            "boosting", jr.boosting.fit, {"max_rules": 3, **jr.boosting.PAPER},
             {"optimal": Search(ANY, exact=True), "greedy": Search(ANY, {"search": "greedy"}),
              "beam": Search(ANY, {"search": "beam"}), "published": Search(ANY, {"search": "published"}, exact=True),
              **{f"{objective}-{search}": Search(BOTH, {"objective": objective, "search": search}, search == "optimal")
@@ -86,7 +87,11 @@ LEARNERS = {
              "corrective": Search(ANY, {"corrective": True, "intercept": True}),
              "tolerance": Search(BOTH, {"objective": "gradient_sum", "objective_tolerance": 0.3}, exact=True),
              "tgb": Search(ANY, {"objective": "gradient_sum", "search": "greedy", "corrective": True,
-                                 "intercept": True, "objective_tolerance": 0.3})},
+                                 "intercept": True, "objective_tolerance": 0.3}),
+             "per unit": Search(ANY, RECIPE, exact=True),
+             "eliminate": Search(BOTH, {**RECIPE, "search": "beam", "eliminate": True}),
+             **{f"decrease-{search}": Search(BOTH, {**RECIPE, "objective": "corrective_decrease", "search": search},
+                                             search == "optimal") for search in ("optimal", "greedy", "beam")}},
             claims.boosting, path=jr.boosting.path,
         ),
         Learner(

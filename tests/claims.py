@@ -182,25 +182,67 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """The regularised risk of the model, and the objective of every stage over all conjunctions."""
     model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)
     weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
-    growth = 1 + settings.get("objective_tolerance", 0.0)
     yield Claim(fit.objective, mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights))
-    if settings.get("corrective"):
-        return  # the scores of the stages are not those of the model
-    scores = np.zeros(N_ROWS)
+    if settings.get("eliminate"):
+        return  # the rules of the stages are not those of the model
+    everywhere = np.ones((N_ROWS, int(settings["intercept"])))
+    columns = np.column_stack([everywhere, rows])
+    start = np.zeros(everywhere.shape[1])
     for rule, stage in enumerate(fit.details["stages"]):
-        g, h = loss.gradient(y, scores), loss.curvature(y, scores)
-        value = stage_objective(settings.get("objective", "second_order"), g, h, penalty, rows[:, :rule])
-        found, all_others = value(rows[:, [rule]])[0] / growth**stage.length, value(CONJUNCTIONS) / growth**LENGTHS
-        yield Claim(stage.objective, found, stage.bound, all_others.max(), "max")
-        scores = scores + weights[rule] * rows[:, rule]
+        earlier = columns[:, : everywhere.shape[1] + rule]
+        if settings["corrective"] or rule == 0:
+            found = best_weights(loss, earlier, penalty, everywhere.shape[1])
+        else:
+            found = np.concatenate([start, weights[:rule]])
+        start = found[: everywhere.shape[1]]
+        g, h = loss.gradient(y, earlier @ found), loss.curvature(y, earlier @ found)
+        value = stage_objective(settings["objective"], g, h, penalty, earlier, everywhere.shape[1])
+
+        def worth(q: Rows, length: Any, value: Any = value) -> Floats:
+            per_unit = 1 + length if settings["per_unit"] else 1.0
+            return np.asarray(value(q) / per_unit / (1 + settings.get("objective_tolerance", 0.0)) ** length)
+
+        recomputed = float(worth(rows[:, [rule]], stage.length)[0])
+        if settings["corrective"] and np.isclose(recomputed, stage.objective, rtol=1e-4):
+            recomputed = stage.objective  # refits end at different digits
+        yield Claim(stage.objective, recomputed, stage.bound, worth(CONJUNCTIONS, LENGTHS).max(), "max")
 
 
-def stage_objective(name: str, g: Floats, h: Floats, penalty: float, earlier: Rows) -> Callable[[Rows], Floats]:
-    """The objective of many conjunctions at once, given as (rows, conjunctions)."""
+def best_weights(loss: Any, columns: Floats, penalty: float, free: int) -> Floats:
+    """Of rules, the first `free` ones without a penalty, by a general solver."""
+    y, penalties = coded(loss.target), np.full(columns.shape[1], penalty)
+    penalties[:free] = 0.0
+
+    def value(weights: Floats) -> tuple[float, Floats]:
+        scores = columns @ weights
+        slope = loss.gradient(y, scores) @ columns + penalties * weights
+        return float(loss.value(y, scores).sum() + penalties @ weights**2 / 2), slope
+
+    start = np.zeros(columns.shape[1])
+    return (
+        np.asarray(minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8}).x) if len(start) else start
+    )
+
+
+def stage_objective(
+    name: str, g: Floats, h: Floats, penalty: float, earlier: Rows, free: int
+) -> Callable[[Rows], Floats]:
+    """The objective of many conjunctions at once, given as (rows, conjunctions); the first `free` columns found
+    earlier have no penalty."""
     if name == "second_order":
         return lambda q: (g @ q) ** 2 / (2 * N_ROWS * (penalty + h @ q))
     if name == "gradient_sum":
         return lambda q: np.abs(g @ q)
+    if name == "corrective_decrease":
+        penalties = np.full(earlier.shape[1], penalty)
+        penalties[:free] = 0.0
+        inverse = np.linalg.inv((earlier.T * h) @ earlier + np.diag(penalties))
+
+        def decrease(q: Rows) -> Floats:
+            c = (earlier.T * h) @ q
+            return (g @ q) ** 2 / (2 * N_ROWS * (penalty + h @ q - np.sum(c * (inverse @ c), axis=0)))
+
+        return decrease
     basis = np.linalg.qr(earlier)[0]
 
     def orthogonal(q: Rows) -> Floats:

@@ -26,6 +26,12 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).round(1)
 Y = 2.0 * (X[:, 0] > 0) * (X[:, 1] < 0.5) - (X[:, 2] > 1) + 0.3 * RNG.normal(size=150)
 LABEL = np.where(Y > 0.5, "yes", "no")
+PAPER: dict[str, Any] = {**boosting.PAPER, "max_cut_points": 5}
+
+
+def paper_fit(X: Any, y: Any, **given: Any) -> jr.Fit[jr.RuleEnsemble]:
+    """As in "Better Short than Greedy", but for what is given."""
+    return boosting.fit(X, y, **PAPER | given)
 
 
 def risk(fit: jr.Fit[jr.RuleEnsemble], loss: losses.Loss, y: np.ndarray, l2_penalty: float, data: Any = X) -> float:
@@ -41,7 +47,7 @@ def test_stages_follow_the_paper(name: str, search: str) -> None:
     loss = losses.loss_by_name(name)
     y: Any = {"real": Y, "count": np.round(np.abs(Y) * 2), "sign": LABEL}[loss.target]
     coded = np.where(LABEL == "yes", 1.0, -1.0) if loss.target == "sign" else y
-    fit = boosting.fit(X, y, loss=name, search=search, max_rules=4, l2_penalty=2.0, max_cut_points=3)
+    fit = paper_fit(X, y, loss=name, search=search, max_rules=4, l2_penalty=2.0, max_cut_points=3)
     satisfied = fit.model.conjunctions.satisfied(jr.as_table(X))
     scores = np.zeros(len(X))
     assert len(fit.details["stages"]) == len(fit.model.conjunctions) == 4
@@ -101,7 +107,7 @@ def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty
     loss = losses.loss_by_name(name)
     table = jr.as_table(data)
     masks = propositions_of(table).satisfied(table)
-    fit = boosting.fit(data, coded, loss=name, objective=objective, l2_penalty=l2_penalty, max_rules=3)
+    fit = paper_fit(data, coded, loss=name, objective=objective, l2_penalty=l2_penalty, max_rules=3)
     scores = np.zeros(20)
     satisfied = fit.model.conjunctions.satisfied(table)
     for rule, stage in enumerate(fit.details["stages"]):
@@ -116,9 +122,7 @@ def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty
 @pytest.mark.parametrize("intercept", [False, True])
 def test_orthogonal_objective(search: Any, intercept: bool) -> None:
     small, y = X[:40, :2].round(), Y[:40]
-    fit = boosting.fit(
-        small, y, objective="orthogonal", corrective=True, search=search, intercept=intercept, max_rules=3
-    )
+    fit = paper_fit(small, y, objective="orthogonal", corrective=True, search=search, intercept=intercept, max_rules=3)
     table = jr.as_table(small)
     masks = propositions_of(table).satisfied(table)
     satisfied = fit.model.conjunctions.satisfied(table)
@@ -149,7 +153,7 @@ def test_orthogonal_objective(search: Any, intercept: bool) -> None:
 def test_optimal_is_never_worse_than_greedy_in_the_first_stage() -> None:
     for penalty in (0.1, 1.0, 10.0):
         stages = [
-            boosting.fit(X, Y, search=s, max_rules=1, l2_penalty=penalty).details["stages"][0]
+            paper_fit(X, Y, search=s, max_rules=1, l2_penalty=penalty).details["stages"][0]
             for s in ("optimal", "beam", "greedy")
         ]
         assert stages[0].objective >= stages[1].objective >= stages[2].objective
@@ -162,7 +166,7 @@ def test_corrective_refit_is_stationary(name: str, intercept: bool) -> None:
     y: Any = {"real": Y, "count": np.round(np.abs(Y) * 2), "sign": LABEL}[loss.target]
     coded = np.where(LABEL == "yes", 1.0, -1.0) if loss.target == "sign" else y
     options: Any = {"loss": name, "max_rules": 4, "intercept": intercept, "max_cut_points": 4}
-    fit = boosting.fit(X, y, corrective=True, **options)
+    fit = paper_fit(X, y, corrective=True, **options)
     g, _ = losses.derivatives(loss, coded, jr.decision_function(fit.model, X))
     satisfied = fit.model.conjunctions.satisfied(jr.as_table(X))
     np.testing.assert_allclose(satisfied.T @ g + fit.model.weights[:, 0], 0.0, atol=1e-5)
@@ -177,16 +181,16 @@ def test_corrective_refit_is_stationary(name: str, intercept: bool) -> None:
 def test_weights_are_repetitions_and_zero_weights_are_absent_rows() -> None:
     weight = np.random.default_rng(1).integers(0, 4, len(X))
     options: Any = {"max_rules": 3, "max_length": 2, "max_cut_points": None}
-    weighted = boosting.fit(X, Y, sample_weight=weight, **options)
-    repeated = boosting.fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight), **options)
+    weighted = paper_fit(X, Y, sample_weight=weight, **options)
+    repeated = paper_fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight), **options)
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-10)
     for ours, theirs in zip(weighted.details["stages"], repeated.details["stages"], strict=True):
         assert ours.objective == pytest.approx(theirs.objective, rel=1e-10)
 
 
 def test_user_loss_matches_the_built_in_one() -> None:
-    own = boosting.fit(X, Y, loss=lambda y, score: (y - score) ** 2, max_rules=3)
-    named = boosting.fit(X, Y, loss="squared", max_rules=3)
+    own = paper_fit(X, Y, loss=lambda y, score: (y - score) ** 2, max_rules=3)
+    named = paper_fit(X, Y, loss="squared", max_rules=3)
     assert str(own.model.conjunctions) == str(named.model.conjunctions)
     np.testing.assert_allclose(own.model.weights, named.model.weights, rtol=1e-12)
 
@@ -197,13 +201,13 @@ def test_categories_and_missing_values() -> None:
     frame = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")})
     frame.loc[:19, "size"] = np.nan
     y = np.where(frame["size"].isna(), 5.0, 0.0) + (frame["colour"] == "red")
-    fit = boosting.fit(frame, y, missing="own_category", max_rules=3, l2_penalty=0.01)
+    fit = paper_fit(frame, y, missing="own_category", max_rules=3, l2_penalty=0.01)
     words = [fit.model.conjunctions.describe(r) for r in range(len(fit.model.conjunctions))]
     assert words[0] == "size is missing"
     assert any("colour" in text for text in words)
     np.testing.assert_allclose(jr.predict(fit.model, frame), y, atol=0.2)
     with pytest.raises(ValueError, match="missing values"):
-        boosting.fit(frame, y)
+        paper_fit(frame, y)
 
 
 def grown(masks: np.ndarray, g: np.ndarray, tolerance: float, rows: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
@@ -226,7 +230,8 @@ def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective
     loss, table = losses.loss_by_name(name), jr.as_table(X)
     options: Any = {"loss": name, "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_rules": 4,
                     "max_cut_points": None}  # fmt: skip
-    path = boosting.path(X, y, corrective=corrective, objective_tolerance=0.3, l2_penalty=0.1, **options)
+    settings: Any = {**PAPER, "corrective": corrective, "l2_penalty": 0.1, **options}
+    path = boosting.path(X, y, **settings, objective_tolerance=0.3)
     masks = propositions_of(table).satisfied(table)
     scores = np.full(len(X), losses.best_constant(loss, coded, np.ones(len(X))))
     assert len(path) == 4
@@ -238,16 +243,16 @@ def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective
         assert stage.objective >= min(abs(g @ end) / 1.3**length for end, length in ends) * (1 - 1e-9)
         assert abs(g @ rows) >= 1.3**stage.length * abs(g.sum()) * (1 - 1e-9)
         scores = jr.decision_function(fit.model, X)
-    free = boosting.fit(X, y, corrective=corrective, l2_penalty=0.1, **options)
+    free = boosting.fit(X, y, **settings)
     assert path[-1].model.conjunctions.lengths.sum() < free.model.conjunctions.lengths.sum()
 
 
 def test_stops_when_nothing_is_left() -> None:
     y = 3.0 * (X[:, 0] > 0)
-    fit = boosting.fit(X, y, loss="squared", max_rules=10, l2_penalty=0.0, max_cut_points=None)
+    fit = paper_fit(X, y, loss="squared", max_rules=10, l2_penalty=0.0, max_cut_points=None)
     assert len(fit.model.conjunctions) == 1
     assert fit.objective == pytest.approx(0.0, abs=1e-20)
-    nothing = boosting.fit(X, np.zeros(len(X)))
+    nothing = paper_fit(X, np.zeros(len(X)))
     assert len(nothing.model.conjunctions) == 0
     np.testing.assert_array_equal(jr.predict(nothing.model, X), 0.0)
 
@@ -255,13 +260,13 @@ def test_stops_when_nothing_is_left() -> None:
 def test_time_limit_with_an_injected_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depth_first, "SLICE", 500)
     ticks = itertools.count()
-    fit = boosting.fit(X, Y, max_rules=4, time_limit=Deadline(40.0, clock=lambda: float(next(ticks))))
+    fit = paper_fit(X, Y, max_rules=4, time_limit=Deadline(40.0, clock=lambda: float(next(ticks))))
     assert fit.status == Status.TIME_LIMIT
     assert len(fit.details["stages"]) == 4  # later stages go on
     limited = [stage for stage in fit.details["stages"] if stage.status == Status.TIME_LIMIT]
     assert limited
     assert all(stage.gap is not None and stage.gap >= 0 for stage in fit.details["stages"])
-    optimum = boosting.fit(X, Y, max_rules=1).details["stages"][0].objective
+    optimum = paper_fit(X, Y, max_rules=1).details["stages"][0].objective
     assert fit.details["stages"][0].bound >= optimum * (1 - 1e-9)
 
 
@@ -270,7 +275,7 @@ def test_interrupt_keeps_the_rules_so_far() -> None:
         if progress.done == 2:
             raise KeyboardInterrupt
 
-    fit = boosting.fit(X, Y, max_rules=5, progress=ctrl_c)
+    fit = paper_fit(X, Y, max_rules=5, progress=ctrl_c)
     assert fit.status == Status.INTERRUPTED
     assert len(fit.model.conjunctions) == 2
 
@@ -290,36 +295,76 @@ def test_interrupt_in_the_search_keeps_its_best_rule(monkeypatch: pytest.MonkeyP
     seen: list[jr.Progress] = []
     monkeypatch.setattr(depth_first, "SLICE", 500)
     options: Any = {"max_rules": 5, "max_cut_points": None}
-    fit = boosting.fit(X, Y, time_limit=Deadline(1.0, clock), progress=seen.append, **options)
+    fit = paper_fit(X, Y, time_limit=Deadline(1.0, clock), progress=seen.append, **options)
     assert fit.status == Status.INTERRUPTED
     assert [stage.status for stage in fit.details["stages"]] == [Status.OPTIMAL, Status.INTERRUPTED]
     assert len(fit.model.conjunctions) == 2
 
 
 def test_no_time_leaves_the_best_constant() -> None:
-    fit = boosting.fit(X, Y, max_rules=40, time_limit=0, intercept=True)
+    fit = paper_fit(X, Y, max_rules=40, time_limit=0, intercept=True)
     np.testing.assert_allclose(jr.predict(fit.model, X), Y.mean())
 
 
 def test_approximation_evaluations_and_length() -> None:
-    best = boosting.fit(X, Y, max_rules=1).details["stages"][0]
-    rough = boosting.fit(X, Y, max_rules=1, approximation=0.5).details["stages"][0]
+    best = paper_fit(X, Y, max_rules=1).details["stages"][0]
+    rough = paper_fit(X, Y, max_rules=1, approximation=0.5).details["stages"][0]
     assert rough.objective >= 0.5 * best.objective
     assert rough.evaluations <= best.evaluations
-    few = boosting.fit(X, Y, max_rules=2, max_evaluations=10)
+    few = paper_fit(X, Y, max_rules=2, max_evaluations=10)
     assert few.status == Status.MAX_ITERATIONS
-    short = boosting.fit(X, Y, max_rules=3, max_length=1)
+    short = paper_fit(X, Y, max_rules=3, max_length=1)
     assert max(short.model.conjunctions.lengths) <= 1
+
+
+@pytest.mark.parametrize("objective", ["second_order", "corrective_decrease"])
+def test_the_default_limit_leaves_a_true_certificate(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = boosting.fit(X, Y, objective=objective, max_rules=1).details["stages"][0]
+    assert whole.status == Status.OPTIMAL
+    monkeypatch.setattr(boosting, "_SOME_SECONDS", 20 * len(X))
+    fit = boosting.fit(X, Y, objective=objective, max_rules=3)
+    limited = fit.details["stages"][0]
+    assert fit.status == limited.status == Status.MAX_ITERATIONS
+    assert limited.evaluations < whole.evaluations
+    assert limited.objective <= whole.objective * (1 + 1e-9) <= limited.bound * (1 + 2e-9)
+    again = boosting.fit(X, Y, objective=objective, max_rules=3)
+    assert (str(again.model), again.objective) == (str(fit.model), fit.objective)
+
+
+def test_elimination_takes_back_what_later_rules_say() -> None:
+    """The best single rule for a sum of two is their conjunction; both alone then make it superfluous."""
+    data = np.array(list(itertools.product([0.0, 1.0], repeat=2)) * 10)
+    options: Any = {"per_unit": False, "max_rules": 5, "l2_penalty": 1e-6}
+    forward = boosting.fit(data, data.sum(axis=1), **options)
+    fit = boosting.fit(data, data.sum(axis=1), eliminate=True, **options)
+    assert fit.details["stages"][0].length == 2
+    assert jr.complexity(fit.model) == 4 < jr.complexity(forward.model)
+    np.testing.assert_allclose(jr.predict(fit.model, data), data.sum(axis=1), atol=1e-5)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 1000), st.sampled_from(["squared", "logistic"]))
+def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None:
+    """The regularised risk falls at every stage: an elimination gives back less than the rule has gained."""
+    random = np.random.default_rng(seed)
+    y = random.normal(size=60) + 2 * (X[:60, 0] > 0)
+    given: dict[str, Any] = {"loss": loss, "search": "beam", "max_rules": 5, "max_cut_points": 4, "eliminate": True}
+    path = boosting.path(X[:60], y > 0 if loss == "logistic" else y, **given)
+    risks = path[-1].details["risks"]
+    assert (np.diff(risks) < 0).all()
+    assert [fit.objective for fit in path] == list(risks[1:])
+    for fit in path:
+        assert len(fit.model.conjunctions) == len(fit.model.weights) <= len(fit.details["stages"])
 
 
 def test_own_propositions() -> None:
     table = jr.as_table(X)
     pool = PropositionPool.of(table.schema, [Threshold(0, ">", 0.0), Threshold(1, "<", 0.5)])
-    fit = boosting.fit(X, Y, propositions=pool, max_rules=2)
+    fit = paper_fit(X, Y, propositions=pool, max_rules=2)
     assert fit.details["propositions"] == 2
     assert set(fit.model.conjunctions.feature) <= {0, 1}
     half = PropositionPool.of(table.schema, [Halfspace((0, 1), (1.0, 1.0), 0.0), Threshold(2, ">=", 0.0)])
-    oblique = boosting.fit(X, Y, propositions=half, max_rules=2).model
+    oblique = paper_fit(X, Y, propositions=half, max_rules=2).model
     assert len(oblique.conjunctions.directions) == 1
     assert any("x0 + x1 >= 0" in oblique.conjunctions.describe(r) for r in range(2))
     scores = np.zeros(len(X))
@@ -328,9 +373,9 @@ def test_own_propositions() -> None:
         scores += weight * np.all(says, axis=0)
     np.testing.assert_array_equal(jr.predict(oblique, X), scores)
     with pytest.raises(ValueError, match="other columns"):
-        boosting.fit(X[:, :2], Y, propositions=pool)
+        paper_fit(X[:, :2], Y, propositions=pool)
     with pytest.raises(TypeError, match="PropositionPool"):
-        boosting.fit(X, Y, propositions=[Threshold(0, ">", 0.0)])  # type: ignore[arg-type]
+        paper_fit(X, Y, propositions=[Threshold(0, ">", 0.0)])  # type: ignore[arg-type]
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -338,6 +383,15 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": lambda y, score: jnp.log(score)}, ValueError, "non-finite derivative"),
     ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
     ({"search": "published", "max_length": 2}, ValueError, "max_length does not go with"),
+    ({"search": "published", "per_unit": True}, ValueError, "per_unit does not go with .* see PAPER"),
+    ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),
+    ({"eliminate": True}, ValueError, "refits all weights; set corrective=True"),
+    (
+        {"search": "published", "objective": "corrective_decrease", "corrective": True},
+        ValueError,
+        "does not go with",
+    ),
+    ({"max_evaluations": "many"}, TypeError, "max_evaluations must be an integer"),
     ({"search": "published", "objective": "orthogonal"}, ValueError, "does not go with"),
     ({"search": "published", "objective_tolerance": 0.3}, ValueError, "does not go with"),
 ]
@@ -346,7 +400,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD)
 def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        boosting.fit(X, Y, **arguments)
+        paper_fit(X, Y, **arguments)
 
 
 def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +430,7 @@ def test_no_rule_raises_the_regularised_risk(seed: int, loss: str, corrective: b
         y = y > np.median(y)
     if y.dtype == bool:
         y[:2] = False, True
-    fit = boosting.fit(
+    fit = paper_fit(
         X, y, loss=loss, search="greedy", max_rules=6, l2_penalty=10.0 ** random.integers(-3, 2),
         corrective=corrective, max_cut_points=4,
     )  # fmt: skip
@@ -388,5 +442,5 @@ def test_counts_far_from_the_start_are_fitted() -> None:
     """Newton's first step goes from a rate of 1 to one of e^99."""
     y = np.random.default_rng(0).poisson(100, 50)
     X = np.arange(50.0)[:, None]
-    fit = boosting.fit(X, y, loss="poisson", max_rules=3, max_cut_points=4)
+    fit = paper_fit(X, y, loss="poisson", max_rules=3, max_cut_points=4)
     assert jr.predict(fit.model, X).mean() == pytest.approx(y.mean(), rel=0.05)

@@ -139,14 +139,14 @@ def test_a_loss_of_ones_own_does_not_pass_for_another() -> None:
     def squared(y: Any, score: Any) -> Any:
         return (y - score) ** 4
 
-    fit = jr.boosting.fit(X, np.array([0.0, 3.0, 1.0, 2.0]), loss=squared, max_rules=1)
+    fit = jr.boosting.fit(X, np.array([0.0, 3.0, 1.0, 2.0]), loss=squared, max_rules=1, **jr.boosting.PAPER)
     with pytest.raises(ValueError, match="'custom squared'.*pass it as loss="):
         jr.risk(fit.model, X, np.zeros(4))
 
 
 def test_learners_leave_the_name_of_their_loss() -> None:
     y = np.array([0.0, 3.0, 1.0, 2.0])
-    fit = jr.boosting.fit(X, y, loss=absolute, max_rules=1)
+    fit = jr.boosting.fit(X, y, loss=absolute, max_rules=1, **jr.boosting.PAPER)
     assert fit.model.loss == "absolute"
     with pytest.raises(ValueError, match="pass it as loss="):  # not, as once, the squared loss
         jr.risk(fit.model, X, y)

@@ -17,6 +17,7 @@ from jaxrules import rows as rows_by_rules
 from jaxrules.results import Status
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.rule_search import (
+    CorrectiveDecrease,
     Found,
     GradientSum,
     Objective,
@@ -312,6 +313,13 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
         value = np.abs(q @ objective.gradient)
     elif isinstance(objective, SignedWeights):
         value = q @ objective.weights
+    elif isinstance(objective, CorrectiveDecrease):
+        span, h = objective.found.astype(float), objective.curvature
+        metric = (span.T * h) @ span + np.diag(objective.penalties)
+        c = (q * h) @ span
+        whole = objective.ridge + q @ h
+        rest = whole - np.sum((c @ np.linalg.pinv(metric, rcond=1e-12, hermitian=True)) * c, axis=1)
+        value = np.where(rest > 1e-9 * whole, (q @ objective.gradient) ** 2 / np.maximum(rest, 1e-9 * whole), 0.0)
     else:
         assert isinstance(objective, Orthogonal)
         root = np.ones(q.shape[1]) if objective.weights is None else np.sqrt(objective.weights)
@@ -354,16 +362,21 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
         "per_unit": draw(st.booleans()),
         "growth": draw(st.sampled_from([0.0, 0.0, 0.2])),
     }
-    kind = draw(st.sampled_from(["second order", "gradient sum", "signed", "orthogonal"]))
+    kind = draw(st.sampled_from(["second order", "corrective", "gradient sum", "signed", "orthogonal"]))
     if kind == "second order":
         return space, SecondOrder(g, h, ridge, **prices)
     if kind == "gradient sum":
         return space, GradientSum(g, **prices)
     if kind == "signed":
         return space, SignedWeights(g, **prices)
-    found = [space.selected(random.permutation(len(space))[: 1 + k % 2]) for k in range(draw(st.integers(0, 3)))]
+    rules = [space.selected(random.permutation(len(space))[: 1 + k % 2]) for k in range(draw(st.integers(0, 3)))]
+    found = np.array(rules, bool).T.reshape(len(g), len(rules))
+    if kind == "corrective":
+        penalties = np.array([ridge] * len(rules))
+        penalties[:1] = draw(st.sampled_from([0.0, ridge]))
+        return space, CorrectiveDecrease(g, h, ridge, found, penalties, **prices)
     weights = random.integers(1, 5, len(g)) / 2.0 if draw(st.booleans()) else None
-    return space, Orthogonal(g, np.array(found).T.reshape(len(g), len(found)), weights, **prices)
+    return space, Orthogonal(g, found, weights, **prices)
 
 
 def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:
@@ -371,7 +384,8 @@ def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:
     searches = [functools.partial(search_best_first, **limit)]
     if objective.compiled:
         searches.append(functools.partial(search_depth_first, **limit))
-        if objective.any_length and not objective.rule_price and max_length is None:
+        unpriced = objective.any_length and not objective.rule_price and max_length is None
+        if unpriced and not isinstance(objective, CorrectiveDecrease):
             searches.append(rule_search.search_published)
     return searches
 

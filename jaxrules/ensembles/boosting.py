@@ -35,9 +35,11 @@ XGBoost halves.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -62,7 +64,7 @@ from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, loss_for, one_against_rest, paths_against_rest, settings, training_data
 
-Objective = Literal["second_order", "gradient_sum", "orthogonal"]
+Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam", "published"]
 Floats = NDArray[np.float64]
 
@@ -70,6 +72,15 @@ _SMALLEST_CURVATURE = 1e-8
 """With l2_penalty = 0 curvatures are raised to this share of the largest one, so that (2.3) stays finite."""
 _NOTHING_LEFT = 1e-14
 """A rule must promise to reduce the risk, by (2.3), by more than this share of it; less is rounding."""
+_SOME_SECONDS = 200_000_000
+"""Rows times evaluations of the search for one rule, by default."""
+_WORTH_KEEPING = 0.5
+"""Elimination takes back what gains less than this share of the last rule's gain, both per unit of complexity."""
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {"objective": "second_order", "per_unit": False, "corrective": False, "intercept": False, "max_evaluations": None}
+)
+"""The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +127,17 @@ def fit(
     search: Search = "optimal",
     max_rules: int = 10,
     l2_penalty: float = 1.0,
-    corrective: bool = False,
-    intercept: bool = False,
+    per_unit: bool = True,
+    corrective: bool = True,
+    intercept: bool = True,
+    eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
     max_length: int | None = None,
-    max_cut_points: int | None = 5,
+    max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
-    max_evaluations: int | None = None,
+    max_evaluations: int | Literal["auto"] | None = "auto",
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -188,15 +201,17 @@ def path(
     search: Search = "optimal",
     max_rules: int = 10,
     l2_penalty: float = 1.0,
-    corrective: bool = False,
-    intercept: bool = False,
+    per_unit: bool = True,
+    corrective: bool = True,
+    intercept: bool = True,
+    eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
     max_length: int | None = None,
-    max_cut_points: int | None = 5,
+    max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
-    max_evaluations: int | None = None,
+    max_evaluations: int | Literal["auto"] | None = "auto",
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -219,12 +234,14 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
         checks.choice("search", given["search"], get_args(Search)),
         checks.integer("max_rules", given["max_rules"], at_least=1),
         checks.penalty("l2_penalty", given["l2_penalty"]),
+        checks.flag("per_unit", given["per_unit"]),
         checks.flag("corrective", given["corrective"]),
         checks.flag("intercept", given["intercept"]),
+        checks.flag("eliminate", given["eliminate"]),
         checks.number("objective_tolerance", given["objective_tolerance"], at_least=0),
         checks.optional(checks.integer, "max_length", given["max_length"], at_least=1),
         checks.number("approximation", given["approximation"], above=0, at_most=1),
-        checks.optional(checks.integer, "max_evaluations", given["max_evaluations"], at_least=1),
+        _limit(given["max_evaluations"]),
         tuple(settings("boosting", given).items()),
     )
     checks.seed(given["seed"])
@@ -269,20 +286,22 @@ def _boost(
             weight = state.add(found.propositions, space.selected(found.propositions))
             if not state.gain > _NOTHING_LEFT * abs(steps[0].risk):
                 break
+            if options.eliminate:
+                gain = (steps[-1].risk - state.step().risk) / (1 + len(found.propositions))
+                state = state.eliminated(space, _WORTH_KEEPING * gain, run.stopped)
             why = stage.limit or found.status if found.status is Status.TIME_LIMIT else found.status
             length = len(found.propositions)
             steps.append(state.step())
             stages.append(
                 Stage(found.objective, found.bound, why, weight, length, found.evaluations, seconds, found.counts)
             )
-            run.step(steps[-1].risk, len(stages))
-    rules = pool.conjunctions(state.rules[: len(stages)], data.schema)
+            run.step(steps[-1].risk, len(state.rules))
 
     def finished(m: int) -> Fit[RuleEnsemble]:
-        weights, intercept, risk = steps[m]
+        rules, weights, intercept, risk = steps[m]
         model = RuleEnsemble(
-            rules.take(np.arange(m)), weights[:, None], np.array([intercept]), None, data.loss.link, options.made,
-            data.loss.name,
+            pool.conjunctions(rules, data.schema), weights[:, None], np.array([intercept]), None, data.loss.link,
+            options.made, data.loss.name,
         )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
         fit = run.finish(
@@ -303,24 +322,45 @@ class _Options:
     search: str
     max_rules: int
     l2_penalty: float
+    per_unit: bool
     corrective: bool
     intercept: bool
+    eliminate: bool
     objective_tolerance: float
     max_length: int | None
     approximation: float
-    max_evaluations: int | None
+    max_evaluations: float | None
     made: tuple[tuple[str, Any], ...]
 
     def __post_init__(self) -> None:
+        for name, refits in (
+            ('objective="corrective_decrease"', self.objective == "corrective_decrease"),
+            ("eliminate", self.eliminate),
+        ):
+            if refits and not self.corrective:
+                raise ValueError(f"{name} refits all weights; set corrective=True")
         if self.search == "published" and self.max_length is not None:
             raise ValueError(
                 'max_length does not go with search="published": its core queries are not the shortest; '
                 'use search="optimal"'
             )
-        if self.search == "published" and self.objective == "orthogonal":
-            raise ValueError('objective="orthogonal" does not go with search="published"; use search="optimal"')
-        if self.search == "published" and self.objective_tolerance:
-            raise ValueError('objective_tolerance does not go with search="published"; use search="optimal"')
+        if self.search == "published" and self.objective in ("orthogonal", "corrective_decrease"):
+            raise ValueError(f'objective="{self.objective}" does not go with search="published"; use search="optimal"')
+        if self.search == "published" and (self.per_unit or self.objective_tolerance):
+            name = "per_unit" if self.per_unit else "objective_tolerance"
+            raise ValueError(f'{name} does not go with search="published", which knows no prices; see PAPER')
+
+    def evaluations(self, rows: int) -> int | None:
+        """The limit of one search over so many merged rows."""
+        limit = self.max_evaluations or max(1.0, _SOME_SECONDS / rows)
+        return None if limit == math.inf else int(limit)
+
+
+def _limit(max_evaluations: Any) -> float | None:
+    """Evaluations for one rule; None for what some seconds suffice for."""
+    if isinstance(max_evaluations, str) and max_evaluations == "auto":
+        return None
+    return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
@@ -331,8 +371,9 @@ def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
 
 
 class _Step(NamedTuple):
-    """The weights of an ensemble and the regularised risk (2.1) at them."""
+    """An ensemble, and the regularised risk (2.1) of it."""
 
+    rules: tuple[tuple[int, ...], ...]
     weights: Floats
     intercept: float
     risk: float
@@ -390,14 +431,48 @@ class _Ensemble:
         self.weights.append(weight)
         self.scores = self.scores + weight * rows
         if self.corrective and weight != 0.0:
-            extents = np.stack(self.extents, axis=1)
-            weights, self.intercept = refit_weights(
-                self.loss, self.y, extents, l2_penalty=self.l2_penalty, intercept=self.has_intercept,
-                sample_weight=self.sample_weight, start=(np.array(self.weights), self.intercept),
-            )  # fmt: skip
-            self.weights = weights.tolist()
-            self.scores = self.intercept + extents @ weights
+            self._refit()
         return self.weights[-1]
+
+    def _refit(self) -> None:
+        """All weights at once."""
+        extents = np.stack(self.extents, axis=1)
+        weights, self.intercept = refit_weights(
+            self.loss, self.y, extents, l2_penalty=self.l2_penalty, intercept=self.has_intercept,
+            sample_weight=self.sample_weight, start=(np.array(self.weights), self.intercept),
+        )  # fmt: skip
+        self.weights = weights.tolist()
+        self.scores = self.intercept + extents @ weights
+
+    def eliminated(self, space: SearchSpace, allowed: float, stopped: Callable[[], bool]) -> _Ensemble:
+        """Without the rules and conditions that reduce the risk by less than `allowed` per unit of complexity.
+
+        The cheapest goes first, and all weights are refitted: backward elimination.
+        """
+        kept, risk = self, self.step().risk
+        while True:
+            rises: list[tuple[float, _Ensemble]] = []
+            for simpler, units in kept._simpler(space):
+                if stopped():
+                    return kept
+                rises.append(((simpler.step().risk - risk) / units, simpler))
+            rise, cheapest = min(rises, key=lambda entry: entry[0], default=(math.inf, kept))
+            if rise >= allowed:
+                return kept
+            kept, risk = cheapest, cheapest.step().risk
+
+    def _simpler(self, space: SearchSpace) -> Iterator[tuple[_Ensemble, int]]:
+        """Every ensemble with a rule or a condition less, and how much less complex it is."""
+        for r, rule in enumerate(self.rules):
+            shorter = [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
+            for other in ([], *([one] for one in shorter)):
+                if len(self.rules) > 1 or other:
+                    ensemble = copy.copy(self)
+                    ensemble.rules = [*self.rules[:r], *other, *self.rules[r + 1 :]]
+                    ensemble.extents = [*self.extents[:r], *map(space.selected, other), *self.extents[r + 1 :]]
+                    ensemble.weights = [*self.weights[:r], *(self.weights[r] for _ in other), *self.weights[r + 1 :]]
+                    ensemble._refit()
+                    yield ensemble, 1 if other else 1 + len(rule)
 
     def _rise(self, weight: float, rows: NDArray[np.bool_]) -> float:
         """By how much a new rule changes the regularised risk, times the rows' weight; rounding does not count."""
@@ -412,7 +487,7 @@ class _Ensemble:
         penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
-        return _Step(np.array(self.weights), self.intercept, risk)
+        return _Step(tuple(self.rules), np.array(self.weights), self.intercept, risk)
 
 
 def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Callable[[], bool]) -> Found:
@@ -422,7 +497,8 @@ def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Ca
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=options.max_length, stopped=stopped)
     limits: dict[str, Any] = {
-        "approximation": options.approximation, "max_evaluations": options.max_evaluations, "stopped": stopped,
+        "approximation": options.approximation, "max_evaluations": options.evaluations(len(space.masks)),
+        "stopped": stopped,
     }  # fmt: skip
     if options.search == "published":
         return search_published(space, objective, **limits)
@@ -433,11 +509,14 @@ def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Ca
 def _objective(state: _Ensemble, options: _Options) -> rule_search.Objective:
     """What the next rule maximises."""
     g, h = state.derivatives()
-    growth = options.objective_tolerance
+    price: dict[str, Any] = {"per_unit": options.per_unit, "growth": options.objective_tolerance}
     if options.objective == "orthogonal":
-        return rule_search.Orthogonal(g, state.span(), state.sample_weight, growth=growth)
+        return rule_search.Orthogonal(g, state.span(), state.sample_weight, **price)
     if options.objective == "gradient_sum":
-        return rule_search.GradientSum(g, growth=growth)
+        return rule_search.GradientSum(g, **price)
     ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
-    scale = math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
-    return rule_search.SecondOrder(g / scale, h, ridge, growth=growth)
+    g = g / math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
+    if options.objective == "corrective_decrease":
+        penalties = np.array([0.0] * state.has_intercept + [ridge] * len(state.rules))
+        return rule_search.CorrectiveDecrease(g, h, ridge, state.span(), penalties, **price)
+    return rule_search.SecondOrder(g, h, ridge, **price)

@@ -53,7 +53,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "LLTBoost, single columns": {"max_nonzeros": 1},
 }  # fmt: skip
 TGB: dict[str, Any] = {
-    "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_cut_points": None
+    **jr.boosting.PAPER, "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_cut_points": None
 }  # fmt: skip
 TGBS: dict[str, dict[str, Any]] = {
     "TGB": {},

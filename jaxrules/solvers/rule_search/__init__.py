@@ -3,12 +3,19 @@
 from jaxrules.solvers.rule_search.beam import search_beam, search_beams
 from jaxrules.solvers.rule_search.best_first import search_best_first, search_published
 from jaxrules.solvers.rule_search.depth_first import search_depth_first
-from jaxrules.solvers.rule_search.objectives import GradientSum, Objective, Orthogonal, SecondOrder, SignedWeights
+from jaxrules.solvers.rule_search.objectives import (
+    CorrectiveDecrease,
+    GradientSum,
+    Objective,
+    Orthogonal,
+    SecondOrder,
+    SignedWeights,
+)
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
 
 __all__ = [
-    "Found", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder", "SignedWeights",
-    "search_beam", "search_beams", "search_best_first", "search_depth_first", "search_published",
+    "CorrectiveDecrease", "Found", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder",
+    "SignedWeights", "search_beam", "search_beams", "search_best_first", "search_depth_first", "search_published",
     "shortest_equivalent",
 ]  # fmt: skip

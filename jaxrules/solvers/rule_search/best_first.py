@@ -201,7 +201,9 @@ class _Published(_Boundary):
         super().__init__(space, objective, approximation)
         if objective.rule_price or not objective.any_length:
             raise ValueError("the published search knows no prices; use search_depth_first")
-        self.problem = objective.problem(space, len(space), approximation)
+        self.problem = objective.problem(space, self.terms, len(space), approximation)
+        if self.problem.relaxed():
+            raise TypeError(f"the published search does not know {type(objective).__name__}; use search_depth_first")
         self.kernels, self.augment = kernels, kernels.augment[type(self.problem)]
         rank = np.argsort(-self.problem.order(*self.terms), kind="stable")
         self.order = np.argsort(space.masks.sum(axis=0), kind="stable")

@@ -67,7 +67,7 @@ class _DepthFirst:
 
         self.kernels, self.space, self.objective = kernels, space, objective
         self.terms, self.longest = objective.one_row(space), space.longest(max_length)
-        self.problem = objective.problem(space, self.longest, approximation)
+        self.problem = objective.problem(space, self.terms, self.longest, approximation)
         self.advance = kernels.advance[type(self.problem)]
         self.evaluations = 0
         self.candidates: list[tuple[float, tuple[int, ...]]] = [(objective.worth_of_nothing(self.terms), ())]
@@ -152,19 +152,20 @@ class _Worker:
     @classmethod
     def at_root(cls, task: _DepthFirst) -> _Worker:
         """A worker whose only level is the root, not yet expanded."""
-        kernels, space, (g, h) = task.kernels, task.space, task.terms
+        kernels, space, (g, h) = task.kernels, task.space, task.terms[:2]
         rows, propositions = space.masks.shape
         words, levels = space.activations.words.shape[1], min(propositions, 20) + 2
         order = np.argsort(-task.problem.order(g, h), kind="stable")
+        share = float(task.objective.shares(task.terms, np.ones((rows, 1)))[0])
         stack = kernels.Stack(
             levels=np.zeros((levels, kernels.EXPANDED + 1), np.int64),
-            base=np.tile([0.0, task.problem.ridge], (levels, 1)),
+            base=np.tile([0.0, task.problem.ridge, share], (levels, 1)),
             closure=np.full((levels, words), np.iinfo(np.uint64).max, np.uint64),
             behind=np.zeros((levels, words), np.uint64),
             available=np.zeros((levels, propositions), np.int32),
             bounds=np.zeros((levels, propositions)),
             gradient=_with_room(g.take(order)),
-            curvature=_with_room(h.take(order)),
+            curvature=_with_room(share * h.take(order)),
             bits=_with_room(space.activations.words.take(order, axis=0)),
             masks=_with_room(space.masks.take(order, axis=0).reshape(-1)),
         )
@@ -185,6 +186,8 @@ class _Worker:
             slots=np.zeros(max(8, 1 << (2 * rows).bit_length()), np.int32),
             table=np.zeros((2, 1 << kernels.LEAF_WIDTH)),
             keys=np.zeros(rows),
+            chosen=np.zeros(space.activations.bits.shape[1], np.uint64),
+            gram=np.zeros((2, len(task.terms), len(task.terms))),
         )
         search.counters[kernels.ROOT] = -1
         worker = cls(task, stack, search)

@@ -25,6 +25,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic, overload_method
 
+from jaxrules.solvers.rule_search.objectives import IN_SPAN
+
 TIE = 1e-10  # worths this close, relatively, are ties: the first one visited wins
 SMALLEST_CURVATURE = 1e-150  # rows with less have an extreme g/h, which stays finite
 LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets are evaluated at once
@@ -49,6 +51,8 @@ class Problem(NamedTuple):
     any_length: bool  # neither a limit nor a price: more propositions for the same rows are as good
     price: Any  # float64 (propositions + 3,), by the number of propositions
     divisor: Any  # float64 (propositions + 3,)
+    terms: Any  # float64 (sums, rows): where g and h alone do not say what a conjunction is worth
+    members: Any  # uint64 (propositions, words of rows), or nothing
 
     def value(self, g: float, h: float) -> float:
         raise NotImplementedError  # every problem has its own
@@ -66,6 +70,11 @@ class Problem(NamedTuple):
         """Whether the value depends on H. If not, the longest prefix or suffix has the greatest value."""
         return False
 
+    def relaxed(self) -> bool:
+        """Whether the value is a bound only. The curvature of a level's rows is then multiplied by the share of it that
+        no conjunction inside the node's rows can lose; what looks better than the incumbent is evaluated from terms."""
+        return False
+
 
 class SecondOrder(Problem):
     """G^2 / H."""
@@ -80,6 +89,13 @@ class SecondOrder(Problem):
         return g / (h + SMALLEST_CURVATURE)
 
     def curved(self) -> bool:
+        return True
+
+
+class CorrectiveDecrease(SecondOrder):
+    """G^2 / (H - |sum b|^2), at most G^2 / (ridge + share (H - ridge)) with a level's share; b are the last terms."""
+
+    def relaxed(self) -> bool:
         return True
 
 
@@ -101,7 +117,7 @@ class Stack(NamedTuple):
     """The levels from the root to the current node, and their rows."""
 
     levels: Any  # int64 (levels, 9)
-    base: Any  # float64 (levels, 2): sums of g and h over the mandatory rows
+    base: Any  # float64 (levels, 3): sums of g and h over the mandatory rows, the share that multiplies all h
     closure: Any  # uint64 (levels, words): propositions that hold on all mandatory rows
     behind: Any  # uint64 (levels, words): propositions ranked behind the current child, here or above
     available: Any  # int32 (levels, propositions): meaning of the mask columns
@@ -127,6 +143,8 @@ class Search(NamedTuple):
     slots: Any  # int32 (at least twice the rows, a power of two): a hash table
     table: Any  # float64 (2, 2**LEAF_WIDTH)
     keys: Any  # float64 (rows,)
+    chosen: Any  # uint64 (words of rows,), as of Problem.members
+    gram: Any  # float64 (2, sums, sums)
 
 
 # Without NaN and infinity checks the inner loops become SIMD code; ridge > 0 keeps both away.
@@ -155,7 +173,7 @@ def _per_problem(function: Any) -> dict[type[Problem], Any]:
     the signatures of one function over each other.
     """
     kernels: dict[type[Problem], Any] = {}
-    for kind in (SecondOrder, AbsoluteSum, SignedSum):
+    for kind in (SecondOrder, CorrectiveDecrease, AbsoluteSum, SignedSum):
         copy = FunctionType(function.__code__, globals(), function.__name__)
         copy.__qualname__ = f"{function.__name__}_{kind.__name__}"
         kernels[kind] = _compiled(copy, entry_point=True)
@@ -167,6 +185,7 @@ _methods: dict[str, Any] = {  # compiled code finds the methods of a problem by 
     "exceeds": lambda self, g, h, needed: self.instance_class.exceeds,
     "order": lambda self, g, h: self.instance_class.order,
     "curved": lambda self: self.instance_class.curved,
+    "relaxed": lambda self: self.instance_class.relaxed,
 }
 _overload: Any = overload_method
 for _name, _method in _methods.items():
@@ -368,6 +387,79 @@ def _drop(problem: Problem, search: Search, bound: float, length: int) -> None:
 
 
 @_compiled
+def _choose(problem: Problem, stack: Stack, search: Search, level: int, child: int, pattern: int) -> None:
+    """The rows, as of Problem.members, of the node's child and of a subset of search.columns, in search.chosen."""
+    chosen, members = search.chosen, problem.members
+    for w in range(len(chosen)):
+        chosen[w] = members[child, w]
+    for depth in range(1, level + 1):
+        for w in range(len(chosen)):
+            chosen[w] &= members[stack.levels[depth, CHOSEN], w]
+    bit = 0
+    while pattern >> bit:
+        if pattern >> bit & 1:
+            for w in range(len(chosen)):
+                chosen[w] &= members[stack.available[level, search.columns[bit]], w]
+        bit += 1
+    search.counters[WORK] += problem.terms.size
+
+
+@_compiled
+def _exact_value(problem: Problem, search: Search) -> float:
+    """Of the rows in search.chosen, from the terms."""
+    terms, sums = problem.terms, search.gram[0, 0]
+    sums[:] = 0.0
+    for r in range(terms.shape[1]):
+        if _has(search.chosen, r):
+            for t in range(len(terms)):
+                sums[t] += terms[t, r]
+    whole = problem.ridge + sums[1]
+    rest = whole
+    for t in range(2, len(terms)):
+        rest -= sums[t] * sums[t]
+    return problem.value(sums[0], rest) if rest > IN_SPAN * whole else 0.0
+
+
+@_compiled
+def _share(problem: Problem, search: Search) -> float:
+    """The least share of its curvature that a conjunction inside search.chosen keeps: 1 - rho, rho the greatest
+    eigenvalue of S, the sum of b b' / h. With S of trace 1, rho^8 is at most the Frobenius norm of S^8."""
+    terms, gram = problem.terms, search.gram
+    size = len(terms) - 2
+    search.counters[WORK] += size * terms.size // 4
+    gram[:] = 0.0
+    for r in range(terms.shape[1]):
+        h = terms[1, r]
+        if h > 0.0 and _has(search.chosen, r):
+            for i in range(size):
+                for j in range(i + 1):
+                    gram[0, i, j] += terms[2 + i, r] * terms[2 + j, r] / h
+    trace = 0.0
+    for i in range(size):
+        trace += gram[0, i, i]
+    if trace == 0.0:
+        return 1.0
+    for i in range(size):
+        for j in range(i + 1):
+            gram[0, i, j] /= trace
+            gram[0, j, i] = gram[0, i, j]
+    now = 0
+    for _ in range(3):
+        for i in range(size):
+            for j in range(size):
+                product = 0.0
+                for k in range(size):
+                    product += gram[now, i, k] * gram[now, k, j]
+                gram[1 - now, i, j] = product
+        now = 1 - now
+    norm = 0.0
+    for i in range(size):
+        for j in range(size):
+            norm += gram[now, i, j] ** 2
+    return max(IN_SPAN, 1.0 - trace * norm ** (1.0 / 16.0) * (1.0 + TIE))
+
+
+@_compiled
 def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     """Evaluate a node's children, prune them by bound, and rank the rest by ascending bound.
 
@@ -381,6 +473,9 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
         _evaluate(problem, stack, search, level)
         needed = _needed(problem, search.values[FLOOR] * (1.0 + TIE), level + 1)
         for a in range(width):
+            if value[a] > needed and problem.relaxed():
+                _choose(problem, stack, search, level, available[a], 0)
+                value[a] = _exact_value(problem, search)
             if value[a] > needed:
                 _record(stack, search, level, _worth(problem, value[a], level + 1))
                 _append(search, available[a])
@@ -464,7 +559,14 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
         g[pattern_of_row] += gradient[row]
         h[pattern_of_row] += curvature[row]
     g[patterns - 1] += stack.base[level, 0]
-    h[patterns - 1] += stack.base[level, 1]
+    if problem.relaxed():
+        _choose(problem, stack, search, level, stack.available[level, child], 0)
+        ratio = max(1.0, _share(problem, search) / stack.base[level, 2])
+        for pattern in range(patterns):
+            h[pattern] *= ratio
+        h[patterns - 1] += problem.ridge + (stack.base[level, 1] - problem.ridge) * ratio
+    else:
+        h[patterns - 1] += stack.base[level, 1]
     half = 1
     while half < patterns:
         for start in range(0, patterns, 2 * half):
@@ -478,8 +580,15 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
         better += problem.exceeds(g[pattern], h[pattern], needed)
     for pattern in range(1, patterns if better else 0):
         length = level + 1 + _MEMBERS[pattern]
-        if length <= problem.max_length and problem.exceeds(g[pattern], h[pattern], _needed(problem, worth, length)):
-            worth, best_pattern = _worth(problem, problem.value(g[pattern], h[pattern]), length), pattern
+        needed = _needed(problem, worth, length)
+        if length <= problem.max_length and problem.exceeds(g[pattern], h[pattern], needed):
+            value = problem.value(g[pattern], h[pattern])
+            if problem.relaxed():
+                _choose(problem, stack, search, level, stack.available[level, child], pattern)
+                value = _exact_value(problem, search)
+                if not value > needed:
+                    continue
+            worth, best_pattern = _worth(problem, value, length), pattern
     if best_pattern:
         _record(stack, search, level, worth)
         _append(search, stack.available[level, child])
@@ -675,7 +784,15 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
     below[NEGATIVE] = kept if negative == size else kept_negative
     below[ROWS_AT], below[MASKS_AT] = at, masks_at + info[SIZE] * width
     below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
-    stack.base[level + 1, 0], stack.base[level + 1, 1] = base_g, base_h
+    share = stack.base[level, 2]
+    if problem.relaxed():
+        _choose(problem, stack, search, level, available[child], 0)
+        ratio = max(1.0, _share(problem, search) / share)
+        share *= ratio
+        base_h = problem.ridge + (base_h - problem.ridge) * ratio
+        for k in range(kept):
+            curvature_below[k] *= ratio
+    stack.base[level + 1, 0], stack.base[level + 1, 1], stack.base[level + 1, 2] = base_g, base_h, share
     bound, needed_value = (
         _node_bound(problem, stack, level + 1),
         _needed(problem, _threshold(problem, search), level + 2),

@@ -29,7 +29,7 @@ from jaxrules.solvers.rule_search.space import SearchSpace
 Floats = NDArray[np.float64]
 _EPSILON = 1e-6
 _LARGEST_EXPONENT = 300.0  # compiled searches know no infinity
-_IN_SPAN = 1e-9  # ||q_perp||^2 / |q| below this is rounding: q lies in the span, and g'q is zero
+IN_SPAN = 1e-9  # ||q_perp||^2 / |q| below this is rounding: q lies in the span, and g'q is zero
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,6 +65,10 @@ class Objective:
         """Upper bounds on the values of the subsets of some sets of rows, the columns of a 0/1 matrix."""
         return self.potential(terms @ members)
 
+    def shares(self, terms: Floats, members: Floats) -> Floats:
+        """The least share of its curvature that a subset of some sets of rows keeps, see `CorrectiveDecrease`."""
+        return np.ones(members.shape[1])
+
     def price(self, length: ArrayLike) -> Floats:
         length = np.asarray(length)
         return np.where(length > 0, self.rule_price + self.condition_price * length, 0.0)
@@ -98,16 +102,20 @@ class Objective:
             raise ValueError(f"an exact search takes one row of weights, got {len(terms)}; use search_beams")
         return terms[0]
 
-    def problem(self, space: SearchSpace, longest: int, approximation: float) -> Any:
-        """The problem of a compiled search."""
+    def problem(self, space: SearchSpace, terms: Floats, longest: int, approximation: float) -> Any:
+        """The problem of a compiled search; terms as of `one_row`."""
         from jaxrules.solvers.rule_search import kernels
 
         if not self.compiled:
             raise TypeError(f"no compiled search knows {type(self).__name__}; use search_best_first")
         lengths = np.arange(len(space) + 3)
+        members = space.activations.bits
+        if type(self).shares is Objective.shares:  # the values of the compiled class are exact
+            terms, members = terms[:0], members[:0]
         return getattr(kernels, self.compiled)(
             float(getattr(self, "ridge", 0.0)), float(approximation), longest,
             self.any_length and longest == len(space), self.price(lengths), self.divisor(lengths),
+            np.array(terms), np.array(members),
         )  # fmt: skip
 
 
@@ -132,11 +140,72 @@ class SecondOrder(Objective):
         return sums[0] ** 2 / (self.ridge + sums[1])
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        """Theorem 3.1: the greatest value of a prefix or a suffix of the rows in the order of g / h."""
-        order = np.argsort(-terms[0] / np.maximum(terms[1], 1e-150), kind="stable")
-        prefixes = np.cumsum(terms[:, order, None] * members[order], axis=1)
-        suffixes = prefixes[:, -1:] - prefixes
-        return np.maximum(self.value(prefixes).max(axis=0), self.value(suffixes).max(axis=0)) * (1.0 + 1e-9)
+        return _greatest_of_ends(terms, members, self.ridge)
+
+
+def _greatest_of_ends(terms: Floats, members: Floats, ridge: float, share: ArrayLike = 1.0) -> Floats:
+    """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a suffix in the order of g / h.
+
+    Args:
+        terms: g and h, (2, merged rows).
+        members: the sets, 0/1, (merged rows, sets).
+        share: per set, in [0, 1].
+    """
+    order = np.argsort(-terms[0] / np.maximum(terms[1], 1e-150), kind="stable")
+    prefixes = np.cumsum(terms[:, order, None] * members[order], axis=1)
+    ends = np.concatenate([prefixes, prefixes[:, -1:] - prefixes], axis=1)
+    return np.asarray(np.max(ends[0] ** 2 / (ridge + share * ends[1]), axis=0) * (1.0 + 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectiveDecrease(Objective):
+    """(sum g)^2 / (ridge + H_qq - c'M^-1 c): twice what a rule takes off the second-order model of the risk when all
+    weights are refitted with it; `SecondOrder` is the same with all other weights held fixed.
+
+    H = diag(h), Q has the rules found as columns, c = Q'H q, and M = Q'H Q + diag(penalties). The weights found must be
+    optimal: Q'g is then the penalties' slope, and the new rule's own slope is all that is left to descend. In the
+    metric of h, with a row more per penalty, the denominator is ||q_perp||^2, as in `Orthogonal`.
+
+    Args:
+        gradient, curvature, ridge: as of `SecondOrder`.
+        found: bool (rows, rules): the extents of the rules found so far, and all rows for an intercept;
+            they must be unions of the merged rows.
+        penalties: of their weights, (rules,); 0 for an intercept.
+    """
+
+    gradient: Floats
+    curvature: Floats
+    ridge: float
+    found: NDArray[np.bool_]
+    penalties: Floats
+    compiled = "CorrectiveDecrease"
+
+    def terms(self, space: SearchSpace) -> Floats:
+        """g, h and h Q R with R R' = M^-1: the squares of the sums of the last add up to c'M^-1 c."""
+        q = self.found.astype(np.float64)
+        values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
+        kept = values > 1e-12 * values.max(initial=0.0)
+        root = vectors[:, kept] / np.sqrt(values[kept])
+        rows = (self.gradient, self.curvature, *(self.curvature * column for column in (q @ root).T))
+        return np.stack([space.activations.totals(row) for row in rows])[None]
+
+    def value(self, sums: Floats) -> Any:
+        whole = self.ridge + sums[1]
+        rest = whole - np.sum(sums[2:] ** 2, axis=0)
+        return np.where(rest > IN_SPAN * whole, sums[0] ** 2 / np.maximum(rest, IN_SPAN * whole), 0.0)
+
+    def shares(self, terms: Floats, members: Floats) -> Floats:
+        """1 - rho: for q inside a set E of rows, c'M^-1 c <= rho H_qq, rho the greatest eigenvalue of the sum over E of
+        b b' / h, b the last terms of a row. So the value is at most that of `SecondOrder` with this share of h."""
+        if len(terms) == 2:
+            return np.ones(members.shape[1])
+        b = np.where(terms[1] > 0, terms[2:] / np.sqrt(np.maximum(terms[1], 1e-300)), 0.0)
+        outer = (b[:, None] * b).reshape(len(b) ** 2, -1)
+        rho = np.linalg.eigvalsh((outer @ members).T.reshape(members.shape[1], len(b), len(b)))[:, -1]
+        return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)  # what is closer to the span is worth nothing
+
+    def bounds(self, terms: Floats, members: Floats) -> Any:
+        return _greatest_of_ends(terms[:2], members, self.ridge, self.shares(terms, members))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +293,7 @@ class Orthogonal(Objective):
     def value(self, sums: Floats) -> Any:
         distance = sums[1] - np.sum(sums[2:] ** 2, axis=0)
         value = np.abs(sums[0]) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
-        return np.where(distance > _IN_SPAN * sums[1], value, 0.0)
+        return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
         """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise the negative one.
