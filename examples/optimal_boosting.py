@@ -27,7 +27,8 @@ def report(title: str, fit: jr.Fit[jr.RuleEnsemble]) -> None:
     for rule, stage in enumerate(fit.details["stages"]):
         proof = "no proof" if stage.gap is None else f"proved gap {stage.gap:.1e}"
         condition = fit.model.conjunctions.describe(rule)
-        print(f"  {stage.weight:+.3f} if {condition}   (gain {stage.objective:.5f}, {proof})")
+        weight = fit.model.weights[rule, 0]
+        print(f"  {weight:+.3f} if {condition}   (gain per unit of size {stage.objective:.5f}, {proof})")
 
 
 optimal = boosting.fit(train.X, train.y, **options)

@@ -573,6 +573,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "objective_tolerance": PENALTY,
     "one_standard_error": FLAG,
     "penalise_intercept": FLAG,
+    "per_unit": FLAG,
+    "eliminate": FLAG,
     "pricing": one_of('"beam"', None),
     "progress": tuple((value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)),
     "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),

@@ -30,16 +30,9 @@ def rulefit(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
 
 def boosting(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
     return jr.boosting.fit(
-        X,
-        y,
-        loss="logistic",
-        search="greedy",
-        max_rules=4,
-        max_cut_points=4,
-        l2_penalty=0.1,
-        **jr.boosting.PAPER,
+        X, y, loss="logistic", search="greedy", max_rules=4, max_cut_points=4, l2_penalty=0.1, **jr.boosting.PAPER,
         **arguments,
-    )
+    )  # fmt: skip
 
 
 def glrm(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:

@@ -8,17 +8,24 @@ Boosting" (SIAM SDM 2021). The regularised risk (2.1) of an ensemble f = sum_t w
 is reduced one rule at a time. With g and h the first and second derivatives of the loss at the current scores, rule t
 maximises over conjunctions q of propositions (sums run over the rows that q selects)
 
-    "second_order"   (sum g)^2 / (2 n (l2_penalty + sum h))                    (2.3)
-    "gradient_sum"   |sum g|
-    "orthogonal"     |sum g| / (||q_perp|| + epsilon)          Yang et al., AISTATS 2024 (arXiv 2402.15691)
+    "second_order"          (sum g)^2 / (2 n (l2_penalty + sum h))             (2.3)
+    "corrective_decrease"   (sum g)^2 / (2 n (l2_penalty + sum h - c'M^-1 c))  (2.3) with all weights refitted
+    "gradient_sum"          |sum g|
+    "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al., AISTATS 2024 (arXiv 2402.15691)
 
 and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted (``corrective=True``, which
 the orthogonal objective is made for: its gradient is projected off the rules that were found). With sample
-weights, g and h are multiplied by them and n is their sum.
+weights, g and h are multiplied by them and n is their sum. c and M are of
+`jaxrules.solvers.rule_search.CorrectiveDecrease`.
+
+The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ from it in what made models better at their size
+(benchmarks/fronts.py): a rule maximises its objective per unit of complexity, over 1 + length (``per_unit``), and all
+weights are refitted, from the best constant. And the search for one rule ends after some evaluations, with what is
+proved by then.
 
 With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: a proposition more
 has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), to which LLTBoost is
-compared, is ``objective="gradient_sum", search="greedy", intercept=True``.
+compared, is ``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
 
 The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the paper's; the
 mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage states its proved
@@ -72,8 +79,8 @@ _SMALLEST_CURVATURE = 1e-8
 """With l2_penalty = 0 curvatures are raised to this share of the largest one, so that (2.3) stays finite."""
 _NOTHING_LEFT = 1e-14
 """A rule must promise to reduce the risk, by (2.3), by more than this share of it; less is rounding."""
-_SOME_SECONDS = 200_000_000
-"""Rows times evaluations of the search for one rule, by default."""
+_SOME_VISITS = 200_000_000
+"""Rows times evaluations of the search for one rule, by default: a fraction of a second."""
 _WORTH_KEEPING = 0.5
 """Elimination takes back what gains less than this share of the last rule's gain, both per unit of complexity."""
 
@@ -88,7 +95,8 @@ class Stage:
     """How one rule was found.
 
     Attributes:
-        objective: the value of the stage's objective, over (1 + objective_tolerance)^length; the rule's gain.
+        objective: the value of the stage's objective, the rule's gain; over 1 + length if `per_unit`, and over
+            (1 + objective_tolerance)^length.
         bound: proved upper bound over all conjunctions, None for greedy and beam search. A finished search
             states its tolerance: objectives within 1e-10 relative are ties.
         status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT, MAX_ITERATIONS
@@ -158,19 +166,24 @@ def fit(
         max_rules: the number of rules; fewer when no rule reduces the risk any more.
         l2_penalty: the paper's lambda >= 0, against sums over rows. With 0, curvatures are raised to 1e-8 of
             the largest, because saturated rows of the logistic loss have almost none.
+        per_unit: a rule maximises its objective over 1 + its length: its gain per unit of complexity.
         corrective: refit all weights after every rule, instead of keeping those found before.
-        intercept: start from the best constant. The paper starts from 0, the default; there the empty
-            conjunction, true everywhere, is a candidate rule.
+        intercept: start from the best constant. The paper starts from 0; there the empty conjunction, true
+            everywhere, is a candidate rule.
+        eliminate: after every rule, take rules and conditions back, the cheapest first, while one costs less than
+            half of what that rule gained, both per unit of complexity. The model may then have fewer rules than there
+            were stages, and their weights are refitted.
         objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
         max_length: the most propositions of a rule.
-        max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights: with 5 ten
-            rules of tables of some hundred rows and thirty columns are proved in seconds. None takes every value;
-            proofs may then take for ever.
+        max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights. None
+            takes every value.
         time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
             runs out of time adds its best rule so far, states its gap, and the next stage begins.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
-        max_evaluations: limit per rule on objective evaluations.
+        max_evaluations: limit per rule on objective evaluations, after which the best rule so far is taken, and its
+            gap told: "auto" for what a fraction of a second suffices for, at most 2e8 evaluations of a row; None for no
+            limit. Time limits depend on the machine, this does not.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: unused, the search is deterministic; every learner takes it.
@@ -179,7 +192,7 @@ def fit(
     Returns:
         A Fit whose objective is the regularised risk (2.1). ``details``: "stages", one `Stage` per rule
         (objective, bound, gap, evaluations, pruning counts); "propositions", their number; "risks", the
-        regularised risk after 0, 1, ... rules. With more than two classes see
+        regularised risk after 0, 1, ... stages. With more than two classes see
         `jaxrules.training.one_against_rest`.
 
     Raises:
@@ -352,12 +365,12 @@ class _Options:
 
     def evaluations(self, rows: int) -> int | None:
         """The limit of one search over so many merged rows."""
-        limit = self.max_evaluations or max(1.0, _SOME_SECONDS / rows)
+        limit = self.max_evaluations or max(1.0, _SOME_VISITS / rows)
         return None if limit == math.inf else int(limit)
 
 
 def _limit(max_evaluations: Any) -> float | None:
-    """Evaluations for one rule; None for what some seconds suffice for."""
+    """Evaluations for one rule; None for as many as `_SOME_VISITS` allow."""
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
     return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
