@@ -35,7 +35,7 @@ XGBoost halves.
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
 >>> y = 3.0 * X[:, 0] * X[:, 1]
->>> result = fit(X, y, max_rules=1, l2_penalty=0.0)
+>>> result = fit(X, y, loss="squared", max_rules=1, l2_penalty=0.0)
 >>> result.model.conjunctions.describe(0), float(result.model.weights[0, 0]), round(result.details["stages"][0].gap, 6)
 ('x0 >= 1 & x1 >= 1', 3.0, 0.0)
 """

@@ -24,12 +24,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.solvers.rule_search.space import SearchSpace
+from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
 
 Floats = NDArray[np.float64]
 _EPSILON = 1e-6
 _LARGEST_EXPONENT = 300.0  # compiled searches know no infinity
-IN_SPAN = 1e-9  # ||q_perp||^2 / |q| below this is rounding: q lies in the span, and g'q is zero
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

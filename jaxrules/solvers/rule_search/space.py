@@ -18,6 +18,9 @@ from jaxrules.table import Table
 _BYTES = 6.0
 """That a search takes per row and proposition, about."""
 
+IN_SPAN = 1e-9
+"""A rule lies in the span of others when this is all, or less, of its square that is left outside it: rounding."""
+
 
 @dataclass(frozen=True)
 class SearchSpace:
