@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxrules import paths
-from jaxrules.paths import costs, depth_first, exact, given_end, integer, local, mip, supports
+from jaxrules.paths import costs, depth_first, exact, given_end, integer, local, mip, subsets, supports
 from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
 from jaxrules.paths.supports import Supports
 from jaxrules.results import Deadline, Run
@@ -140,9 +140,39 @@ def test_more_features_than_bits() -> None:
     assert found.objective == pytest.approx(best, rel=1e-9)
 
 
+@pytest.mark.parametrize("budget", [0, 7, 40, 10**6])
+def test_the_least_cost_of_k_features_is_brute_force(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subsets, "BUDGET", budget)
+    for seed in range(5):
+        cost = correlated(9, seed)
+        every = Supports.of(cost, 9)
+        best = [every.least[:-1][every.sizes == k].min() for k in range(10)]
+        np.testing.assert_allclose(every.by_size, best, rtol=1e-12)
+        for smallest, largest in ((1, 8), (3, 5), (8, 8)):
+            found = subsets.least_by_size(cost, smallest, largest)
+            assert (found <= best[smallest : largest + 1]).all()
+            if budget == 10**6:
+                np.testing.assert_allclose(found, best[smallest : largest + 1], rtol=1e-8)
+
+
+def test_supports_beyond_the_table_cost_what_their_size_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = correlated(9)
+    best = Supports.of(cost, 9).by_size
+    monkeypatch.setattr(supports, "MAX_SUPPORTS", 60)
+    table = Supports.of(cost, 6)
+    assert table.sizes.max() == 2
+    np.testing.assert_allclose(table.by_size[:7], best[:7], rtol=1e-8)
+    assert table.least[-1] == table.by_size[3]
+    singular = costs.Quadratic(np.ones((9, 9)), np.ones(9), 2.0)
+    table = Supports.of(singular, 6)
+    np.testing.assert_allclose(table.by_size, [2.0, *[1.0] * 9], rtol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [2**18, 20])
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
-def test_tables_bound_what_they_say(gamma: float) -> None:
+def test_tables_bound_what_they_say(gamma: float, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """rest_p(U) against the remainder of random paths, and beginnings against their prefixes."""
+    monkeypatch.setattr(supports, "MAX_SUPPORTS", limit)
     rng = np.random.default_rng(1)
     cost = correlated(5)
     steps = 5
@@ -157,7 +187,8 @@ def test_tables_bound_what_they_say(gamma: float) -> None:
         for p in range(1, steps + 1):
             at = table.positions(np.array([np.bitwise_or.reduce(1 << sequence[:p])]))[0]
             assert rest[p, at] <= shares[p] * paid[p - 1] + paid[p:].sum() + 1e-9
-            assert before[p, at] <= paid[: p - 1].sum() + (1 - shares[p]) * paid[p - 1] + 1e-9
+            if at < len(table.masks):  # beyond the table nobody asks for it
+                assert before[p, at] <= paid[: p - 1].sum() + (1 - shares[p]) * paid[p - 1] + 1e-9
 
 
 def test_layers_and_depth_first_agree_on_values() -> None:

@@ -83,10 +83,8 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
     """sqrt(R_k), and m_k - c*, shape (steps,)."""
     steps, weights = problem.steps, problem.step_weights
     supports = Supports.of(problem.cost, steps)
-    least = supports.least[-1]
-    excess = np.zeros(steps)
-    for k in range(1, min(supports.sizes.max(), steps) + 1):
-        excess[k - 1] = max(supports.least[:-1][supports.sizes <= k].min() - least, 0.0)
+    least = supports.by_size[-1]
+    excess = np.maximum(supports.by_size[np.minimum(np.arange(1, steps + 1), problem.n_features)] - least, 0.0)
     incumbent = objective + 1e-7 * abs(objective)
     room = np.maximum(incumbent - weights @ (least + excess), 0.0) / weights + excess
     return np.sqrt(room), excess

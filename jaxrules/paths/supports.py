@@ -12,6 +12,8 @@ from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic
 
 LARGEST_BIT = 62
 MAX_SUPPORTS = 2**18
+REGULAR = 1e-9
+"""Curvatures whose smallest eigenvalue is a smaller part of the largest one count as singular."""
 
 
 def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
@@ -37,13 +39,16 @@ def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Supports:
-    """Least-squares costs of supports, and how they grow. One more entry stands for every support beyond the table.
+    """Least-squares costs of supports, and how they grow.
+
+    One more entry stands for every support beyond the table: where that is cut off at a size, those of the next one.
 
     Attributes:
         masks: the supports as ascending bit masks, shape (supports,).
         sizes: their sizes.
         full: whether every subset is there, so that a mask is its own position.
-        least: m(U), shape (supports + 1,).
+        least: m(U), shape (supports + 1,); the last is a bound.
+        by_size: a bound on m(U) for supports of k features, exact as a rule, shape (features + 1,).
         larger: position of U + i, shape (features, supports).
         coupling: (m(U) - m(U+i)) kappa, zero where i is in U; shape (features, supports).
         unexplained: 1 - kappa.
@@ -53,6 +58,7 @@ class Supports:
     sizes: NDArray[np.int64]
     full: bool
     least: Array
+    by_size: Array
     larger: NDArray[np.int64]
     coupling: Array
     unexplained: Array
@@ -68,7 +74,6 @@ class Supports:
         least = np.empty(count + 1)
         logarithms = np.zeros(count)
         independent = np.ones(count, bool)
-        least[count] = float(cost(cost.minimiser()))
         members = (masks[:, None] & bits(d)) > 0
         for size in range(int(sizes.max()) + 1):
             at = np.flatnonzero(sizes == size)
@@ -80,6 +85,8 @@ class Supports:
             least[at], pivots = schur_values(systems, diagonal[chosen.T])
             independent[at] = (pivots > 0).all(axis=0)
             logarithms[at] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
+        by_size = _least_by_size(cost, least[:-1], sizes, min(steps, d))
+        least[count] = by_size[min(sizes.max() + 1, d)]
         larger = np.empty((d, count), np.int64)
         coupling = np.zeros((d, count))
         unexplained = np.ones((d, count))
@@ -92,7 +99,7 @@ class Supports:
             share = np.exp(logarithms[to[known]] - logarithms[support]) / diagonal[some][feature]
             unexplained[some][known] = np.clip(share, 0, 1)
             coupling[some] = np.maximum(least[:count] - least[to], 0) * (1 - unexplained[some])
-        return cls(masks, sizes, full, least, larger, coupling, unexplained)
+        return cls(masks, sizes, full, least, by_size, larger, coupling, unexplained)
 
     def positions(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where supports stand in the tables; those beyond them at the last entry."""
@@ -107,14 +114,15 @@ class Supports:
 
     def remainders(self, step_weights: Array, shares: Array) -> Array:
         """rest_p(U), shape (steps + 1, supports + 1), by the chain of pairs from the end."""
-        steps = len(step_weights)
+        steps, d = len(step_weights), len(self.larger)
         rest = np.zeros((steps + 1, len(self.masks) + 1))
         for p in range(steps - 1, -1, -1):
             rest[p, :-1] = np.inf
             for some in _blocks(*self.larger.shape):
                 following = self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some]]
                 np.minimum(rest[p, :-1], following.min(axis=0), out=rest[p, :-1])
-            rest[p, -1] = sum(_pair_weights(p, step_weights, shares)) * self.least[-1] + rest[p + 1, -1]
+            costs = self.by_size[[min(p, d), min(p + 1, d)]]  # after p steps there are at most p features
+            rest[p, -1] = costs @ _pair_weights(p, step_weights, shares) + rest[p + 1, -1]
         return rest
 
     def beginnings(self, step_weights: Array, shares: Array) -> Array:
@@ -129,6 +137,23 @@ class Supports:
             for group in (stays, ~stays):
                 before[p + 1, to[group]] = np.minimum(before[p + 1, to[group]], value[group])
         return before
+
+
+def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], largest: int) -> Array:
+    """The least costs by size: from the table, beyond it (up to `largest`) by a search of its own."""
+    d = len(cost.linear)
+    by_size = np.full(d + 1, float(cost(cost.minimiser())))
+    if d > LARGEST_BIT:  # the table lacks some features
+        return by_size
+    known = int(sizes.max())
+    by_size[: known + 1] = [least[sizes == size].min() for size in range(known + 1)]
+    eigenvalues = np.linalg.eigvalsh(cost.curvature)
+    largest = min(largest, d - 1)
+    if known < largest and eigenvalues[0] > REGULAR * eigenvalues[-1]:
+        from jaxrules.paths.subsets import least_by_size  # numba loads when it is needed
+
+        by_size[known + 1 : largest + 1] = np.maximum(least_by_size(cost, known + 1, largest), by_size[-1])
+    return by_size
 
 
 def _pair_weights(p: int, step_weights: Array, shares: Array) -> tuple[float, float]:

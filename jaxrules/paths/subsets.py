@@ -1,0 +1,102 @@
+"""The least cost of any k features, for every k: leaps and bounds. Compiled, imported on first use (numba).
+
+Furnival and Wilson, "Regressions by Leaps and Bounds" (1974). Features are removed one by one from the model on all of
+them, in a fixed order, so that every set is met once; what is removed only raises the cost, so a set whose cost
+already exceeds the best known one of every smaller size that can still be reached is not taken further.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from jaxrules.paths.costs import Array, Quadratic
+
+BUDGET = 300_000
+"""Sets that are looked at; then what is left open bounds the rest."""
+
+
+def least_by_size(cost: Quadratic, smallest: int, largest: int) -> Array:
+    """Lower bounds on the cost of k features, exact where the search ends, for k = smallest, ..., largest.
+
+    Args:
+        cost: with a regular curvature.
+        smallest, largest: the sizes, below the number of features.
+    """
+    inverse = np.linalg.inv(cost.curvature)
+    best = np.full(len(cost.linear) + 1, np.inf)
+    opened = _search((inverse + inverse.T) / 2, inverse @ cost.linear, _least(cost), smallest, largest, best, BUDGET)
+    found: Array = np.minimum(best[smallest : largest + 1], opened) - 1e-10 * abs(float(cost.constant))
+    return found
+
+
+def _least(cost: Quadratic) -> float:
+    return float(cost(cost.minimiser()))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _search(inverse: Any, model: Any, least: float, smallest: int, largest: int, best: Any, budget: int) -> float:
+    """Best costs by size into `best`; returns the least cost of what was left open, infinite if nothing was."""
+    d = len(model)
+    inverses, models, costs = np.zeros((d + 1, d, d)), np.zeros((d + 1, d)), np.zeros(d + 1)
+    removable, count, following = np.zeros((d + 1, d), np.int64), np.zeros(d + 1, np.int64), np.zeros(d + 1, np.int64)
+    removed = np.zeros((d + 1, d), np.bool_)
+    inverses[0], models[0], costs[0], count[0] = inverse, model, least, d
+    cheap = np.zeros(d)
+    for level in range(d - smallest):  # backward elimination: the first incumbents
+        for j in range(d):
+            cheap[j] = np.inf if removed[level, j] else models[level, j] ** 2 / inverses[level, j, j]
+        _remove(inverses, models, costs, removed, level, int(np.argmin(cheap)))
+        best[d - level - 1] = costs[level + 1]
+    order = np.argsort(-(model**2) / np.diag(inverse))  # the dearest first: its branch is the largest, and ends soon
+    removable[0] = order
+    following[0] = d - 1
+    level, nodes = 0, 0
+    while level >= 0:
+        i = following[level]
+        if i < 0:
+            level -= 1
+            continue
+        if nodes >= budget:
+            opened = np.inf
+            for k in range(level + 1):
+                for at in range(following[k] + 1):
+                    j = removable[k, at]
+                    opened = min(opened, costs[k] + models[k, j] ** 2 / inverses[k, j, j])
+            return opened
+        nodes += 1
+        following[level] -= 1
+        j = removable[level, i]
+        size, rest = d - level - 1, count[level] - i - 1
+        value = costs[level] + models[level, j] ** 2 / inverses[level, j, j]
+        best[size] = min(best[size], value)
+        hopeful = False
+        for k in range(max(size - rest, smallest), min(size - 1, largest) + 1):
+            hopeful = hopeful or value < best[k]
+        if not hopeful:
+            continue
+        removed[level + 1] = removed[level]
+        _remove(inverses, models, costs, removed, level, j)
+        level += 1
+        count[level], following[level] = rest, rest - 1
+        removable[level, :rest] = removable[level - 1, i + 1 : i + 1 + rest]
+    return np.inf
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _remove(inverses: Any, models: Any, costs: Any, removed: Any, level: int, j: int) -> None:
+    """Least squares without feature j, one level on."""
+    d = models.shape[1]
+    before, after = inverses[level], inverses[level + 1]
+    scale = 1.0 / before[j, j]
+    step = models[level, j] * scale
+    costs[level + 1] = costs[level] + models[level, j] * step
+    for a in range(d):
+        factor = before[a, j] * scale
+        models[level + 1, a] = models[level, a] - before[a, j] * step
+        for b in range(d):
+            after[a, b] = before[a, b] - factor * before[j, b]
+    removed[level + 1] = removed[level]
+    removed[level + 1, j] = True
