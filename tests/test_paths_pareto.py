@@ -1,6 +1,7 @@
 """The price of interpretability, Definition 1, and the comparisons, on the toy problem of the paper's Section 2."""
 
 import itertools
+import sys
 
 import numpy as np
 import pandas as pd
@@ -128,7 +129,7 @@ def test_front_without_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rng.normal(size=(40, 4)) @ (np.eye(4) + 0.5)
     y = X @ rng.normal(size=4) + rng.normal(size=40)
     full = paths.pareto(X, y, max_steps=3, tradeoffs=[10.0, 1.0, 0.1, 0.01])
-    monkeypatch.setitem(paths.pareto.__globals__, "MAX_ENUMERATED", 1)
+    monkeypatch.setattr(sys.modules["jaxrules.paths.pareto"], "MAX_ENUMERATED", 1)
     front = paths.pareto(X, y, max_steps=3, tradeoffs=[10.0, 1.0, 0.1, 0.01])
     assert front.status == "optimal"
     assert front.boxes
