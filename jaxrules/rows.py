@@ -196,6 +196,12 @@ class Activations:
         kept = np.sort(order[distinct(bits)[0]])
         return kept, Activations(self.bits[kept], self.pattern)
 
+    def extended(self, held: NDArray[np.bool_]) -> Activations:
+        """These rules and more; `held`, (rows, more), tells where those hold."""
+        first, pattern = distinct(np.column_stack([self.pattern.astype(np.uint64), pack(held)]))
+        bits = take_columns(self.bits, self.n_patterns, self.pattern[first])
+        return Activations(np.concatenate([bits, pack(np.ascontiguousarray(held[first].T))]), pattern)
+
     def take_rows(self, rows: Any) -> Activations:
         """These rows (indices or a mask) alone."""
         kept = self.pattern[rows]

@@ -143,16 +143,19 @@ def l1_optimum(loss: str, columns: Literal["pool", "all"], penalty: float, price
 
 
 def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """Mean loss + gamma |supp| + lambda mean coverage of the support."""
+    """Mean loss + gamma |supp| + lambda mean coverage of the support + the ridge on the weights."""
     model, loss = fit.model, settings["loss"]
     gamma, lam = settings["global_penalty"], settings["local_penalty"]
     chosen = rows_of(model)[:, model.weights[:, 0] != 0]
     published = settings.get("search") == "published"
+    ridge = settings.get("l2_penalty", 0.0 if published else 0.25)
     if published and abs(model.intercept[0] + model.weights.sum() / 2) > 1e-9:  # of signed rules; it counts as one
         chosen = np.column_stack([chosen, np.ones(N_ROWS, bool)])
     recomputed = mean_loss(model, loss) + lire_penalty(chosen, gamma, lam)
+    regularised = recomputed + ridge / (2 * N_ROWS) * float((model.weights**2).sum())
     small = settings["rules"] is not None and not published
-    yield Claim(fit.objective, recomputed, None, lire_optimum(loss, gamma, lam) if small else None)
+    yield Claim(fit.objective, regularised, None, lire_optimum(loss, gamma, lam, ridge) if small else None)
+    yield Claim(fit.details["paper_objective"], recomputed)
 
 
 def lire_penalty(chosen: Rows, gamma: float, lam: float) -> float:
@@ -160,16 +163,18 @@ def lire_penalty(chosen: Rows, gamma: float, lam: float) -> float:
 
 
 @functools.cache
-def lire_optimum(loss: str, gamma: float, lam: float) -> float:
+def lire_optimum(loss: str, gamma: float, lam: float, ridge: float) -> float:
     """The least objective over all supports of the pool."""
     y = coded(LOSSES[loss].target)
 
     def least_loss(chosen: Rows) -> float:
         columns = np.column_stack([np.ones(N_ROWS), chosen])
+        prices = np.append(0.0, np.full(chosen.shape[1], ridge / N_ROWS))
 
         def value(weights: Floats) -> tuple[float, Floats]:
             scores = columns @ weights
-            return LOSSES[loss].value(y, scores).mean(), LOSSES[loss].gradient(y, scores) @ columns / N_ROWS
+            lost = LOSSES[loss].value(y, scores).mean() + prices @ weights**2 / 2
+            return lost, LOSSES[loss].gradient(y, scores) @ columns / N_ROWS + prices * weights
 
         start = np.zeros(columns.shape[1])
         return float(minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8}).fun)

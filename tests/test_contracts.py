@@ -534,6 +534,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "iterations": (*integers(1), NEVER_NONE),
     "l1_penalty": PENALTY,
     "l2_penalty": (*PENALTY, NEVER_NONE),
+    "lire.l2_penalty": PENALTY,
     "learning_rate": numbers("must be finite and positive", -0.5, 0.0),
     "linear_terms": FLAG,
     "literal_penalty": (*PENALTY, NEVER_NONE),

@@ -56,6 +56,11 @@ class RulePool(NamedTuple):
     rules: Conjunctions
     activations: Activations
 
+    def with_rules(self, rules: Conjunctions, table: Table) -> RulePool:
+        """These rules and more, on the rows of `table`."""
+        joint = Conjunctions.concatenate([self.rules, rules])
+        return RulePool(joint, self.activations.extended(rules.satisfied(table)))
+
 
 @overload
 def extract_rules(

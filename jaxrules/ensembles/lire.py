@@ -2,13 +2,15 @@
 
 From candidate rules r_m choose few, such that few of them hold for any one row (Problem 2):
 
-    minimise  G(a) = L(a) + gamma |supp(a)| + lambda Omega_L(a),     f(x) = a_0 + sum_m a_m r_m(x)
-    Omega_L(a) = mean_n |lsupp(a | x_n)| / |supp(a)|
+    minimise  G(a) + mu / (2 n) sum_m a_m^2,                         f(x) = a_0 + sum_m a_m r_m(x)
+    G(a) = L(a) + gamma |supp(a)| + lambda Omega_L(a),     Omega_L(a) = mean_n |lsupp(a | x_n)| / |supp(a)|
 
 where lsupp(a | x) are the rules of the support that hold for x. Summed the other way round, Omega_L is
 the mean coverage p_m = mean_n r_m(x_n) over the support (0 when it is empty): G depends on the data only
 through the mean loss L and the coverages. L is the exponential loss of the paper, or the logistic loss,
-or the squared loss for regression. Here the intercept a_0 is free: not penalised, not in the support.
+or the squared loss for regression. Here the intercept a_0 is free: not penalised, not in the support. The ridge mu is
+ours (``l2_penalty=0`` is the paper): without it the weights of rules on separable data run to the cap, and say
+nothing.
 
 The search (`_minimise`) descends by local moves (`jaxrules.solvers.support.search`) from several starts. What a move
 costs is Lemma 1, `penalty_increase`; the weight of a rule that enters alone is Theorem 1, `best_weight`: the
@@ -47,6 +49,8 @@ LossName = Literal["exponential", "logistic", "squared"]
 SearchName = Literal["combo", "published"]
 
 _RESTARTS = 20
+_RIDGE = 0.25
+"""The default ridge: 1 on the weights of signed rules, which are half as large."""
 _PRICE = 0.005
 """The default price of a rule: this share of the mean loss of the best constant."""
 
@@ -73,6 +77,8 @@ def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) 
         yield "empty", search.start_empty()
     else:
         yield "previous", search.start_from(problem.previous.columns, problem.previous.weights)
+    if problem.given is not None:
+        yield "given", search.start_from(*problem.given)
     for columns, weights in problem.l1_start.starts(search.gamma, watch.run):
         yield "l1", search.start_from(columns, weights)
     rng, restarts = np.random.default_rng(options.seed), options.restarts
@@ -90,6 +96,7 @@ class _Output:
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.l1_start = problem, L1Start(problem, seed)
         self.previous: Incumbent | None = None
+        self.given: tuple[NDArray[np.int64], Floats] | None = None
 
 
 class _Watch:
@@ -117,6 +124,7 @@ def fit(
     *,
     global_penalty: float | None = None,
     local_penalty: float | None = None,
+    l2_penalty: float | None = None,
     loss: LossName | None = None,
     rules: Conjunctions | RulePool | None = None,
     encoding: Encoding = "signed",
@@ -124,6 +132,7 @@ def fit(
     search: SearchName = "combo",
     max_support: int | None = None,
     restarts: int | None = None,
+    start: RuleEnsemble | None = None,
     max_iterations: int = 5000,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
@@ -143,14 +152,18 @@ def fit(
             fit takes as long as `max_support`, `max_iterations` and `time_limit` let it.
         local_penalty: lambda, the price of mean coverage, at least 0. None: 2 gamma, as in the paper's experiments.
             With lambda = 0 it is plain L0-penalised selection.
+        l2_penalty: mu, the ridge on the weights of the rules, against the sum of the losses as in `jaxrules.boosting`,
+            at least 0: larger weights are drawn to 0 by more, those of rules that cover few rows most of all. 0 is
+            the paper's problem. None: 0.25, or 0 for ``search="published"``.
         loss: None for "exponential" where y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; or "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
             the penalties are then in units of the squared target.
         rules: candidate rules, e.g. from `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already;
-            None extracts them from a random forest of 100 trees of depth at most 3.
+            None extracts them from a random forest of 100 trees of depth at most 3. Of rules that hold on the same
+            rows, or on the opposite ones, one is a candidate.
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
-            the same G, and only the path of the search differs.
+            the same objective, and only the path of the search differs.
         penalise_intercept: count the intercept as a rule that covers every row while it is not 0; implied
             by ``search="published"``.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from the
@@ -159,6 +172,8 @@ def fit(
         restarts: how often to search again from the best model with a third of its rules dropped, or half of them
             exchanged, at random ("combo" only). None: 20 times on small data (a million entries of distinct rows
             and rules) unless ``swap_optimal`` holds, where it is cheap and lowers G by up to a fifth; else never.
+        start: a fitted model, of any learner, on the same columns: its rules join the candidates, and the search
+            starts from them, too. The result is at least as good as they are with the best weights.
         max_iterations: largest number of moves from each start ("combo"), or the paper's I ("published").
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
@@ -167,27 +182,32 @@ def fit(
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit with G as objective. Weights of rules stay below 23.1 (exponential) and 46.1 (logistic), half of
-        that for binary rules, also on separable data. ``details``: n_candidates (rules in the pool), start
-        ("empty", "l1", "restart", ...: where the result was reached from), swap_optimal (True when every single
-        addition, drop and swap was refitted and none improves G, as it is for small pools and for the
-        squared loss; False when only the most promising were), global_penalty, local_penalty. With more than two
-        classes see `jaxrules.training.one_against_rest`; G is the mean over the classes.
+        A Fit whose objective is G and the ridge. Weights of rules stay below 23.1 (exponential) and 46.1 (logistic)
+        without a ridge, far below with one. ``details``: paper_objective (G alone), n_candidates (rules in the pool),
+        start ("empty", "given", "l1", "restart", ...: where the result was reached from), swap_optimal (True when every
+        single addition, drop and swap was refitted and none improves, as it is for small pools and for the
+        squared loss; False when only the most promising were), global_penalty, local_penalty, l2_penalty. With more
+        than two classes see `jaxrules.training.one_against_rest`; the objective is the mean over the classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, rules of other columns, or a pool of rules that does not fit into
-            memory.
+        ValueError: for a bad value of an argument, rules or a start of other columns, or a pool of rules that does not
+            fit into memory.
     """
     made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
     options = _Options.of(made)
     gamma = checks.optional(checks.penalty, "global_penalty", global_penalty)
     lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
+    if start is not None:
+        start = checks.instance("start", start, RuleEnsemble, "the model of a Fit")
+        checks.require(start.linear is None, "start must have no linear terms: LIRE knows only rules")
     run = Run("lire", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
+    if start is not None and start.n_outputs != len(data.outputs):
+        raise ValueError(f"start has {start.n_outputs} outputs, but y needs {len(data.outputs)}")
     gamma = _PRICE * data.constant_loss if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
-    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
+    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options, start)
     return one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
 
 
@@ -198,6 +218,7 @@ def path(
     *,
     global_penalties: Sequence[float],
     local_penalties: Sequence[float] | None = None,
+    l2_penalty: float | None = None,
     loss: LossName | None = None,
     rules: Conjunctions | RulePool | None = None,
     encoding: Encoding = "signed",
@@ -213,8 +234,8 @@ def path(
 ) -> tuple[Fit[RuleEnsemble], ...]:
     """LIRE at several penalties: rules, aggregation and kernels once, every fit started from the one before.
 
-    Because each model is also a start at the next, smaller penalties, G never rises along the path where both
-    penalties fall.
+    Because each model is also a start at the next, smaller penalties, the objective never rises along the path where
+    both penalties fall.
 
     Args:
         global_penalties: values of gamma; sorted from large to small.
@@ -256,6 +277,7 @@ class _Options:
     """The choices that do not depend on the data, checked."""
 
     loss: Loss
+    l2_penalty: float
     encoding: Encoding
     penalise_intercept: bool
     search: SearchName
@@ -268,8 +290,14 @@ class _Options:
     @classmethod
     def of(cls, made: dict[str, Any]) -> _Options:
         """From the settings of a fit, which the model keeps."""
+        ridge = checks.optional(checks.penalty, "l2_penalty", made["l2_penalty"])
+        published = made["search"] == "published"
+        if ridge is None:
+            ridge = 0.0 if published else _RIDGE
+        counted = made["penalise_intercept"] or published
         options = cls(
             loss_by_name(checks.choice("loss", made["loss"], get_args(LossName))),
+            ridge,
             checks.choice("encoding", made["encoding"], get_args(Encoding)),
             checks.flag("penalise_intercept", made["penalise_intercept"]),
             checks.choice("search", made["search"], get_args(SearchName)),
@@ -277,13 +305,17 @@ class _Options:
             checks.optional(checks.integer, "restarts", made["restarts"], at_least=0),
             checks.integer("max_iterations", made["max_iterations"], at_least=1),
             checks.seed(made["seed"]),
-            tuple((made | {"penalise_intercept": made["penalise_intercept"] or made["search"] == "published"}).items()),
+            tuple((made | {"penalise_intercept": counted, "l2_penalty": ridge}).items()),
         )
-        if options.search == "published":
+        if published:
             if options.loss.name != "exponential":
                 raise ValueError(f'search="published" is for the exponential loss; use "combo" for {made["loss"]!r}')
             if options.max_support is not None:
                 raise ValueError('max_support needs search="combo": the published search knows no limit')
+            if made.get("start") is not None:
+                raise ValueError('start needs search="combo": the published search has its own')
+            if options.l2_penalty:
+                raise ValueError('l2_penalty needs search="combo": the published search knows no ridge')
             if options.restarts is not None:
                 raise ValueError('restarts needs search="combo": the published search has one start')
         return options
@@ -292,7 +324,12 @@ class _Options:
 class _Candidates:
     """The pool of rules on the training rows, which all outputs and penalties share."""
 
-    def __init__(self, pool: RulePool, data: TrainingData, options: _Options) -> None:
+    def __init__(
+        self, pool: RulePool, data: TrainingData, options: _Options, start: RuleEnsemble | None = None
+    ) -> None:
+        n_rules = len(pool.rules)
+        if start is not None:
+            pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
         self.pool, self.options = pool, options
         self.outputs: list[_Output] = []
         if options.search == "combo":
@@ -301,15 +338,19 @@ class _Candidates:
                 options.penalise_intercept,
             )  # fmt: skip
             self.outputs = [_Output(problem.with_target(target), options.seed) for target in data.outputs]
+        if start is not None:
+            for output, weights in zip(self.outputs, np.asarray(start.weights).T, strict=True):
+                output.given = problem.columns_of(pool.activations.bits[n_rules:], weights)
 
     def fit(self, data: TrainingData, run: Run, *, gamma: float, lam: float) -> Fit[RuleEnsemble]:
         """The best model found for one output."""
-        gamma, lam = float(gamma), float(lam)
+        gamma, lam, ridge, total = float(gamma), float(lam), self.options.l2_penalty, float(data.weights.sum())
         figures = {"n_candidates": len(self.pool.rules), "global_penalty": gamma, "local_penalty": lam}
         fit = self._combo if self.options.search == "combo" else self._published
         rules, weights, intercept, objective, status, found = fit(data, gamma, lam, run)
         if self.options.encoding == "signed":  # in terms of 0/1 rules
             intercept, weights = intercept - float(weights.sum()), 2 * weights
+        squares = float(weights @ weights)
         order = np.argsort(rules, kind="stable")
         order = order[weights[order] != 0]
         model = RuleEnsemble(
@@ -321,15 +362,17 @@ class _Candidates:
             tuple((dict(self.options.made) | {"global_penalty": gamma, "local_penalty": lam}).items()),
             data.loss.name,
         )
+        figures["l2_penalty"], figures["paper_objective"] = ridge, float(objective) - ridge / (2 * total) * squares
         return run.finish(model, objective, "min", status, **found, **figures)
 
     def _combo(self, data: TrainingData, gamma: float, lam: float, run: Run) -> _Found:
         output = self.outputs[data.output]
         problem, watch = output.problem, _Watch(run, output.problem)
-        search = Search(problem, gamma, lam, self.options.max_support, run.stopped, watch)
+        options = self.options
+        search = Search(problem, gamma, lam, options.l2_penalty, options.max_support, run.stopped, watch)
         exhausted = False
         with run:
-            exhausted = _minimise(output, search, watch, self.options)
+            exhausted = _minimise(output, search, watch, options)
         best = output.previous = watch.best if watch.best is not None else search.start_empty()
         rule = problem.origin[best.columns] >= 0
         intercept = float(best.weights[~rule].sum()) + problem.shift
@@ -390,15 +433,18 @@ def objective(
     *,
     global_penalty: float,
     local_penalty: float,
+    l2_penalty: float = 0.0,
     penalise_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L.
+    """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L; or its ridge
+    added.
 
     Args:
         model: an ensemble of rules without linear terms; of several outputs, G is the mean over the classes.
         X, y: the data, shape (rows, features) and (rows,).
         global_penalty, local_penalty: gamma and lambda.
+        l2_penalty: mu: with that of a fit it is its objective, with 0 the paper's.
         penalise_intercept: count the intercept as a rule of coverage 1 where it is not 0; None does as the
             model was fitted. With signed rules it is a_0 + sum_m a_m / 2 that counts.
         sample_weight: weight of every row; all means are weighted.
@@ -412,6 +458,7 @@ def objective(
         raise ValueError("model must have no linear terms: the objective of LIRE knows only rules")
     gamma = checks.penalty("global_penalty", global_penalty)
     lam = checks.penalty("local_penalty", local_penalty)
+    ridge = checks.penalty("l2_penalty", l2_penalty)
     options = dict(model.options)
     if penalise_intercept is None:
         penalise_intercept = bool(options.get("penalise_intercept", False))
@@ -434,5 +481,5 @@ def objective(
             counts = abs(own) > 1e-12 * (1 + np.abs(weights).sum())
             size, covered = size + counts, covered + counts
         total += mean_loss(loss, target[:, k], scores[:, k], weight)
-        total += penalty(size, covered, gamma, lam)
+        total += penalty(size, covered, gamma, lam) + ridge / (2 * float(weight.sum())) * float(weights @ weights)
     return total / model.n_outputs

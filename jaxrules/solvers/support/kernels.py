@@ -16,7 +16,14 @@ from jax import lax
 
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import Loss, exponential
-from jaxrules.solvers.support.objective import best_weight, least_loss, loss_terms, penalty, penalty_increase
+from jaxrules.solvers.support.objective import (
+    WEIGHT_CAP,
+    best_weight,
+    least_loss,
+    loss_terms,
+    penalty,
+    penalty_increase,
+)
 
 Encoding = Literal["signed", "binary"]
 Array = Any  # a jax array inside the kernels, a NumPy array outside
@@ -37,10 +44,12 @@ class Data(NamedTuple):
 
 
 class Charges(NamedTuple):
-    """What every column costs (C,): its coverage, whether it counts (1 or 0), and whether it may enter."""
+    """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its squared weight; and
+    whether it may enter."""
 
     coverage: Array
     counted: Array
+    ridge: Array
     addable: Array
 
 
@@ -108,6 +117,11 @@ def _move_penalties(charges: Charges, slots: Slots, terms: Terms) -> tuple[Array
     return drop, add, drop[:, None] + rises
 
 
+def _paid(charges: Charges, slots: Slots) -> Array:
+    """What the ridge takes for the weights."""
+    return jnp.where(slots.active, charges.ridge[slots.column] * slots.weights**2 / 2, 0.0).sum()
+
+
 def _inside(charges: Charges, slots: Slots) -> Array:
     """Which columns are in the support (C,)."""
     nowhere = len(charges.addable)
@@ -131,23 +145,34 @@ def rank_moves(
     """`_rank` from the rows: one product of shapes (K, P) and (P, C)."""
     chosen = _chosen(data, slots)
     value, slope, curvature = _loss_terms(loss, data, slots.weights @ chosen.astype(jnp.float64))
+    ridge, paid = charges.ridge.astype(jnp.float32), _paid(charges, slots)
     slope, curvature = slope.astype(jnp.float32)[None, :], curvature.astype(jnp.float32)[None, :]
     products = _product(jnp.concatenate([chosen * curvature, slope, curvature]), data.columns)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
     own = products[-1] if encoding == "binary" else jnp.full(len(data.columns), products[-1, ONES])
-    return _rank(products[:-2], products[-2], own, value, charges, slots, terms, loss is exponential)
+    # the ridge joins the Hessian's diagonal and the slope
+    hessian, slopes = products[:-2], products[-2]
+    hessian = hessian.at[jnp.arange(len(hessian)), slots.column].add(jnp.where(slots.active, ridge[slots.column], 0.0))
+    pull = jnp.where(slots.active, charges.ridge[slots.column] * slots.weights, 0.0)
+    slopes = slopes.at[slots.column].add(-pull.astype(jnp.float32))
+    curved = value if loss is exponential else None
+    return _rank(hessian, slopes, own + ridge, value + paid, charges, slots, terms, curved)
 
 
 @x64_kernel
 def rank_moves_by_gram(
     gram: Array, moment: Array, squares: Number, charges: Charges, slots: Slots, terms: Terms
 ) -> tuple[Array, Array, Array, Array]:
-    """`_rank` for the squared loss, where the prediction is exact and the rows are not needed."""
+    """`_rank` for the squared loss, where the prediction is exact and the rows are not needed.
+
+    Args:
+        gram: with the ridge on its diagonal.
+    """
     products = jnp.where(slots.active[:, None], gram[slots.column], 0.0)
     fitted = slots.weights @ products
     value = squares - slots.weights @ moment[slots.column] + slots.weights @ fitted[slots.column] / 2
     own = jnp.diagonal(gram)
-    return _rank(products, moment - fitted, own, value, charges, slots, terms, is_exponential=False)
+    return _rank(products, moment - fitted, own, value, charges, slots, terms, None)
 
 
 def _rank(
@@ -158,9 +183,9 @@ def _rank(
     charges: Charges,
     slots: Slots,
     terms: Terms,
-    is_exponential: bool,
+    curved: Array | None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Predicted objective of every move, all weights refitted, by the second-order model of the loss.
+    """Predicted objective of every move, all weights refitted, by the second-order model of loss and ridge.
 
     With H the Hessian on the support and g_j its products with column j, the curvature of j once the
     support follows is s_j = h_jj - g_j' H^-1 g_j; dropping slot k costs b_k^2 / (2 (H^-1)_kk); a swap does both.
@@ -169,7 +194,8 @@ def _rank(
         products: X_S diag(v) X' (K, C), 0 in unused slots; its dtype is that of the predictions.
         slope: X d (C,).
         own: h_jj (C,).
-        value: the loss.
+        value: the loss with the ridge.
+        curved: the exponential loss alone, whose gains are more than quadratic; None for other losses.
 
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
@@ -188,8 +214,9 @@ def _rank(
 
     def gain(slope: Array, curvature: Array) -> Array:
         square = slope * slope / curvature
-        if is_exponential:  # exact for a signed column alone: T - sqrt(T^2 - u^2)
-            return value * (1 - jnp.sqrt(1 - jnp.minimum(square / value, 1 - 1e-6)))
+        if curved is not None:  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
+            total = curved.astype(dtype)
+            return total * (1 - jnp.sqrt(1 - jnp.minimum(square / total, 1 - 1e-6)))
         return square / 2
 
     charges = jax.tree.map(lambda a: a.astype(dtype) if a.dtype != bool else a, charges)
@@ -227,7 +254,7 @@ def sweep(
     chosen = _chosen(data, slots)
     margins = slots.weights @ chosen.astype(jnp.float64)
     value, _, _ = _loss_terms(exponential, data, margins)
-    drop, add, swap = _closed_form_losses(data, slots, chosen, margins, encoding)
+    drop, add, swap = _closed_form_losses(data, charges, slots, chosen, margins, encoding)
     removable, swappable, enterable = _allowed(charges, slots, terms)
     drop_penalty, add_penalty, swap_penalty = _move_penalties(charges, slots, terms)
     drop = jnp.where(removable, drop + drop_penalty, jnp.inf)
@@ -241,11 +268,13 @@ def sweep(
     predicted = jnp.concatenate([jnp.minimum(drop, swapped), add[added]])
     order = jnp.argsort(predicted)
     size, covered = _size_and_coverage(charges, slots)
-    objective = value + penalty(size, covered, terms.gamma, terms.lam)
-    state = _Sweep(slots, margins, _inside(charges, slots), objective, size, covered, jnp.asarray(0))
+    paid = _paid(charges, slots)
+    objective = value + paid + penalty(size, covered, terms.gamma, terms.lam)
+    state = _Sweep(slots, margins, _inside(charges, slots), objective, paid, size, covered, jnp.asarray(0))
+    cap = _cap(encoding)
 
     def consider(step: Array, state: _Sweep) -> _Sweep:
-        return _take_if_better(state, slot[order[step]], column[order[step]], data, charges, terms, tolerance)
+        return _take_if_better(state, slot[order[step]], column[order[step]], data, charges, terms, tolerance, cap)
 
     state = lax.fori_loop(0, (predicted < objective - tolerance).sum(), consider, state)
     return *state.slots, state.taken
@@ -256,9 +285,14 @@ class _Sweep(NamedTuple):
     margins: Array
     inside: Array
     objective: Array
+    paid: Array  # for the ridge
     size: Array
     covered: Array
     taken: Array
+
+
+def _cap(encoding: Encoding) -> float:
+    return WEIGHT_CAP if encoding == "signed" else 2 * WEIGHT_CAP
 
 
 def _take_if_better(
@@ -269,6 +303,7 @@ def _take_if_better(
     charges: Charges,
     terms: Terms,
     tolerance: Number,
+    cap: float,
 ) -> _Sweep:
     """One move, exactly: empty the slot (-1: take a free one) and put the column in (-1: leave it empty)."""
     columns, active, weights = state.slots
@@ -282,41 +317,46 @@ def _take_if_better(
     value, slope, mass = _loss_terms(exponential, data, margins)
     size = state.size - jnp.where(is_add, 0.0, charges.counted[old])
     covered = state.covered - jnp.where(is_add, 0.0, charges.coverage[old])
+    paid = state.paid - jnp.where(is_add, 0.0, charges.ridge[old] * weights[place] ** 2 / 2)
     prices = terms.gamma, terms.lam
-    lost = value + penalty(size, covered, *prices) - (state.objective - tolerance)
+    lost = value + paid + penalty(size, covered, *prices) - (state.objective - tolerance)
     # and with the one that enters, if that is worth more than it costs and what was lost
     entry = data.columns[new].astype(jnp.float64)
     moved, helping = (mass * jnp.abs(entry)).sum(), (slope * entry).sum()
     helped, harmed = jnp.maximum(moved + helping, 0.0) / 2, jnp.maximum(moved - helping, 0.0) / 2
     increase = penalty_increase(size, covered / jnp.maximum(size, 1.0), charges.coverage[new], *prices)
-    weight = best_weight(moved, harmed / jnp.where(moved > 0, moved, 1.0), increase + lost)
+    share = harmed / jnp.where(moved > 0, moved, 1.0)
+    weight = best_weight(moved, share, increase + lost, charges.ridge[new], cap)
     weight = jnp.where(is_drop, 0.0, weight)
     take = possible & jnp.where(is_drop, lost < 0, weight != 0)
     value += helped * jnp.expm1(-weight) + harmed * jnp.expm1(weight)
+    paid += charges.ridge[new] * weight**2 / 2
     size = size + jnp.where(is_drop, 0.0, charges.counted[new])
     covered = covered + jnp.where(is_drop, 0.0, charges.coverage[new])
-    objective = value + penalty(size, covered, *prices)
+    objective = value + paid + penalty(size, covered, *prices)
 
     nowhere = len(state.inside)
     inside = state.inside.at[jnp.where(is_add, nowhere, old)].set(False, mode="drop")
     inside = inside.at[jnp.where(is_drop, nowhere, new)].set(True, mode="drop")
     slots = Slots(columns.at[place].set(new), active.at[place].set(~is_drop), weights.at[place].set(weight))
-    changed = _Sweep(slots, margins + weight * entry, inside, objective, size, covered, state.taken + 1)
+    changed = _Sweep(slots, margins + weight * entry, inside, objective, paid, size, covered, state.taken + 1)
     pick: Callable[[Array, Array], Array] = lambda new, old: jnp.where(take, new, old)  # noqa: E731
     return jax.tree.map(pick, changed, state)
 
 
 def _closed_form_losses(
-    data: Data, slots: Slots, chosen: Array, margins: Array, encoding: Encoding
+    data: Data, charges: Charges, slots: Slots, chosen: Array, margins: Array, encoding: Encoding
 ) -> tuple[Array, Array, Array]:
-    """The loss after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
+    """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 
     Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so that
     e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product for each sign of the target.
     """
     _, slope, mass = _loss_terms(exponential, data, margins)
     slope, mass = slope.astype(jnp.float32)[None, :], mass.astype(jnp.float32)[None, :]
-    weights = slots.weights.astype(jnp.float32)
+    weights, ridge, cap = slots.weights.astype(jnp.float32), charges.ridge.astype(jnp.float32), _cap(encoding)
+    paid = _paid(charges, slots).astype(jnp.float32)
+    left = paid - ridge[slots.column] * weights**2 / 2
     if encoding == "signed":
         products = _product(jnp.concatenate([chosen * mass, slope]), data.columns)
         value, slopes = mass.sum(), products[-1]
@@ -324,10 +364,11 @@ def _closed_form_losses(
         drop = grow * value + tilt * slopes[slots.column]
         swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * products[:-1]
 
-        def least(moved: Array, slope: Array) -> Array:
-            return least_loss((moved + slope) / 2, (moved - slope) / 2)
+        def least(moved: Array, slope: Array, ridge: Array) -> Array:
+            return least_loss((moved + slope) / 2, (moved - slope) / 2, ridge, cap)
 
-        return drop, least(value, slopes), least(drop[:, None], swap_slopes)
+        swap = left[:, None] + least(drop[:, None], swap_slopes, ridge[None, :])
+        return left + drop, paid + least(value, slopes, ridge), swap
 
     right, wrong = (mass + slope) / 2, (mass - slope) / 2
     products = _product(jnp.concatenate([chosen * right, chosen * wrong, right, wrong]), data.columns)
@@ -335,9 +376,10 @@ def _closed_form_losses(
     up, down = jnp.expm1(weights), jnp.expm1(-weights)
     drop = mass.sum() + up * helped[slots.column] + down * harmed[slots.column]
 
-    def best(value: Array, helped: Array, harmed: Array) -> Array:
-        return value - helped - harmed + least_loss(helped, harmed)
+    def best(value: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
+        return value - helped - harmed + least_loss(helped, harmed, ridge, cap)
 
     swap_helped = helped[None, :] + up[:, None] * products[:n_slots]
     swap_harmed = harmed[None, :] + down[:, None] * products[n_slots:-2]
-    return drop, best(mass.sum(), helped, harmed), best(drop[:, None], swap_helped, swap_harmed)
+    swap = left[:, None] + best(drop[:, None], swap_helped, swap_harmed, ridge[None, :])
+    return left + drop, paid + best(mass.sum(), helped, harmed, ridge), swap

@@ -6,6 +6,7 @@ kernels call them, and so do the tests.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -17,7 +18,12 @@ from jaxrules.losses import Loss, exponential
 Array = Any  # a number, a NumPy array or a jax array
 
 SHARE_CLIP = 1e-10
-"""The share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10], so that separable data have finite weights."""
+"""Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10]: separable data have finite
+weights."""
+WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
+"""The largest weight of a signed column under the exponential loss, which the clip implies: 11.5."""
+_NEWTON_STEPS = 3  # to 1e-10 of the loss that a rule moves
+_PURE = 1e-24  # of the loss a rule moves, on wrong rows: less is as good as none
 
 
 def penalty(size: Array, covered: Array, global_penalty: Array, local_penalty: Array) -> Array:
@@ -47,37 +53,68 @@ def penalty_increase(
     return global_penalty + local_penalty * (coverage - local_ratio) / (1 + size)
 
 
-def best_weight(loss: Array, wrong_share: Array, increase: Array) -> Array:
+def best_weight(loss: Array, wrong_share: Array, increase: Array, ridge: Array = 0.0, cap: Array = WEIGHT_CAP) -> Array:
     """The weight of one rule outside the support that minimises G, the other weights fixed (Theorem 1).
 
     The printed theorem decides by an interval around 1/2, and squares an inequality to get it. That loses a
     sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. The decrease itself decides here:
-    the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) > C_m.
+    the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) > C_m. With a ridge the decrease is that of
+    eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2 / 2.
 
     Args:
         loss: eps, the mean exponential loss on the rows that the rule moves (0 elsewhere); at least 0.
         wrong_share: eps-, the share of it on rows of the negative class, in [0, 1]. It is clipped to
             [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
         increase: C_m, see `penalty_increase`.
+        ridge: the price of half the squared weight.
+        cap: the largest weight.
 
     Returns:
-        1/2 ln((1 - eps-) / eps-), or 0 where the rule stays out: also where eps = 0, and where eps- = 1/2 and
-        C_m < 0 (any tiny weight would do; the infimum is not attained).
+        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 where the rule stays out: also where eps = 0, and where
+        eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
     """
     xp = jnp if isinstance(loss, jax.Array) else np
-    share = xp.clip(wrong_share, SHARE_CLIP, 1 - SHARE_CLIP)
-    decrease = loss - least_loss(loss * (1 - share), loss * share)
-    return xp.where((decrease > increase) & (loss > 0), 0.5 * xp.log((1 - share) / share), 0.0)
+    helped, harmed = loss * (1 - wrong_share), loss * wrong_share
+    weight = _free_weight(helped, harmed, ridge, cap)
+    decrease = loss - _loss_at(weight, helped, harmed, ridge)
+    return xp.where((decrease > increase) & (loss > 0), weight, 0.0)
 
 
-def least_loss(helped: Array, harmed: Array) -> Array:
-    """What the best weight leaves of the exponential loss on the rows that a rule moves.
+def least_loss(helped: Array, harmed: Array, ridge: Array = 0.0, cap: Array = WEIGHT_CAP) -> Array:
+    """What the best weight leaves of the exponential loss on the rows that a rule moves, its own ridge included.
 
     Args:
         helped, harmed: that loss where a positive weight helps and harms: eps (1 - eps-) and eps eps-.
+        ridge, cap: as in `best_weight`.
+    """
+    return _loss_at(_free_weight(helped, harmed, ridge, cap), helped, harmed, ridge)
+
+
+def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
+    xp = jnp if isinstance(weight, jax.Array) else np
+    return helped * xp.exp(-weight) + harmed * xp.exp(weight) + ridge * weight * weight / 2
+
+
+def _free_weight(helped: Array, harmed: Array, ridge: Array, cap: Array) -> Array:
+    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2 within the cap; ties are 0.
+
+    With s = sqrt(helped harmed) and b_0 = 1/2 ln(helped / harmed), the best weight without a ridge, it solves
+    b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the smaller of two upper bounds: b_0,
+    and the weight W(helped / ridge) of a pure rule (Lambert's function, approximately).
     """
     xp = jnp if isinstance(helped, jax.Array) else np
-    return 2 * xp.sqrt(xp.maximum(helped, 0.0) * xp.maximum(harmed, 0.0))
+    least = xp.finfo(xp.result_type(helped)).tiny / _PURE**1.1  # so that nothing below overflows
+    more = xp.maximum(xp.maximum(helped, harmed), least)
+    less = xp.maximum(xp.minimum(helped, harmed), _PURE * more)
+    unpenalised = 0.5 * (xp.log(more) - xp.log(less))
+    tilt = ridge / (2 * xp.sqrt(more) * xp.sqrt(less))
+    growth = xp.log1p(more / xp.maximum(ridge, least))
+    weight = xp.minimum(unpenalised, growth * (1 - xp.log1p(growth) / (2 + growth)))
+    for _ in range(_NEWTON_STEPS):
+        steep = tilt * weight
+        excess = weight + xp.arcsinh(steep) - unpenalised
+        weight = xp.maximum(weight - excess / (1 + tilt / xp.sqrt(1 + steep * steep)), 0.0)
+    return xp.copysign(xp.minimum(weight, cap), helped - harmed)
 
 
 def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tuple[Array, Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.bits import Words, pack
 from jaxrules.float64 import our_settings
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.support.kernels import ONES, Encoding
-from jaxrules.solvers.support.objective import SHARE_CLIP, penalty
+from jaxrules.solvers.support.objective import WEIGHT_CAP, penalty
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
-"""The largest weight under the exponential loss, which the clip implies (11.5); twice that on the log-odds."""
 SMALL = 1_000_000
 """Entries of the matrix of distinct rows up to which a problem counts as small: more starts are cheap."""
 CAPACITIES = (32, 96, 512, 2048, 8192, 32768)
@@ -36,6 +34,7 @@ class Problem:
     Attributes:
         activations: the 0/1 columns that were kept, without the intercept, and the pattern of every row.
         weight: of every row, shape (rows,); sums to 1.
+        total: the sum of the weights as given.
         columns: float32, shape (columns, patterns), on the device; column 0 is all ones, unused ones 0.
         coverage: p_j, shape (columns,); 0 for an intercept that is free.
         counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
@@ -51,6 +50,7 @@ class Problem:
     encoding: Encoding
     activations: Activations
     weight: Floats
+    total: float
     columns: jax.Array
     coverage: Floats
     counted: Floats
@@ -74,8 +74,9 @@ class Problem:
 
     @property
     def cap(self) -> float:
-        """Largest absolute weight of a column."""
-        return {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[self.loss.link]
+        """Largest absolute weight of a column; twice as large where it is binary, so that the models are the same."""
+        largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[self.loss.link]
+        return largest if self.encoding == "signed" else 2 * largest
 
     def of_patterns(self) -> tuple[Floats, Floats]:
         """`target` and `mass` without the padding."""
@@ -93,6 +94,32 @@ class Problem:
         held = self.holds(columns[rules])[:, patterns].T
         entries[:, rules] = 2.0 * held - 1 if self.encoding == "signed" else held
         return entries
+
+    def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
+        """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.
+
+        Equal columns add their weights, complements take them off, and one that tells no rows apart is left out.
+        """
+        everywhere, found = pack(np.ones((1, self.activations.n_patterns), bool))[0], dict[int, float]()
+        for row, weight in zip(bits, weights.tolist(), strict=True):
+            for sign, one in ((1, row), (-1, row ^ everywhere)):
+                equal = np.flatnonzero((self.activations.bits == one).all(axis=1))
+                if len(equal):
+                    column = 1 + int(equal[0])
+                    found[column] = found.get(column, 0.0) + sign * weight
+                    break
+        scale = 2.0 if self.encoding == "signed" else 1.0
+        return np.array(list(found), np.int64), np.array(list(found.values())) / scale
+
+    def ridge(self, l2_penalty: float) -> Floats:
+        """The price of half the squared weight of every column, shape (columns,); none for the intercept.
+
+        Args:
+            l2_penalty: of half the squared weights of 0/1 columns, against the sum of the losses.
+        """
+        ridge = np.full(len(self.origin), l2_penalty / self.total * (4.0 if self.encoding == "signed" else 1.0))
+        ridge[ONES] = 0.0
+        return ridge
 
     def penalty(self, columns: Integers, gamma: float, lam: float) -> float:
         """gamma |S| + lambda mean coverage of S."""
@@ -138,7 +165,8 @@ def make_problem(
     n_patterns = activations.n_patterns
     # The matrix as bits, int8 and float32, the sparse one of the L1 start, and working space
     check_memory(n_patterns, activations.n_rules, 17.0, extra=16.0 * CAPACITIES[1] * n_patterns)
-    weight = sample_weight / sample_weight.sum()
+    total = float(sample_weight.sum())
+    weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
     interchangeable = encoding == "signed" or not penalise_intercept
     kept, activations = activations.without_copies(np.argsort(coverage, kind="stable"), complements=interchangeable)
@@ -160,6 +188,7 @@ def make_problem(
         encoding=encoding,
         activations=activations,
         weight=weight,
+        total=total,
         columns=jnp.asarray(encoded).astype(jnp.float32),
         coverage=padded(np.concatenate([[intercept_cost], coverage[kept]]), n_columns),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),

@@ -63,29 +63,36 @@ def newton(
     target: Floats,
     mass: Floats,
     weights: Floats,
+    ridge: Floats,
     cap: Floats,
     goal: float = np.inf,
 ) -> tuple[Floats, float]:
-    """Minimise the loss over the weights, projected on |b| <= cap.
+    """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, projected on |b| <= cap.
 
-    Ends at a predicted decrease of 1e-9, or early when the loss will not fall below `goal`.
+    Ends at a predicted decrease of 1e-9, or early when the sum will not fall below `goal`.
 
     Args:
         columns: shape (patterns, size), C order.
         target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
+        ridge: prices, shape (size,).
         cap: largest absolute weights, shape (size,); infinite for none.
     """
+
+    def at(weights: Floats) -> tuple[float, Floats, Floats]:
+        value, slope, curvature = loss_terms(loss, target, mass, columns @ weights)
+        return value + float(ridge @ weights**2) / 2, slope @ columns - ridge * weights, curvature
+
     weights = np.clip(weights, -cap, cap)
-    value, slope, curvature = loss_terms(loss, target, mass, columns @ weights)
+    value, gradient, curvature = at(weights)
     for _ in range(50 + len(weights)):
-        step, predicted = _direction(columns, slope, curvature, weights, cap)
+        step, predicted = _direction(columns, gradient, curvature, ridge, weights, cap)
         if predicted <= _CONVERGED or value - 2 * predicted >= goal:
             break
         scale = min(1.0, _LARGEST_STEP / np.abs(step).max())
         while True:
             moved = np.clip(weights + scale * step, -cap, cap)
-            new_value, slope, curvature = loss_terms(loss, target, mass, columns @ moved)
+            new_value, gradient, curvature = at(moved)
             if new_value <= value - 0.1 * scale * predicted or scale < 1e-6:
                 break
             scale = min(scale / 4, _to_the_cap(weights, step, cap))  # a clipped step may lead uphill
@@ -106,16 +113,17 @@ def _to_the_cap(weights: Floats, step: Floats, cap: Floats) -> float:
     return float(np.min(room / step[moving], initial=np.inf))
 
 
-def _direction(columns: Floats, slope: Floats, curvature: Floats, weights: Floats, cap: Floats) -> tuple[Floats, float]:
+def _direction(
+    columns: Floats, gradient: Floats, curvature: Floats, ridge: Floats, weights: Floats, cap: Floats
+) -> tuple[Floats, float]:
     """Newton's step among the weights that may move, and the decrease that it predicts.
 
     Weights at their cap that would cross it stay, and the others move as if they were constants.
     """
-    gradient = slope @ columns
     capped = _at_cap(weights, cap)
     movable = ~capped | (weights * gradient <= 0)
     while movable.any():
-        step = _newton_step(columns, curvature, gradient, movable)
+        step = _newton_step(columns, curvature, gradient, ridge, movable)
         crossing = capped & movable & (weights * step > 0)
         if not crossing.any():
             return step, float(gradient @ step / 2)
@@ -123,11 +131,13 @@ def _direction(columns: Floats, slope: Floats, curvature: Floats, weights: Float
     return np.zeros(len(weights)), 0.0
 
 
-def _newton_step(columns: Floats, curvature: Floats, gradient: Floats, movable: NDArray[np.bool_]) -> Floats:
+def _newton_step(
+    columns: Floats, curvature: Floats, gradient: Floats, ridge: Floats, movable: NDArray[np.bool_]
+) -> Floats:
     chosen = columns if movable.all() else columns[:, movable]
     hessian = chosen.T @ (chosen * curvature[:, None])
     diagonal = hessian.ravel()[:: len(hessian) + 1]
-    diagonal += 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
+    diagonal += ridge[movable] + 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
     step, right = np.zeros(len(movable)), gradient[movable]
     try:
         step[movable] = cho_solve(cho_factor(hessian, check_finite=False), right, check_finite=False)

@@ -2,12 +2,13 @@
 
 The problem, over supports S and weights b of two-valued columns x_j:
 
-    G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j,   f = b_0 + sum_{j in S} b_j x_j
+    G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j + sum_{j in S} r_j b_j^2 / 2,
+    f = b_0 + sum_{j in S} b_j x_j
 
-where p_j, the coverage of column j, is a constant. It is Problem 2 of LIRE (Kanamori, 2023) once the
-mean of |lsupp(x_n)| / |supp| over the rows is written as the mean coverage of the support; nothing
-here knows of rules. Columns are signed (-1, +1) or binary (0, 1). Column 0 is all ones, the
-intercept: always in the support and free of charge, or penalised like the others.
+where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge it is Problem 2 of LIRE
+(Kanamori, 2023) once the mean of |lsupp(x_n)| / |supp| over the rows is written as the mean coverage of the support;
+nothing here knows of rules. Columns are signed (-1, +1) or binary (0, 1). Column 0 is all ones, the intercept: always
+in the support and free of charge, or penalised like the others, without a ridge.
 
 Two kinds of moves (add, drop, swap) take turns until none improves:
 
@@ -53,7 +54,7 @@ class Incumbent:
     Attributes:
         columns: indices into `Problem.columns`, shape (size,); a free intercept is the first.
         weights: shape (size,).
-        loss: mean loss.
+        loss: mean loss, and the ridge.
         objective: loss plus penalty.
         groups: which patterns the support tells apart; None for the squared loss.
     """
@@ -72,6 +73,7 @@ class Search:
     Attributes:
         problem: the data.
         gamma, lam: the penalties of the support's size and of its mean coverage, at least 0.
+        l2_penalty: of the weights, see `Problem.ridge`.
         most: largest size of the support, without a free intercept; None for no limit.
         stopped: asked between moves; the search returns its incumbent when it says True.
         observe: called with every new incumbent.
@@ -83,6 +85,7 @@ class Search:
     problem: Problem
     gamma: float
     lam: float
+    l2_penalty: float = 0.0
     most: int | None = None
     stopped: Callable[[], bool] = lambda: False
     observe: Callable[[Incumbent], None] = lambda incumbent: None
@@ -92,7 +95,9 @@ class Search:
     def __post_init__(self) -> None:
         problem, most = self.problem, np.inf if self.most is None else self.most
         self.data = kernels.Data(problem.columns, problem.target, problem.mass)
-        self.charges = kernels.Charges(problem.coverage, problem.counted, problem.addable)
+        self.ridge = problem.ridge(self.l2_penalty)
+        self.charges = kernels.Charges(problem.coverage, problem.counted, self.ridge, problem.addable)
+        self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
         self._large = CAPACITIES[1]
         self._tolerance = _TOLERANCE * self.start_empty().loss
@@ -131,15 +136,16 @@ class Search:
         """
         problem, groups = self.problem, None
         penalty = problem.penalty(columns, self.gamma, self.lam)
-        if problem.gram is not None and problem.moment is not None:
-            weights, loss = _solve_squared(problem, problem.gram, problem.moment, columns)
+        if self.gram is not None and problem.moment is not None:
+            weights, loss = _solve_squared(problem, self.gram, problem.moment, columns)
         else:
             cap = np.where((columns == ONES) & problem.free_intercept, np.inf, problem.cap)
             groups = self._groups(columns, near)
             target, mass, _ = merge_rows(problem.loss, *problem.of_patterns(), groups.group, len(groups.member))
             out_of_reach = np.inf if goal == -np.inf else goal - penalty
             entries = problem.entries(columns, groups.member)
-            weights, loss = newton(problem.loss, entries, target, mass, weights, cap, out_of_reach)
+            ridge = self.ridge[columns]
+            weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, cap, out_of_reach)
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
@@ -206,9 +212,9 @@ class Search:
     def _rank(self, best: Incumbent) -> _Moves:
         problem = self.problem
         slots = self._slots(best.columns, best.weights)
-        if problem.gram is not None:
+        if self.gram is not None:
             squares = np.float64(problem.mass @ problem.target**2)
-            ranked = kernels.rank_moves_by_gram(problem.gram, problem.moment, squares, self.charges, slots, self.terms)
+            ranked = kernels.rank_moves_by_gram(self.gram, problem.moment, squares, self.charges, slots, self.terms)
         else:
             ranked = kernels.rank_moves(
                 self.data, self.charges, slots, self.terms, loss=problem.loss, encoding=problem.encoding
@@ -239,7 +245,7 @@ class Search:
         """
         self.certified = False
         best = ranked
-        exact = self.problem.gram is not None  # a quadratic loss: predictions are exact
+        exact = self.gram is not None  # a quadratic loss: predictions are exact
         flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
         possible = int(np.isfinite(flat).sum())
         exhaustive = possible <= _EXHAUSTIVE_MOVES
@@ -319,7 +325,7 @@ def _apply(
 
 
 def _solve_squared(problem: Problem, gram: Floats, moment: Floats, columns: Integers) -> tuple[Floats, float]:
-    """Least squares on a support; equal columns share their weight."""
+    """Least squares on a support, the ridge on the diagonal of `gram`; equal columns share their weight."""
     on_support = gram[np.ix_(columns, columns)]
     ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
     weights = np.asarray(np.linalg.solve(on_support + ridge, moment[columns]), np.float64)
