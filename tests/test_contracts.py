@@ -590,7 +590,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "refit_on_all_rows": FLAG,
     "refit_propositions": FLAG,
     "lire.restarts": integers(0),
-    "lire.start": (("empty", TypeError, "start must be RuleEnsemble"),),
+    "lire.start": (("empty", TypeError, "must be RuleEnsemble"),),
     "drnet.restarts": (*integers(1), NEVER_NONE),
     "ltrnet.restarts": (*integers(1), NEVER_NONE),
     "paths.restarts": integers(1),
