@@ -180,7 +180,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "boosting, schur, beam": {"objective": "corrective_decrease", "search": "beam"},
     "boosting, schur, greedy": {"objective": "corrective_decrease", "search": "greedy"},
     "boosting, schur, eliminate": {"objective": "corrective_decrease", "search": "beam", "eliminate": True},
-    "boosting, any length": {"per_unit": False},
+    "boosting, any length, beam": {"per_unit": False, "search": "beam"},
 }
 METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     **{name: boosting(**options) for name, options in RECIPES.items()},

@@ -87,6 +87,8 @@ class _DepthFirst:
                 self._take_beam(workers[0], beams.pop(0)[1], stopped)
             if workers[0].evaluations >= max_evaluations:
                 status = Status.MAX_ITERATIONS
+                if beams and not stopped():
+                    self._take_beam(workers[0], beams[-1][1], stopped)
             elif stopped():
                 status = Status.TIME_LIMIT
             elif threads > 1 and workers[0].visits > THREADS_FROM:
