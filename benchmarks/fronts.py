@@ -109,9 +109,9 @@ def rulefit(train: Dataset, test: Dataset, seed: int) -> Path_:
 
 def glrm(train: Dataset, test: Dataset, seed: int) -> Path_:
     spread = 1.0 if train.task != "regression" else float(np.var(np.asarray(train.y, np.float64)))
-    for penalty in np.geomspace(0.1, 5e-4, 12) * spread:
+    for penalty in np.geomspace(0.1, 1e-3, 8) * spread:
         fit = jr.glrm.fit(
-            train.X, train.y, rule_penalty=penalty, debias=True, missing="own_category", time_limit=20, seed=seed
+            train.X, train.y, rule_penalty=penalty, debias=True, missing="own_category", time_limit=10, seed=seed
         )
         yield from points([fit], test)
 
@@ -174,13 +174,12 @@ def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:
 PAPER: dict[str, Any] = {**jr.boosting.PAPER, "max_evaluations": "auto", "max_cut_points": 5}
 RECIPES: dict[str, dict[str, Any]] = {
     "boosting": {},
-    "boosting, paper": PAPER,
     "boosting, beam": {"search": "beam"},
-    "boosting, schur": {"objective": "corrective_decrease"},
-    "boosting, schur, beam": {"objective": "corrective_decrease", "search": "beam"},
-    "boosting, schur, greedy": {"objective": "corrective_decrease", "search": "greedy"},
-    "boosting, schur, eliminate": {"objective": "corrective_decrease", "search": "beam", "eliminate": True},
-    "boosting, any length, beam": {"per_unit": False, "search": "beam"},
+    "boosting, greedy": {"search": "greedy"},
+    "boosting, eliminate": {"search": "beam", "eliminate": True},
+    "boosting, second order": {"search": "beam", "objective": "second_order"},
+    "boosting, any length": {"search": "beam", "objective": "second_order", "per_unit": False},
+    "boosting, paper": PAPER,
 }
 METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     **{name: boosting(**options) for name, options in RECIPES.items()},

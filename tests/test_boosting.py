@@ -335,7 +335,7 @@ def test_elimination_takes_back_what_later_rules_say() -> None:
     """The best rules for a weighted sum are conjunctions first; its terms alone then make them superfluous."""
     data = np.array(list(itertools.product([0.0, 1.0], repeat=2)) * 10)
     y = data @ [3.0, 2.0]
-    options: Any = {"per_unit": False, "max_rules": 5, "l2_penalty": 1e-6}
+    options: Any = {"objective": "second_order", "per_unit": False, "max_rules": 5, "l2_penalty": 1e-6}
     forward = boosting.fit(data, y, **options)
     fit = boosting.fit(data, y, eliminate=True, **options)
     assert fit.details["stages"][0].length == 2
@@ -356,6 +356,19 @@ def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None
     assert [fit.objective for fit in path] == list(risks[1:])
     for fit in path:
         assert len(fit.model.conjunctions) == len(fit.model.weights) <= len(fit.details["stages"])
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "banknote", "tic_tac_toe", "heart"])
+def test_weights_on_separable_data_can_be_read(name: str) -> None:
+    """The default ridge keeps the log-odds that a rule says within 8; without one they run off."""
+    if name not in jr.datasets.available():
+        pytest.skip("needs the data folder")
+    train, test = jr.datasets.train_test_split(jr.datasets.load(name), seed=0)
+    fit = boosting.fit(train.X, train.y, search="beam")
+    without = boosting.fit(train.X, train.y, search="beam", l2_penalty=0.0)
+    assert np.abs(fit.model.weights).max() < 8 < np.abs(without.model.weights).max()
+    assert jr.risk(fit.model, test.X, test.y) < 0.5
+    assert jr.accuracy(fit.model, test.X, test.y) > jr.accuracy(without.model, test.X, test.y) - 0.01
 
 
 def test_own_propositions() -> None:
