@@ -48,8 +48,8 @@ def main() -> None:
 
         output.mkdir(parents=True, exist_ok=True)
         _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-        paths.plot_costs({"optimal": update.model, "greedy": greedy, "direct": direct}, ax=axes[0])
-        paths.plot_front(front, ax=axes[1])
+        jr.plots.path_costs({"optimal": update.model, "greedy": greedy, "direct": direct}, ax=axes[0])
+        jr.plots.price_of_interpretability(front, ax=axes[1])
         plt.savefig(output / "explain_linear_model.svg")
 
 

@@ -32,20 +32,9 @@ def draw(models: dict[str, jr.RuleEnsemble], X: jr.Table, y: np.ndarray, path: P
     """The regions of each class, and the test rows."""
     import matplotlib.pyplot as plt
 
-    points = X.numeric_matrix()
-    low, high = points.min(axis=0), points.max(axis=0)
-    across, up = np.linspace(low[0], high[0], 200), np.linspace(low[1], high[1], 200)
-    grid = jr.as_table(np.stack([axis.ravel() for axis in np.meshgrid(across, up)], axis=1), feature_names=X.names)
-    figure, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False)
+    _, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False)
     for ax, (title, model) in zip(axes[0], models.items(), strict=True):
-        score = np.asarray(jr.decision_function(model, grid)).reshape(200, 200)
-        ax.contourf(across, up, score > 0, levels=[-0.5, 0.5, 1.5], colors=["#d9e8f5", "#fbe3d0"])
-        for label in np.unique(y):
-            ax.scatter(*points[y == label].T, s=4, label=str(label))
-        ax.set_title(title)
-        ax.set_xlabel(X.names[0])
-        ax.set_ylabel(X.names[1])
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), title="class", loc="outside right center")
+        jr.plots.decision_regions(model, X, y, ax).set_title(title, loc="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     plt.savefig(path)
     print(f"\npicture: {path}")

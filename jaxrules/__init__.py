@@ -4,12 +4,13 @@ Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.mo
 pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
 """
 
-from jaxrules import datasets, losses, paths
+from jaxrules import datasets, losses, paths, plots
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from jaxrules.ensembles.finetune import finetune
 from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
+from jaxrules.inspection import Importance, importance
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
@@ -39,6 +40,7 @@ __all__ = [
     "Explanation",
     "Feature",
     "Fit",
+    "Importance",
     "LinearTerms",
     "Progress",
     "RuleEnsemble",
@@ -60,6 +62,7 @@ __all__ = [
     "extract_rules",
     "finetune",
     "glrm",
+    "importance",
     "lire",
     "lltboost",
     "load",
@@ -68,6 +71,7 @@ __all__ = [
     "losses",
     "ltrnet",
     "paths",
+    "plots",
     "predict",
     "predict_proba",
     "risk",

@@ -210,20 +210,6 @@ def test_lasso_sequence(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert jr.predict(refitted, X, step=1).shape == (60,)
 
 
-def test_pictures(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    X, y = toy
-    ax = paths.plot_costs({"optimal": paths.fit(X, y, steps=3).model, "greedy": paths.greedy(X, y, steps=3)})
-    assert len(ax.lines) == 2
-    assert paths.plot_front(paths.pareto(X, y, max_steps=3), ax=plt.figure().subplots()).get_ylabel() == "cost"
-    with pytest.raises(ValueError, match="empty"):
-        paths.plot_costs({})
-    plt.close("all")
-
-
 def test_each_stretch_ends_in_the_best_model_of_its_features():
     """Without the limit lambda -> 0, longer paths would only seem to improve on a path that is as good."""
     rng = np.random.default_rng(0)

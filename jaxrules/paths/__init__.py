@@ -18,7 +18,6 @@ from jaxrules.paths.model import (
     weighted_loss,
 )
 from jaxrules.paths.pareto import Box, Front, FrontPoint, interpretability, pareto
-from jaxrules.paths.plots import plot_costs, plot_front
 
 __all__ = [
     "Box",
@@ -36,7 +35,5 @@ __all__ = [
     "is_coherent",
     "lasso_sequence",
     "pareto",
-    "plot_costs",
-    "plot_front",
     "weighted_loss",
 ]

@@ -1,0 +1,361 @@
+"""Pictures of models, fits and comparisons; they need matplotlib (``pip install jaxrules[plots]``).
+
+Every function draws on the axes `ax`, or on new ones, and returns them. Colours are those of Okabe and Ito, which
+colour-blind readers tell apart; markers differ as well.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks, display
+from jaxrules.inspection import importance
+from jaxrules.metrics import local_support, support
+from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
+from jaxrules.paths.model import ModelSequence
+from jaxrules.paths.pareto import Front
+from jaxrules.results import Fit
+from jaxrules.table import Schema, Table, conform, target_array
+
+BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+)  # fmt: skip
+MARKERS = "os^DvPX"
+_LIGHTER = 0.25
+"""How much of a colour its region has."""
+_LINE = 32
+"""Characters of a rule on one line."""
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _style(number: int) -> dict[str, Any]:
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def _rows(texts: Sequence[str], ax: Any) -> None:
+    """Texts beside the rows of a picture, the first on top."""
+    ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.0)
+    ax.set_ylim(len(texts) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+
+
+def _wrapped(text: str) -> str:
+    """A rule in lines, broken between conditions where that is enough."""
+    tied = text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
+    lines = [line.replace("\xa0", " ") for line in textwrap.wrap(tied, _LINE, break_long_words=False)]
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, _LINE))
+
+
+def _legend_above(ax: Any, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
+    drawn = ax.get_legend_handles_labels()[0] if handles is None else handles
+    ax.legend(
+        handles=drawn, title=title, ncols=min(len(drawn), 4), frameon=False,
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4, columnspacing=1.2,
+    )  # fmt: skip
+
+
+# Comparisons and searches
+
+
+def risk_complexity(methods: Mapping[str, ArrayLike], ax: Any = None) -> Any:
+    """Risk against complexity, a line per method; the points that no other beats in both are joined in grey.
+
+    Args:
+        methods: by label an array of (complexity, risk), or (complexity, risk, standard error), a row per model.
+        ax: matplotlib axes.
+
+    Raises:
+        ValueError: if there is nothing to draw, or an array has another shape.
+    """
+    checks.require(len(methods) > 0, "methods is empty; pass (complexity, risk) by label")
+    points = {label: np.asarray(rows, np.float64) for label, rows in methods.items()}
+    for label, rows in points.items():
+        fit = rows.ndim == 2 and len(rows) and rows.shape[1] in (2, 3)
+        checks.require(bool(fit), f"methods[{label!r}] must be rows of (complexity, risk) or (complexity, risk, error)")
+    ax = _axes(ax)
+    together = np.concatenate([rows[:, :2] for rows in points.values()])
+    together = together[np.lexsort(together.T[::-1])]
+    best = together[together[:, 1] < np.append(np.inf, np.minimum.accumulate(together[:, 1])[:-1])]
+    ax.step(*best.T, where="post", color="0.75", linewidth=5, zorder=0, label="Pareto front")
+    for number, (label, rows) in enumerate(points.items()):
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        error = rows[:, 2] if rows.shape[1] == 3 else None
+        ax.errorbar(*rows.T[:2], yerr=error, **_style(number), markersize=4, linewidth=1, capsize=2, label=label)
+    ax.set_xlabel("complexity")
+    ax.set_ylabel("risk")
+    ax.legend(frameon=False)
+    return ax
+
+
+def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
+    """The objective of the best model so far over time, and the proved bound at the end.
+
+    Raises:
+        ValueError: if the fit has no history.
+    """
+    checks.require(len(fit.history) > 0, "fit has no history; it recorded no step")
+    ax = _axes(ax)
+    seconds, objectives = zip(*((step.seconds, step.objective) for step in fit.history), strict=True)
+    ends = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
+    ax.step(*ends, where="post", color=BLUE, label="incumbent")
+    ax.plot(seconds, objectives, ".", color=BLUE)
+    if fit.bound is not None:
+        ax.axhline(fit.bound, color=ORANGE, linestyle="--", label="proved bound")
+        ax.fill_between(ends[0], ends[1], fit.bound, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap")
+    ax.set_xlabel("seconds")
+    ax.set_ylabel(f"objective ({fit.sense})")
+    ax.legend(frameon=False)
+    return ax
+
+
+def support_path(
+    path: Sequence[Fit[RuleEnsemble]], X: Any = None, ax: Any = None, *, penalty: str = "global_penalty"
+) -> Any:
+    """The number of rules against the penalty along a path, and with `X` those that a single prediction needs.
+
+    Args:
+        path: from `jaxrules.lire.path`, or from `jaxrules.rulefit.path` with ``penalty="l1_penalty"``.
+        X: rows, for the mean local support.
+        ax: matplotlib axes.
+        penalty: the name of the penalty among the options of the models.
+
+    Raises:
+        ValueError: if there is nothing to draw, or the models do not have such a penalty.
+    """
+    checks.require(len(path) > 0, "path is empty")
+    penalties = [dict(fit.model.options).get(penalty) for fit in path]
+    known = ", ".join(name for name, _ in path[0].model.options)
+    checks.require(None not in penalties, f"penalty is {penalty!r}, but the models have {known}")
+    ax = _axes(ax)
+    lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
+    if X is not None:
+        lines["local support"] = [local_support(fit.model, X) for fit in path]
+    for number, (label, values) in enumerate(lines.items()):
+        ax.plot(penalties, values, **_style(number), markersize=4, label=label)
+    ax.set_xscale("log")
+    ax.set_xlabel(penalty.replace("_", " "))
+    ax.set_ylabel("rules")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+# Models and predictions
+
+
+def rule_importance(model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, most: int = 10) -> Any:
+    """The most important rules and terms as bars, see `jaxrules.importance`; colours say what raises the score.
+
+    Args:
+        model: a rule ensemble or list.
+        X: rows.
+        ax: matplotlib axes.
+        most: how many to draw.
+    """
+    most = checks.integer("most", most, at_least=1)
+    ranked = importance(model, X)[:most]
+    checks.require(len(ranked) > 0, "model has no rule and no linear term in use")
+    ax = _axes(ax)
+    signs = {None: (BLUE, None), True: (BLUE, "raises the score"), False: (ORANGE, "lowers the score")}
+    for sign, (colour, label) in signs.items():
+        rows = [i for i, one in enumerate(ranked) if (None if one.weight is None else one.weight > 0) is sign]
+        if rows:
+            ax.barh(rows, [ranked[i].value for i in rows], color=colour, label=label)
+    _rows([one.text for one in ranked], ax)
+    ax.set_xlabel("share of rows decided" if isinstance(model, RuleList) else "importance")
+    if ranked[0].weight is not None:
+        _legend_above(ax)
+    return ax
+
+
+def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most: int = 10) -> Any:
+    """How the reasons for a prediction add up to its score, from the intercept downwards.
+
+    Args:
+        explanation: one of `jaxrules.explain`, of a model with scores.
+        ax: matplotlib axes.
+        output: which score, where there is one per class.
+        most: how many reasons to draw, the largest; the others are one bar.
+
+    Raises:
+        ValueError: for an explanation without scores, or an output that it does not have.
+    """
+    checks.instance("explanation", explanation, Explanation, "jaxrules.explain")
+    if explanation.score is None:
+        raise ValueError("explanation is of a model without scores")
+    output = checks.integer("output", output, at_least=0, at_most=len(explanation.score) - 1)
+    most = checks.integer("most", most, at_least=1)
+    parts: list[tuple[str, float]] = [(part.text, float(part.weight[output])) for part in explanation.parts]
+    start, *reasons = parts
+    reasons = sorted((reason for reason in reasons if reason[1]), key=lambda reason: -abs(reason[1]))
+    if rest := reasons[most:]:
+        reasons = [*reasons[:most], (display.counted(len(rest), "other"), sum(weight for _, weight in rest))]
+    steps = [start, *reasons, ("score", 0.0)]
+    ends = np.cumsum([weight for _, weight in steps])
+    left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
+    left[-1], width[-1] = 0.0, ends[-1]
+    colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
+    ax = _axes(ax)
+    ax.barh(range(len(steps)), width, left=left, color=colours, height=0.7)
+    for row, (start_at, size) in enumerate(zip(left, width, strict=True)):
+        ax.text(max(start_at, start_at + size), row, f" {size:+.3g}", va="center", fontsize="small")
+    ax.vlines(ends[:-1], np.arange(len(ends) - 1) - 0.35, np.arange(1, len(ends)) + 0.35, color="0.4", linewidth=0.6)
+    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.use_sticky_edges = False
+    ax.margins(x=0.12)
+    _rows([text for text, _ in steps], ax)
+    ax.set_xlabel("score")
+    said = explanation.prediction
+    ax.set_title(f"prediction: {display.number(said) if isinstance(said, float) else said}", loc="left")
+    return ax
+
+
+def decision_regions(
+    model: Any, X: Any, y: ArrayLike | None = None, ax: Any = None, *, features: Sequence[str] | None = None
+) -> Any:
+    """What a model predicts over the plane of two numeric columns, and the rows.
+
+    All other columns are held at their medians, or most frequent categories.
+
+    Args:
+        model: any model; classes are drawn as coloured regions, numbers on a scale.
+        X: rows; they also say how far the plane reaches.
+        y: the targets of the rows, which are not drawn without.
+        ax: matplotlib axes.
+        features: the names of the two columns; None for the first two numeric ones.
+
+    Raises:
+        ValueError: if `features` are not two numeric columns of the model, or X or y does not fit.
+    """
+    if not hasattr(model, "schema"):
+        not_a_model(model)
+    table = conform(X, model.schema)
+    numeric = [feature.name for feature in table.schema.features if feature.is_numeric]
+    named = tuple(numeric[:2] if features is None else features)
+    fit = len(set(named)) == 2 and set(named) <= set(numeric)
+    checks.require(fit, f"features must be two of the numeric columns {numeric}, got {list(named)}")
+    across, up = (table.names.index(name) for name in named)
+    columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
+    ticks = [_range(table.columns[place]) for place in (across, up)]
+    columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
+    values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(_POINTS, _POINTS)
+    truth = None if y is None else target_array(y, table.n_rows)
+    ax, rows = _axes(ax), (table.columns[across], table.columns[up])
+    (_numbers if table.schema.classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
+    ax.set_xlabel(named[0])
+    ax.set_ylabel(named[1])
+    return ax
+
+
+_POINTS = 300
+"""Points of the plane per column."""
+
+
+def _range(column: NDArray[Any]) -> NDArray[np.float64]:
+    low, high = np.nanmin(column), np.nanmax(column)
+    margin = 0.05 * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, _POINTS)
+
+
+def _typical(column: NDArray[Any]) -> Any:
+    return np.nanmedian(column) if column.dtype.kind == "f" else np.bincount(column[column >= 0]).argmax()
+
+
+def _classes(ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None) -> None:
+    from matplotlib.colors import ListedColormap, to_rgb
+    from matplotlib.patches import Patch
+
+    classes = schema.classes or ()
+    light: list[Any] = [
+        tuple(1 - _LIGHTER * (1 - part) for part in to_rgb(_style(k)["color"])) for k in range(len(classes))
+    ]
+    codes = np.argmax(np.stack([values == label for label in classes]), axis=0)
+    ax.pcolormesh(*ticks, codes, cmap=ListedColormap(light), vmin=-0.5, vmax=len(classes) - 0.5, rasterized=True)
+    handles = [Patch(color=colour, label=str(label)) for colour, label in zip(light, classes, strict=True)]
+    if truth is not None:
+        handles = [
+            ax.scatter(*(column[truth == label] for column in rows), s=9, linewidths=0.3, edgecolors="white",
+                       label=str(label), **_style(k))
+            for k, label in enumerate(classes)
+        ]  # fmt: skip
+    _legend_above(ax, handles, schema.target)
+
+
+def _numbers(ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None) -> None:
+    shown = values if truth is None else np.append(values.ravel(), truth)
+    limits = {"cmap": "cividis", "vmin": float(shown.min()), "vmax": float(shown.max())}
+    mesh = ax.pcolormesh(*ticks, values, rasterized=True, **limits)
+    if truth is not None:
+        ax.scatter(*rows, c=truth, s=9, linewidths=0.4, edgecolors="white", **limits)
+    ax.figure.colorbar(mesh, ax=ax, label=schema.target)
+
+
+# Coordinate paths
+
+
+def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
+    """The cost after every step of one or more coordinate paths (Bertsimas et al. 2019, Fig. 3b).
+
+    Args:
+        sequences: paths or sequences of models by label.
+        ax: matplotlib axes.
+
+    Raises:
+        ValueError: if there is nothing to draw.
+    """
+    checks.require(len(sequences) > 0, "sequences is empty; pass at least one path by label")
+    ax = _axes(ax)
+    for number, (label, sequence) in enumerate(sequences.items()):
+        ax.plot(np.arange(len(sequence) + 1), sequence.costs, **_style(number), markersize=4, label=label)
+    ax.set_xlabel("steps")
+    ax.set_ylabel("cost")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False)
+    return ax
+
+
+def price_of_interpretability(front: Front, ax: Any = None) -> Any:
+    """Cost against interpretability loss, a colour per number of steps; hollow where unsupported (their Fig. 2).
+
+    Grey boxes are where weighted sums cannot see.
+
+    Args:
+        front: from `jaxrules.paths.pareto`.
+        ax: matplotlib axes.
+    """
+    from matplotlib.patches import Rectangle
+
+    ax = _axes(ax)
+    for box in front.boxes:
+        corner = (box.interpretability[0], box.cost[0])
+        width, height = box.interpretability[1] - corner[0], box.cost[1] - corner[1]
+        ax.add_patch(Rectangle(corner, width, height, color="0.92", zorder=0))
+    for number, steps in enumerate(sorted({len(point.path) for point in front.points})):
+        label: str | None = display.counted(steps, "step")
+        for supported in (True, False):
+            points = [p for p in front.points if len(p.path) == steps and p.supported == supported]
+            if points:
+                losses, costs = zip(*((p.interpretability, p.cost) for p in points), strict=True)
+                filled = {} if supported else {"facecolors": "none"}
+                ax.scatter(losses, costs, s=14, label=label, **_style(number), **filled)
+                label = None
+    if not all(point.supported for point in front.points):
+        ax.scatter([], [], s=14, facecolors="none", edgecolors="0.4", label="hollow: unsupported")
+    ax.set_xlabel("interpretability loss")
+    ax.set_ylabel("cost")
+    ax.legend(frameon=False)
+    return ax

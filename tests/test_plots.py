@@ -1,0 +1,197 @@
+"""Pictures show the numbers that they claim to show, on the axes that they are given."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from jaxrules import paths, plots
+
+C = jr.Condition
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def two_columns() -> tuple[jr.RuleEnsemble, np.ndarray]:
+    """``1 + 2 [a > 0] - 3 [a + b >= 1]``, log-odds, and rows."""
+    schema = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=("no", "yes"))
+    slant = jr.Direction((0, 1), (1.0, 1.0))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 0.0)], [C.at_least(slant, 1.0)], [C.above(1, 9.0)]])
+    model = jr.RuleEnsemble(rules, np.array([[2.0], [-3.0], [0.0]]), np.array([1.0]), link="logistic")
+    return model, np.random.default_rng(0).normal(size=(40, 2))
+
+
+def texts(ax: Any) -> list[str]:
+    return [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
+
+
+def widths(ax: Any) -> list[float]:
+    return [patch.get_width() for patch in sorted(ax.patches, key=lambda patch: patch.get_y())]
+
+
+def test_every_picture_takes_axes_and_returns_them(two_columns: Any) -> None:
+    model, X = two_columns
+    fit = jr.Fit(model, 1.0, "min", jr.Status.TIME_LIMIT, 0.5, (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2)), 0.3)
+    y = np.arange(40.0)
+    path = paths.fit(X, y, steps=2)
+    front = paths.pareto(X, y, max_steps=2)
+    pictures: list[Callable[[Any], Any]] = [
+        lambda ax: plots.risk_complexity({"a": [(1, 2.0)]}, ax),
+        lambda ax: plots.search_progress(fit, ax),
+        lambda ax: plots.rule_importance(model, X, ax),
+        lambda ax: plots.waterfall(jr.explain(model, X)[0], ax),
+        lambda ax: plots.decision_regions(model, X, ax=ax),
+        lambda ax: plots.path_costs({"optimal": path.model}, ax),
+        lambda ax: plots.price_of_interpretability(front, ax),
+    ]
+    for picture in pictures:
+        _, ax = plt.subplots()
+        assert picture(ax) is ax
+        assert ax.has_data()
+        assert picture(None) is not ax
+
+
+def test_risk_complexity_marks_what_no_other_beats() -> None:
+    ax = plots.risk_complexity(
+        {"a": [(4, 1.0), (1, 3.0), (2, 3.0)], "b": [(2, 2.0, 0.1), (3, 2.5, 0.1), (6, 1.0, 0.1)]}
+    )
+    labels = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_array_equal(labels["Pareto front"].get_xydata(), [(1, 3), (2, 2), (4, 1)])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["Pareto front", "a", "b"]
+    for wrong in ({}, {"a": []}, {"a": [1.0, 2.0]}, {"a": [(1, 2, 3, 4)]}):
+        with pytest.raises(ValueError, match="methods"):
+            plots.risk_complexity(wrong)
+
+
+def test_search_progress_ends_at_the_bound(two_columns: Any) -> None:
+    fit = jr.Fit(two_columns[0], 1.0, "min", jr.Status.OPTIMAL, 0.5, (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2)), 0.3)
+    ax = plots.search_progress(fit)
+    incumbent, _, bound = ax.lines
+    np.testing.assert_array_equal(incumbent.get_xydata(), [(0.1, 2.0), (0.2, 1.0), (0.3, 1.0)])
+    assert set(bound.get_ydata()) == {0.5}
+    assert len(plots.search_progress(jr.Fit(None, 1.0, "min", jr.Status.CONVERGED, None, fit.history)).lines) == 2
+    with pytest.raises(ValueError, match="no history"):
+        plots.search_progress(jr.Fit(None, 1.0, "min", jr.Status.CONVERGED))
+
+
+def test_support_path_counts_rules(two_columns: Any) -> None:
+    model, X = two_columns
+    models = [jr.RuleEnsemble(model.conjunctions, model.weights * keep, model.intercept, options=(("l1_penalty", p),))
+              for keep, p in (([[0.0], [0.0], [0.0]], 1.0), ([[1.0], [1.0], [1.0]], 0.1))]  # fmt: skip
+    path = [jr.Fit(model, 0.0, "min", jr.Status.CONVERGED) for model in models]
+    ax = plots.support_path(path, X, penalty="l1_penalty")
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [(1.0, 0), (0.1, 2)])
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), [0, jr.local_support(models[1], X)])
+    with pytest.raises(ValueError, match="the models have l1_penalty"):
+        plots.support_path(path)
+
+
+def test_importance_is_the_spread_of_what_a_rule_adds(two_columns: Any) -> None:
+    model, X = two_columns
+    ranked = jr.importance(model, X)
+    spread = [2 * (X[:, 0] > 0).std(), 3 * (X.sum(axis=1) >= 1).std()]
+    np.testing.assert_allclose([one.value for one in ranked], sorted(spread, reverse=True))
+    assert {one.text: one.weight for one in ranked} == {"a > 0": 2.0, "a + b >= 1": -3.0}
+    ax = plots.rule_importance(model, X, most=1)
+    assert texts(ax) == [ranked[0].text]
+    np.testing.assert_allclose(widths(ax), [ranked[0].value])
+
+
+def test_importance_of_terms_and_outputs() -> None:
+    schema = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=("x", "y", "z"))
+    linear = jr.LinearTerms(np.array([1], np.int32), np.array([[1.0, -2.0, 0.0]]), np.array([0.0]), np.array([1.0]))
+    rules = jr.Conjunctions.build(schema, [[], [C.above(0, 0.0)]])
+    model = jr.RuleEnsemble(rules, np.ones((2, 3)), np.zeros(3), linear, "softmax")
+    X = np.array([[1.0, -5.0], [1.0, 5.0], [-1.0, 0.0], [-1.0, 1.0]])
+    assert [(one.text, one.value, one.weight) for one in jr.importance(model, X)] == [
+        ("a > 0", 0.5, None),
+        ("times b, clipped to [0, 1]", 0.5, None),
+    ]  # fmt: skip  the rule that always holds makes no difference
+    assert plots.rule_importance(model, X).get_legend() is None
+
+
+def test_importance_of_a_list_is_what_it_decides(rule_list: jr.RuleList, table: jr.Table) -> None:
+    shares = {one.text: one.value for one in jr.importance(rule_list, table)}
+    assert sum(shares.values()) == 1.0
+    position = rule_list.position(table)
+    assert shares["otherwise"] == np.mean(position == 3)
+    assert plots.rule_importance(rule_list, table).get_xlabel() == "share of rows decided"
+    for wrong in (jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED), "model"):
+        with pytest.raises(TypeError, match="must be a jaxrules model"):
+            jr.importance(wrong, table)
+
+
+def test_a_waterfall_adds_up(two_columns: Any) -> None:
+    model, _ = two_columns
+    (told,) = jr.explain(model, [[3.0, 3.0]])
+    ax = plots.waterfall(told)
+    assert texts(ax) == ["intercept", "a + b >= 1", "a > 0", "score"]
+    bars = sorted(ax.patches, key=lambda bar: bar.get_y())
+    assert widths(ax) == [1.0, -3.0, 2.0, 0.0]
+    assert [bar.get_x() for bar in bars] == [0.0, 1.0, -2.0, 0.0]
+    assert texts(plots.waterfall(told, most=1)) == ["intercept", "a + b >= 1", "1 other", "score"]
+
+
+def test_a_waterfall_needs_scores(rule_list: jr.RuleList, table: jr.Table, two_columns: Any) -> None:
+    with pytest.raises(ValueError, match="without scores"):
+        plots.waterfall(jr.explain(rule_list, table)[0])
+    with pytest.raises(ValueError, match="output must be at most 0"):
+        plots.waterfall(jr.explain(two_columns[0], [[0.0, 0.0]])[0], output=1)
+    with pytest.raises(TypeError, match="explanation must be"):
+        plots.waterfall(jr.explain(rule_list, table))  # type: ignore[arg-type]
+
+
+def test_decision_regions_are_predictions(two_columns: Any) -> None:
+    model, X = two_columns
+    ax = plots.decision_regions(model, X, jr.predict(model, X), features=["b", "a"])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("b", "a")
+    (mesh,) = (drawn for drawn in ax.collections if hasattr(drawn, "get_coordinates"))
+    codes, corners = np.asarray(mesh.get_array()), np.asarray(mesh.get_coordinates())
+    b, a = (corners[:-1, :-1] + corners[1:, 1:]).transpose(2, 0, 1) / 2
+    expected = jr.predict(model, np.stack([a.ravel(), b.ravel()], axis=1)) == "yes"
+    assert (codes.ravel() == expected).mean() > 0.99  # the centres of cells, up to rounding
+    points = sum(len(drawn.get_offsets()) for drawn in ax.collections if drawn is not mesh)
+    assert points == len(X)
+    for wrong in (["a"], ["a", "a"], ["a", "c"]):
+        with pytest.raises(ValueError, match="features must be two of the numeric columns"):
+            plots.decision_regions(model, X, features=wrong)
+    with pytest.raises(TypeError, match="must be a jaxrules model"):
+        plots.decision_regions("model", X)
+
+
+def test_decision_regions_of_numbers_with_other_columns(table: jr.Table) -> None:
+    """Missing values and a category, held at the most frequent one."""
+    schema = table.schema.with_classes(None)
+    rules = jr.Conjunctions.build(schema, [[C.one_of(1, [1])], [C.above(0, 30.0)]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0], [10.0]]), np.zeros(1))
+    few = table[[0, 1, 2, 3, 7]]
+    ax = plots.decision_regions(model, few, np.arange(5.0))
+    values = np.asarray(ax.collections[0].get_array())
+    assert set(np.unique(values)) == {0.0, 10.0}  # smith, not cook
+    assert len(ax.figure.axes) == 2  # the scale
+
+
+def test_coordinate_paths() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    optimal, greedy = paths.fit(X, y, steps=3).model, paths.greedy(X, y, steps=3)
+    ax = plots.path_costs({"optimal": optimal, "greedy": greedy})
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), optimal.costs)
+    front = paths.pareto(X, y, max_steps=3)
+    shown = plots.price_of_interpretability(front)
+    points = np.concatenate([drawn.get_offsets() for drawn in shown.collections])
+    np.testing.assert_allclose(np.sort(np.asarray(points)[:, 0]), np.sort(front.interpretability))
+    with pytest.raises(ValueError, match="empty"):
+        plots.path_costs({})
