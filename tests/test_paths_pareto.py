@@ -9,6 +9,8 @@ import pytest
 
 import jaxrules as jr
 from jaxrules import paths
+from jaxrules.paths.costs import mean_squared_error
+from jaxrules.paths.problem import best_path
 from jaxrules.results import Deadline
 
 BEST = np.array([2.12, -0.94])
@@ -122,6 +124,25 @@ def test_weighted_sums_find_the_supported_points(toy: tuple[pd.DataFrame, np.nda
     for tradeoff in (3.0, 0.3, 0.03):
         values = [point.cost + tradeoff * point.interpretability for point in front.points]
         assert front.points[int(np.argmin(values))].supported
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_path_off_the_grid_dominates_a_point(seed: int) -> None:
+    """Against all sequences at two hundred tradeoffs; the front knows three."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)) @ (np.eye(3) + rng.random((3, 3)))
+    y = X @ rng.normal(size=3) + rng.normal(size=30)
+    front = paths.pareto(X, y, max_steps=3, tradeoffs=[10.0, 0.3, 0.01])
+    cost = mean_squared_error(X - X.mean(axis=0), y - y.mean(), np.ones(30))
+    slack = 1e-7 * float(cost.constant)
+    for steps in (1, 2, 3):
+        for sequence in itertools.product(range(3), repeat=steps):
+            for tradeoff in np.geomspace(30, 1e-6, 200):
+                weights = np.full(steps, tradeoff)
+                weights[-1] += 1
+                costs = cost(best_path(cost, weights, np.array(sequence)))
+                behind = front.interpretability > costs.sum() + slack
+                assert not (front.cost[behind] > costs[-1] + slack).any(), (sequence, tradeoff)
 
 
 def test_front_without_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,7 +126,8 @@ def pareto(
     Proposition 1: for every tradeoff lambda and every length K, the least c(b_K) + lambda sum_k alpha_k c(b_k) is
     problem (7) with other weights, solved by the exact search and started from its neighbours' solutions.
     Points that no weighted sum reaches (the dashed part of Fig. 2) are found where there are at most 5000 index
-    sequences, by merging the fronts of each; else `Front.boxes` says where they may lie.
+    sequences, by merging the fronts of each: then no path dominates a point, whatever its lambda. Else the unsupported
+    points are the best of those met on the way, and `Front.boxes` says where others may lie.
 
     Args:
         X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
@@ -174,8 +175,18 @@ def pareto(
             points.append(point(known, tradeoff, certificate.closed))
             run.report(len(points) - 1, certificate.objective)
         if enumerated and not run.stopped():
-            for sequence, tradeoff in _unsupported(cost, alpha, lambdas, max_steps):
-                points.append(point(sequence, tradeoff, True, supported=False))
+            fronts = _fronts(cost, alpha, lambdas, max_steps)
+            points += [point(*found, True, supported=False) for found in _unsupported(cost, fronts)]
+            checked: set[float] = set()
+            while new := [p for p in _nondominated(points) if p.interpretability not in checked]:
+                if run.stopped():
+                    break
+                for p in new:  # off the grid of tradeoffs another sequence may pass below
+                    checked.add(p.interpretability)
+                    below = _below(cost, alpha, fronts, p.interpretability, p.cost)
+                    if below is not None:
+                        points.append(point(*below, True, supported=False))
+                        checked.add(points[-1].interpretability)
     front = _nondominated(points)
     boxes = () if enumerated else tuple(_boxes(front))
     status = Status.OPTIMAL if all(p.proved for p in front) and run.limit is None else run.limit or Status.STALLED
@@ -242,24 +253,69 @@ def _boxes(front: list[FrontPoint]) -> Iterable[Box]:
             yield Box((left.interpretability, right.interpretability), (right.cost, left.cost))
 
 
-def _unsupported(cost: Quadratic, alpha: Array, lambdas: Array, max_steps: int) -> list[tuple[Sequence, float]]:
-    """The sequences and tradeoffs of all points that are not dominated, among all sequences of up to max_steps."""
-    losses: list[Array] = []
-    lasts: list[Array] = []
-    sequences: list[Sequence] = []
-    tradeoffs: list[float] = []
+class _Fronts(NamedTuple):
+    """The fronts of all sequences of a length: convex curves, of slope -tradeoff at every one of their points."""
+
+    sequences: NDArray[np.int64]  # (sequences, steps)
+    tradeoffs: Array  # descending
+    loss: Array  # (tradeoffs, sequences), ascending
+    last: Array  # the cost of the last model, likewise
+
+
+def _fronts(cost: Quadratic, alpha: Array, tradeoffs: Array, max_steps: int) -> list[_Fronts]:
+    """By number of steps, each from the path of least loss to the one whose last model costs least."""
+    tradeoffs = np.append(1 / SMALLEST_TRADEOFF, tradeoffs)
+    found = []
     for steps in range(1, max_steps + 1):
         every = np.array(list(itertools.product(range(len(cost.linear)), repeat=steps)), np.int64)
-        for tradeoff in lambdas.tolist():
-            costs = cost(_best_paths(cost, _tradeoff_weights(alpha[:steps], tradeoff), every))
-            losses.append(costs @ alpha[:steps])
-            lasts.append(costs[:, -1])
-            sequences.extend(every)
-            tradeoffs.extend([tradeoff] * len(every))
-    loss, last = np.concatenate(losses), np.concatenate(lasts)
+        costs = np.array([_costs(cost, alpha, every, tradeoff) for tradeoff in tradeoffs.tolist()])
+        found.append(_Fronts(every, tradeoffs, costs @ alpha[:steps], costs[..., -1]))
+    return found
+
+
+def _costs(cost: Quadratic, alpha: Array, sequences: NDArray[np.int64], tradeoff: float) -> Array:
+    """Costs of the models on the best paths, shape (sequences, steps)."""
+    return cost(_best_paths(cost, _tradeoff_weights(alpha[: sequences.shape[1]], tradeoff), sequences))
+
+
+def _unsupported(cost: Quadratic, fronts: list[_Fronts]) -> list[tuple[Sequence, float]]:
+    """The sequences and tradeoffs of all points that no other point dominates."""
+    loss, last = (np.concatenate([getattr(front, name).ravel() for front in fronts]) for name in ("loss", "last"))
+    starts = np.cumsum([0, *(front.loss.size for front in fronts)])
     order = np.lexsort((last, loss))
     below = np.minimum.accumulate(np.append(cost.constant, last[order]))[:-1]
-    return [(sequences[i], tradeoffs[i]) for i in order[last[order] < below - 1e-9 * cost.constant]]
+    found = []
+    for i in order[last[order] < below - 1e-9 * cost.constant].tolist():
+        length = int(np.searchsorted(starts, i, side="right")) - 1
+        tradeoff, sequence = divmod(i - int(starts[length]), len(fronts[length].sequences))
+        found.append((fronts[length].sequences[sequence], float(fronts[length].tradeoffs[tradeoff])))
+    return found
+
+
+def _below(
+    cost: Quadratic, alpha: Array, fronts: list[_Fronts], loss: float, last: float
+) -> tuple[Sequence, float] | None:
+    """The path of this loss at most with the least last cost, as its sequence and tradeoff, if that is below `last`.
+
+    Between two of its points a front lies above both tangents: only sequences whose tangents pass below are looked at.
+    """
+    best, least = None, last - 1e-9 * float(cost.constant)
+    loss *= 1 - 1e-9  # by more than rounding
+    for front in fronts:
+        reached = (front.loss <= loss).sum(axis=0)
+        some = np.flatnonzero((reached > 0) & (reached < len(front.tradeoffs)))
+        left, right = reached[some] - 1, reached[some]
+        tangents = [front.last[k, some] - front.tradeoffs[k] * (loss - front.loss[k, some]) for k in (left, right)]
+        for i in np.flatnonzero(np.maximum(*tangents) < least).tolist():
+            sequence, low, high = front.sequences[some[i]], front.tradeoffs[right[i]], front.tradeoffs[left[i]]
+            for _ in range(60):
+                middle = float(np.sqrt(low * high))
+                costs = _costs(cost, alpha, sequence[None], middle)[0]
+                low, high = (middle, high) if costs @ alpha[: len(costs)] > loss else (low, middle)
+            costs = _costs(cost, alpha, sequence[None], float(high))[0]
+            if costs[-1] < least:
+                best, least = (sequence, float(high)), float(costs[-1])
+    return best
 
 
 def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -> Array:
