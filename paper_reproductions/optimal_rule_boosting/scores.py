@@ -101,8 +101,7 @@ def boost(
         train.X, train.y, loss="squared" if train.task == "regression" else "logistic", objective="second_order",
         search=search, max_rules=rules, l2_penalty=l2_penalty, corrective=False, intercept=False,
         objective_tolerance=0.0, propositions=propositions, max_length=None, max_cut_points=None, approximation=1.0,
-        max_evaluations=None,
-        per_unit=False, eliminate=False, time_limit=stage_seconds * rules,
+        max_evaluations=None, per_unit=False, eliminate=False, time_limit=stage_seconds * rules,
     )  # fmt: skip
 
 
