@@ -49,7 +49,7 @@ _BEFORE_SSRL = 5
 """How many of these searches come before SSRL is asked for a list."""
 _SSRL_SHARE = 0.3
 """Its part of the time that is left."""
-_SOME_SECONDS = 20_000_000, 16
+_SOME_SECONDS = 13_000_000, 16
 """Conditions that can be looked at in some seconds if they cover bits of so many words or fewer."""
 
 

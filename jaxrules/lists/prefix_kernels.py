@@ -191,7 +191,7 @@ def expand(
 
 
 @_jit
-def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tuple[int, int, int, float]:
+def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tuple[int, int, int, float, int]:
     """The best list that continues a prefix by one rule or two, if it is better than what is settled.
 
     The second rule q is looked at only where its potential could suffice, or what it would gain if the first rule r
@@ -199,13 +199,13 @@ def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tup
 
     Returns:
         The prefix, its two conditions (the second -1 where there is one), and the list's objective; the prefix is -1
-        if nothing is better.
+        if nothing is better. How many second rules were looked at.
     """
     given = Given(*given)
     R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices
     sums, right, got, left = np.empty((K + 1, R + 1)), np.empty(R), np.empty(K + 1), np.empty(W, np.uint64)
     stop, gain, potential, order = np.empty(R), np.empty(R), np.empty(R), np.empty(R, np.int64)
-    best, first, second = -1, -1, -1
+    best, first, second, looked = -1, -1, -1, 0
     for s in range(len(free)):
         words = _captures(given, free[s], sums, right)
         for d in range(K):
@@ -241,6 +241,7 @@ def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tup
                         continue
                     if used[s] | given.uses[r] | given.uses[q] != given.required:
                         continue
+                    looked += 1
                     _capture(left, words, given.covers[q], given.counts, given.members, given.scale, got)
                     most = -np.inf
                     for k in range(K):
@@ -249,4 +250,4 @@ def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tup
                     value = stop[r] + most - got[d] - prices[q]
                     if got[K] > 0 and value > settled:
                         settled, best, first, second = value, s, r, q
-    return best, first, second, settled
+    return best, first, second, settled, looked

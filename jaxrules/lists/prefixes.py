@@ -143,9 +143,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         from jaxrules.lists import prefix_kernels
 
         layer = (states.free[some], states.values[some], states.used[some])
-        self.evaluations += len(layer[0]) * len(self.candidates)
         kernels: Any = prefix_kernels
-        prefix, first, second, value = kernels.finish(self.given, *layer, settled)
+        prefix, first, second, value, looked = kernels.finish(self.given, *layer, settled)
+        self.evaluations += len(layer[0]) * len(self.candidates) + looked
         found = np.arange(prefix >= 0)
         values = np.full(len(found), value)
         return Children(found + prefix, np.tile([first, second], (len(found), 1)), values, values)
