@@ -1,0 +1,257 @@
+"""scikit-learn estimators: every learner as a class, for pipelines, searches over settings and cross-validation::
+
+    from jaxrules.estimators import LIREClassifier
+
+    model = LIREClassifier(global_penalty=0.01).fit(X, y)
+    print(model.model_)             # the rules
+    model.predict(X_new)
+
+The classes have no mathematics of their own. Their parameters are the keyword arguments of the learner's `fit`, with
+its defaults, and the loss that suits the class; `fit` keeps the learner's result in ``fit_`` (status, certificate,
+history) and its model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and the rest. Dataframes may hold columns
+of text and categories; arrays hold numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags, column_or_1d, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jaxrules import models
+from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules.lists import drnet, exact_list, ssrl
+from jaxrules.losses import loss_by_name
+from jaxrules.paths import fitting
+from jaxrules.results import Fit
+from jaxrules.table import Table
+
+__all__ = [
+    "CoordinatePathRegressor",
+    "DRNetClassifier",
+    "ExactRuleListClassifier",
+    "GLRMClassifier",
+    "GLRMRegressor",
+    "LIREClassifier",
+    "LIRERegressor",
+    "LLTBoostClassifier",
+    "LLTBoostRegressor",
+    "LTRNetClassifier",
+    "LTRNetRegressor",
+    "RuleBoostingClassifier",
+    "RuleBoostingRegressor",
+    "RuleFitClassifier",
+    "RuleFitRegressor",
+    "SSRLClassifier",
+]
+
+
+class _RuleModel(BaseEstimator):
+    """What all have in common: parameters read off the learner's signature, and data read as scikit-learn does."""
+
+    _learner: ClassVar[Callable[..., Fit[Any]]]
+    model_: Any
+    fit_: Fit[Any]
+
+    def __init_subclass__(cls, learner: Callable[..., Fit[Any]] | None = None, **defaults: Any) -> None:
+        super().__init_subclass__()
+        if learner is not None:
+            cls._learner = staticmethod(learner)
+            cls.__init__ = _constructor(learner, defaults)  # type: ignore[method-assign]  # with a written signature
+
+    def _columns(self, X: Any, reset: bool = False) -> Any:
+        """X as the learner takes it: a `jaxrules.Table` or dataframe as it is, anything else as an array of numbers."""
+        if isinstance(X, Table):  # whose names are checked by the model
+            if reset:
+                self.feature_names_in_ = np.array(X.schema.names, object)
+                self.n_features_in_ = len(X.schema.names)
+            return X
+        if nw.dependencies.is_into_dataframe(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
+        return validate_data(self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset)
+
+    def _fit(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
+        settings = {name: getattr(self, name) for name in _parameters(self._learner)}
+        self.fit_ = self._learner(X, y, sample_weight=sample_weight, **settings)
+        self.model_ = self.fit_.model
+        return self
+
+    def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        return np.asarray(question(self.model_, self._columns(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label or value of every row, shape (rows,)."""
+        return self._ask(models.predict, X)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self, "missing", None) == "own_category"
+        return tags
+
+
+class _Classifier(ClassifierMixin, _RuleModel):
+    def __init_subclass__(cls, learner: Callable[..., Fit[Any]] | None = None, **defaults: Any) -> None:
+        super().__init_subclass__(learner, class_weight=None, **defaults)
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the rules to class labels.
+
+        Args:
+            X: dataframe, or array of numbers, shape (rows, columns).
+            y: labels of two or more classes, shape (rows,).
+            sample_weight: not negative, shape (rows,); multiplied with what `class_weight` gives.
+        """
+        X = self._columns(X, reset=True)
+        labels = _target(self, y)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two")
+        _require_target(self, "sign", "a classifier")
+        if self.class_weight is not None:
+            of_class = compute_sample_weight(self.class_weight, labels)
+            sample_weight = of_class if sample_weight is None else of_class * np.asarray(sample_weight)
+        return self._fit(X, labels, sample_weight)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities in the order of ``classes_``, shape (rows, classes)."""
+        return self._ask(models.predict_proba, X)
+
+
+class _ScoredClassifier(_Classifier):
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The scores, shape (rows,) for two classes, (rows, classes) for more."""
+        return self._ask(models.decision_function, X)
+
+
+class _Regressor(RegressorMixin, _RuleModel):
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the rules to numbers.
+
+        Args:
+            X: dataframe, or array of numbers, shape (rows, columns).
+            y: numbers, shape (rows,).
+            sample_weight: not negative, shape (rows,).
+        """
+        X = self._columns(X, reset=True)
+        _require_target(self, "real", "count", "a regressor")
+        return self._fit(X, _target(self, y), sample_weight)
+
+
+def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
+    """y as one column; None and two columns are refused in scikit-learn's words."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    return column_or_1d(y, warn=True)
+
+
+def _require_target(estimator: _RuleModel, *kinds: str) -> None:
+    """Refuse a loss that is not for this kind of target; the last of `kinds` says what the estimator is."""
+    loss = getattr(estimator, "loss", None)
+    if loss is not None and loss_by_name(loss).target not in kinds[:-1]:
+        raise ValueError(f"loss={loss!r} is not for {kinds[-1]}; leave it at its default")
+
+
+def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(learner).parameters.values()
+    return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "sample_weight"}
+
+
+def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> Callable[..., None]:
+    """An `__init__` with the learner's keyword arguments, as scikit-learn wants it: it stores them and nothing else."""
+    found = _parameters(learner)
+    added = {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in defaults if name not in found}
+    parameters = [p.replace(default=defaults.get(name, p.default)) for name, p in (found | added).items()]
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([this, *parameters])
+
+    def __init__(self: Any, **settings: Any) -> None:
+        bound = signature.bind(self, **settings)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]  # functions take attributes
+    __init__.__doc__ = f"The keyword arguments of `{learner.__module__}.fit`, described there."
+    return __init__
+
+
+class LIREClassifier(_ScoredClassifier, learner=lire.fit, loss="exponential"):
+    """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
+
+
+class LIRERegressor(_Regressor, learner=lire.fit, loss="squared"):
+    """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
+
+
+class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, loss="logistic"):
+    """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
+
+
+class RuleFitRegressor(_Regressor, learner=rulefit.fit, loss="squared"):
+    """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
+
+
+class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, loss="logistic"):
+    """A generalised linear rule model by column generation: `jaxrules.glrm`."""
+
+
+class GLRMRegressor(_Regressor, learner=glrm.fit, loss="squared"):
+    """A generalised linear rule model by column generation: `jaxrules.glrm`."""
+
+
+class RuleBoostingClassifier(_ScoredClassifier, learner=boosting.fit, loss="logistic"):
+    """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
+
+
+class RuleBoostingRegressor(_Regressor, learner=boosting.fit, loss="squared"):
+    """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
+
+
+class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, loss="logistic"):
+    """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
+
+
+class LLTBoostRegressor(_Regressor, learner=lltboost.fit, loss="squared"):
+    """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
+
+
+class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, loss="logistic"):
+    """A trained network that is read off as rules on linear combinations: `jaxrules.ltrnet`."""
+
+
+class LTRNetRegressor(_Regressor, learner=ltrnet.fit, loss="squared"):
+    """A trained network that is read off as rules on linear combinations: `jaxrules.ltrnet`."""
+
+
+class DRNetClassifier(_Classifier, learner=drnet.fit):
+    """A rule set (an OR of ANDs) from a trained network, for two classes: `jaxrules.drnet`."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class SSRLClassifier(_Classifier, learner=ssrl.fit):
+    """A rule list by sequence-submodular optimisation: `jaxrules.ssrl`."""
+
+
+class ExactRuleListClassifier(_Classifier, learner=exact_list.fit):
+    """The best small rule list, with a certificate: `jaxrules.exact_list`."""
+
+
+class CoordinatePathRegressor(_Regressor, learner=fitting.fit, cost="squared"):
+    """A linear model built in interpretable steps: `jaxrules.paths`."""

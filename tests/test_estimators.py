@@ -1,0 +1,162 @@
+"""The scikit-learn classes: scikit-learn's own checks for all of them, and what those do not ask."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import jaxrules as jr
+from jaxrules import estimators
+from jaxrules.estimators import GLRMClassifier, LIREClassifier, RuleBoostingClassifier, RuleBoostingRegressor
+
+CLASSES = [getattr(estimators, name) for name in estimators.__all__]
+QUICK = [estimators.CoordinatePathRegressor, estimators.ExactRuleListClassifier, GLRMClassifier]  # one of each kind
+CHEAP: dict[str, dict[str, Any]] = {  # by the beginning of the name; the rest is cheap by default
+    "LIRE": {"restarts": 0},
+    "RuleFit": {"n_folds": 2},
+    "LTRNet": {"iterations": 100, "restarts": 2},
+    "DRNet": {"iterations": 1000, "restarts": 1},
+    "SSRL": {"max_rules": 5},
+    "ExactRuleList": {"max_evaluations": 50_000},
+}
+DRAWS_ROWS = {
+    **dict.fromkeys(("LIRE", "RuleFit"), "a forest draws rows: a repeated row is not a row of weight two"),
+    "LLTBoost": "rows are drawn for validation: a repeated row is not a row of weight two",
+    **dict.fromkeys(("LTRNet", "DRNet"), "rows are drawn for batches: a repeated row is not a row of weight two"),
+}
+
+
+def of(table: dict[str, Any], estimator: Any) -> Any:
+    return next((value for name, value in table.items() if type(estimator).__name__.startswith(name)), None)
+
+
+def exceptions(estimator: Any) -> dict[str, str]:
+    reason = of(DRAWS_ROWS, estimator)
+    return {} if reason is None else {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
+def cheap(kind: Any) -> Any:
+    return kind(**(of(CHEAP, kind()) or {}))
+
+
+@parametrize_with_checks([cheap(kind) for kind in QUICK], expected_failed_checks=exceptions)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([cheap(kind) for kind in CLASSES if kind not in QUICK], expected_failed_checks=exceptions)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_of_the_others(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
+    parameters = inspect.signature(kind._learner).parameters.values()
+    given = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    del given["sample_weight"]
+    own = kind().get_params()
+    assert own.keys() - given.keys() == ({"class_weight"} if is_classifier(kind()) else set())
+    assert {name for name in given if own[name] is not given[name] and own[name] != given[name]} <= {"loss", "cost"}
+    assert repr(kind(time_limit=5.0)) == f"{kind.__name__}(time_limit=5.0)"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rulez'"):
+        kind(rulez=1)
+
+
+def people(rows: int = 120) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, rows), "job": rng.choice(["clerk", "cook", "smith"], rows)})
+    return frame, np.where((frame["age"] > 40) ^ (frame["job"] == "cook"), "yes", "no")
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda X: X, lambda X: pl.DataFrame(X.to_dict("list")), jr.as_table], ids=["pandas", "polars", "table"]
+)
+def test_dataframes_with_text(convert: Callable[[pd.DataFrame], Any]) -> None:
+    frame, y = people()
+    X = convert(frame)
+    model = RuleBoostingClassifier().fit(X, y)
+    assert model.feature_names_in_.tolist() == ["age", "job"]
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(X, y) > 0.9
+    assert {"age", "job"} == set(model.model_.schema.names)
+    np.testing.assert_array_equal(model.predict(X), jr.predict(model.model_, X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["job", "age"]])
+
+
+def test_what_fit_returns_is_kept() -> None:
+    frame, y = people()
+    model = RuleBoostingClassifier(max_rules=2).fit(frame, y)
+    direct = jr.boosting.fit(frame, y, loss="logistic", max_rules=2)
+    assert (model.fit_.objective, model.fit_.status) == (direct.objective, direct.status)
+    assert str(model.model_) == str(direct.model)
+    assert len(jr.explain(model.model_, frame[:1])) == 1
+
+
+def test_columns_of_probabilities_follow_the_classes() -> None:
+    frame, y = people()
+    X, y = frame[["age"]], np.array(["b", "c", "a"])[np.digitize(frame["age"], [35, 55])]
+    for model in (RuleBoostingClassifier(), estimators.SSRLClassifier()):
+        model.fit(X, y)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+
+
+def test_pipelines_and_searches() -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(150, 3)), columns=["a", "b", "c"])
+    y = (X["a"] + X["b"] > 0).astype(int)
+    scaled = make_pipeline(StandardScaler().set_output(transform="pandas"), RuleBoostingClassifier())
+    grid = GridSearchCV(scaled, {"ruleboostingclassifier__max_rules": [1, 5]}, cv=3).fit(X, y)
+    assert grid.best_params_ == {"ruleboostingclassifier__max_rules": 5}
+    assert grid.best_estimator_[-1].model_.schema.names == ("a", "b", "c")
+    assert cross_val_score(clone(scaled), X, y, cv=3).mean() > 0.8
+
+
+def test_class_weights_are_row_weights() -> None:
+    frame, y = people()
+    weights = np.where(y == "yes", 3.0, 1.0)
+    half = np.where(np.arange(len(y)) < 60, 0.5, 1.0)
+    by_class = GLRMClassifier(class_weight={"no": 1, "yes": 3}).fit(frame, y, sample_weight=half)
+    by_row = GLRMClassifier().fit(frame, y, sample_weight=weights * half)
+    np.testing.assert_array_equal(by_class.predict_proba(frame), by_row.predict_proba(frame))
+
+
+def test_missing_values_by_rule() -> None:
+    X = np.array([[1.0, np.nan], [2.0, 1.0], [np.nan, 3.0], [4.0, 0.0]] * 10)
+    y = np.array([0, 0, 1, 1] * 10)
+    with pytest.raises(ValueError, match="NaN"):
+        RuleBoostingClassifier().fit(X, y)
+    assert RuleBoostingClassifier(missing="own_category").fit(X, y).score(X, y) == 1.0
+
+
+def test_labels_that_are_no_text_and_no_integers() -> None:
+    X = np.repeat([0.0, 1.0], 20)[:, None]
+    for labels in ([False, True], [1.0, 2.0], [-1, 7]):
+        y = np.repeat(labels, 20)
+        model = RuleBoostingClassifier(max_rules=2).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), y)
+        assert model.predict(X).dtype == y.dtype
+
+
+def test_losses_of_the_other_kind_are_refused() -> None:
+    X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
+    with pytest.raises(ValueError, match="loss='squared' is not for a classifier"):
+        LIREClassifier(loss="squared").fit(X, y)
+    with pytest.raises(ValueError, match="loss='logistic' is not for a regressor"):
+        RuleBoostingRegressor(loss="logistic").fit(X, y)
+    assert (RuleBoostingRegressor(loss="poisson").fit(X, y + 1).predict(X) > 0).all()
