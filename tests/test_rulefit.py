@@ -13,7 +13,9 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.results import Deadline, Status
+from jaxrules.ensembles import rulefit
+from jaxrules.ensembles.extraction import rule_pool
+from jaxrules.results import Deadline, Run, Status
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,42 @@ def test_cross_validation_chooses_and_is_reproducible(cancer, cancer_rules):
     sparser = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3, seed=4, one_standard_error=True)
     assert sparser.details["l1_penalty"] >= first.details["l1_penalty"]
     assert jr.support(sparser.model) <= jr.support(first.model)
+
+
+def test_cross_validation_ends_where_the_held_out_loss_has_stopped_falling(cancer, cancer_rules):
+    X, y = cancer
+    fit = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3)
+    curve, penalties = fit.details["cv_loss"], fit.details["cv_penalties"]
+    assert len(curve) == len(penalties) == len(fit.details["cv_standard_error"])
+    assert len(curve) == 50 or len(curve) - 1 - np.argmin(curve) == rulefit._PATIENCE
+    # Folds and the way down are rough, the result is not: it is that of the penalty alone, to the tolerance.
+    alone = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=fit.details["l1_penalty"])
+    assert fit.gap <= 1e-6
+    assert fit.objective == pytest.approx(alone.objective, rel=2e-6)
+
+
+def test_the_held_out_loss_is_that_of_the_models_on_held_out_rows(cancer, cancer_rules):
+    X, y = cancer
+    fit = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=2, linear_terms=True, seed=3)
+    folds = rulefit._folds(jr.training.training_data(X, y, jr.losses.logistic), 2, 3)
+    at = len(fit.details["cv_penalties"]) - 3
+    penalty, risks = fit.details["cv_penalties"][at], []
+    for k in range(2):
+        model = jr.rulefit.fit(X[folds != k], y[folds != k], rules=cancer_rules, l1_penalty=penalty, linear_terms=True)
+        risks.append(jr.risk(model.model, X[folds == k], y[folds == k]))
+    assert fit.details["cv_loss"][at] == pytest.approx(np.mean(risks), rel=1e-2)
+
+
+def test_folds_share_the_kernels_of_the_whole(cancer):
+    X, y = cancer
+    data = jr.training.training_data(X, y, jr.losses.logistic)
+    fold_of = rulefit._folds(data, 3, 0)
+    pool = rule_pool(None, data, 0, Run("test"))
+    pools = rulefit._fold_pools(data, pool, fold_of, 0, Run("test"))
+    assert len({len(one.rules) for one in (pool, *pools)}) > 1
+    problem = rulefit._Problem.of(data, pool, {"linear_terms": False, "tolerance": 1e-6}, pools)
+    folds = rulefit._made_folds(problem, pools, fold_of)
+    assert len({one.design.storage.shape for one in (problem, *(fold.problem for fold in folds))}) == 1
 
 
 def test_linear_terms_are_winsorised_and_win_on_a_linear_target():

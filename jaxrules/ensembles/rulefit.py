@@ -25,14 +25,25 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.extraction import RulePool, rule_pool
 from jaxrules.losses import Loss, mean_loss, require
-from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
+from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
 from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, settings, training_data
 
+_STEPS = 50
+"""Penalties of a path."""
 _SMALLEST_PENALTY = 1e-3
 """Where a path ends, relative to the largest penalty, at which no rule has a weight."""
+
+_ROUGH = 1e-3
+"""Relative duality gap of what is solved on the way: in folds, and before the last penalty of a warm-started path."""
+
+_PATIENCE = 5
+"""Penalties, each 13 % below the one before, over which the held-out loss may fail to fall before the path ends."""
+
+_WITHOUT_FOLDS = 0.05
+"""The penalty, relative to the largest, where time ends cross-validation before it has compared any."""
 
 _SHARE_OF_TIME = 0.8
 """The share of the time limit that cross-validation may take; the rest is for the final fit."""
@@ -64,8 +75,9 @@ def fit(
         y: classes, numbers or counts, as the loss has it, shape (rows,). More than two classes are fitted one
             against the rest, at one penalty, on one pool of rules: an ensemble of an output per class.
         l1_penalty: the paper's lambda (gamma in the LIRE paper), against the mean loss. None chooses it by
-            cross-validation of the mean loss; the rules of a fold are then extracted from the fold's
-            training rows, unless `rules` are given.
+            cross-validation of the mean loss, from the largest one that leaves any rule a weight downwards until the
+            held-out loss has stopped falling; the rules of a fold are extracted from the fold's training rows, unless
+            `rules` are given.
         rules: candidate rules, e.g. from `jaxrules.extract_rules`; None extracts them from a random forest
             of 100 trees of depth at most 3.
         loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
@@ -96,18 +108,22 @@ def fit(
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    problem = _prepare(X, y, loss, rules, sample_weight, options, run)
+    data, pool = _prepare(X, y, loss, rules, sample_weight, options, run)
     if l1_penalty is not None:
-        return _walk(problem, [l1_penalty], run)[0]
-    fold_of = _folds(problem.data, n_folds, options["seed"])
-    penalties = _penalties(problem, 50)
-    search = run.child(_SHARE_OF_TIME, "rulefit cross-validation", n_folds * len(penalties))
-    scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached before the time limit
+        return _walk(_Problem.of(data, pool, options), [l1_penalty], run)[0]
+    fold_of = _folds(data, n_folds, options["seed"])
+    search = run.child(_SHARE_OF_TIME, "rulefit cross-validation")
+    pools = _fold_pools(data, pool, fold_of, None if rules is not None else options["seed"], search)
+    problem = _Problem.of(data, pool, options, pools)
+    penalties = _penalties(problem, _STEPS)
+    search.total = len(penalties)
+    scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached
     with run:
-        _cross_validate(problem, penalties, fold_of, rules is None, search, scores)
+        if not search.stopped():
+            _cross_validate(_made_folds(problem, pools, fold_of), penalties, search, scores)
     chosen, curve = _choose(penalties, scores, one_standard_error)
     # Warm starts down the path make the last fit fast.
-    result = _walk(problem, penalties[: chosen + 1], run, **curve)[-1]
+    result = _walk(problem, penalties[: chosen + 1], run, _ROUGH, **curve)[-1]
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
@@ -152,7 +168,7 @@ def path(
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    problem = _prepare(X, y, loss, rules, sample_weight, options, run)
+    problem = _Problem.of(*_prepare(X, y, loss, rules, sample_weight, options, run), options)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 
@@ -189,7 +205,10 @@ class _Problem:
     options: Mapping[str, Any]  # the settings of the fit
 
     @classmethod
-    def of(cls, data: TrainingData, pool: RulePool, options: Mapping[str, Any]) -> _Problem:
+    def of(
+        cls, data: TrainingData, pool: RulePool, options: Mapping[str, Any], others: Sequence[RulePool] = ()
+    ) -> _Problem:
+        """With room for other pools on about as many rows: all of them then share compiled kernels."""
         linear, factors, row = None, np.ones(len(pool.rules)), pool.activations.pattern
         columns: tuple[NDArray[Any], ...] = (pool.activations.dense,)
         if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
@@ -197,7 +216,10 @@ class _Problem:
         if options["linear_terms"]:
             linear, more = linear_terms_of(data, options["winsorise"])
             columns, factors = (*columns, linear.values(data.table)), np.concatenate([factors, more])
-        return cls(data, pool, linear, factors, sparse_glm.Design.of(columns, inverse=row), options)
+        patterns = [len(columns[0]), *(other.activations.n_patterns for other in others)]
+        rules = [sum(block.shape[1] for block in columns), *(len(other.rules) for other in others)]
+        design = sparse_glm.Design.of(columns, inverse=row, room=(max(patterns), max(rules)))
+        return cls(data, pool, linear, factors, design, options)
 
     @property
     def masters(self) -> list[dict[str, Any]]:
@@ -205,14 +227,16 @@ class _Problem:
         same = {"X": self.design, "loss": self.data.loss, "sample_weight": self.data.weights}
         return [{**same, "y": target, "penalty_factors": self.factors} for target in self.data.outputs]
 
-    def solve(self, l1_penalty: float, start: _Solved | None, run: Run) -> _Solved:
-        """The solution at a penalty; if the run is stopped, `start`, or the one without rules."""
+    def solve(self, l1_penalty: float, start: _Solved | None, run: Run, tolerance: float = 0.0) -> _Solved:
+        """The solution at a penalty, at this tolerance or that of the fit; if the run is stopped, `start`, or the one
+        without rules."""
         masters, solutions = self.masters, []
+        tolerance = max(tolerance, self.options["tolerance"])
         for k, master in enumerate(masters):
             solutions.append(
                 sparse_glm.solve(
                     **master, l1_penalty=l1_penalty, start=None if start is None else start.outputs[k],
-                    tolerance=self.options["tolerance"], run=run.child(1 / (len(masters) - k)),
+                    tolerance=tolerance, run=run.child(1 / (len(masters) - k)),
                 )
             )  # fmt: skip
         return _Solved(l1_penalty, tuple(solutions))
@@ -241,16 +265,15 @@ def _prepare(
     sample_weight: ArrayLike | None,
     options: Mapping[str, Any],
     run: Run,
-) -> _Problem:
-    """Check every argument, then build the design."""
+) -> tuple[TrainingData, RulePool]:
+    """Check every argument, then read the data and make the rules."""
     require(loss, "conjugate", "the certificate of rulefit")
     checks.flag("linear_terms", options["linear_terms"])
     checks.number("winsorise", options["winsorise"], at_least=0, below=0.5)
     checks.number("tolerance", options["tolerance"], above=0, below=1)
     checks.seed(options["seed"])
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
-    pool = rule_pool(rules, data, options["seed"], run, may_be_empty=options["linear_terms"])
-    return _Problem.of(data, pool, options)
+    return data, rule_pool(rules, data, options["seed"], run, may_be_empty=options["linear_terms"])
 
 
 # Fits along a path
@@ -262,14 +285,15 @@ def _penalties(problem: _Problem, n: int) -> NDArray[np.float64]:
 
 
 def _walk(
-    problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], run: Run, **details: Any
+    problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], run: Run, rough: float = 0.0, **details: Any
 ) -> tuple[Fit[RuleEnsemble], ...]:
-    """Warm-started fits until the run is stopped; at least one."""
+    """Warm-started fits until the run is stopped; at least one. `rough`: tolerance of all but the last, at least."""
     path: list[_Solved] = []
     run.total = len(penalties)
     with run:
         for penalty in penalties:
-            path.append(problem.solve(float(penalty), path[-1] if path else None, run))
+            tolerance = rough if len(path) < len(penalties) - 1 else 0.0
+            path.append(problem.solve(float(penalty), path[-1] if path else None, run, tolerance))
             run.step(path[-1].objective, int(path[-1].coefficients.any(axis=1).sum()))
             if run.stopped():
                 break
@@ -293,31 +317,62 @@ def _walk(
 # Cross-validation
 
 
-def _cross_validate(
-    problem: _Problem,
-    penalties: NDArray[np.float64],
-    fold_of: NDArray[np.int64],
-    extract: bool,
-    run: Run,
-    scores: NDArray[np.float64],
-) -> None:
-    """Fill `scores`, shape (folds, penalties), with held-out mean losses until the run is stopped."""
-    for k in range(len(scores)):
-        inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
-        known = RulePool(problem.pool.rules, problem.pool.activations.take_rows(fold_of != k))
-        pool = rule_pool(None, inside, problem.options["seed"], run) if extract else known
+class _Fold(NamedTuple):
+    """The problem of the rows of all other folds, and the held-out rows with the values of its columns there."""
+
+    problem: _Problem
+    outside: TrainingData
+    columns: NDArray[Any]
+
+    def risk(self, solved: _Solved) -> float:
+        """Mean loss on the held-out rows, over the outputs."""
+        used = np.flatnonzero(solved.coefficients.any(axis=1))
+        scores = self.columns[:, used] @ solved.coefficients[used] + np.array(solved.each("intercept"))
+        pairs = zip(self.outside.outputs, scores.T, strict=True)
+        return float(np.mean([mean_loss(self.outside.loss, y, f, self.outside.weights) for y, f in pairs]))
+
+
+def _fold_pools(
+    data: TrainingData, pool: RulePool, fold_of: NDArray[np.int64], seed: int | None, run: Run
+) -> list[RulePool]:
+    """The rules of every fold on the rows of all others, until the run is stopped. A seed extracts them anew."""
+    pools: list[RulePool] = []
+    for k in range(fold_of.max() + 1):
         if run.stopped():
-            return
-        fold = _Problem.of(inside, pool, problem.options)
-        solved = None
-        for i, penalty in enumerate(penalties):
-            solved = fold.solve(float(penalty), solved, run)
-            score = np.asarray(decision_function(fold.model(solved), outside.table))
-            pairs = zip(outside.outputs, np.atleast_2d(score.T), strict=True)
-            scores[k, i] = np.mean([mean_loss(inside.loss, y, f, outside.weights) for y, f in pairs])
-            run.report(k * len(penalties) + i + 1, solved.objective)
+            break
+        known = RulePool(pool.rules, pool.activations.take_rows(fold_of != k))
+        pools.append(rule_pool(None, data[fold_of != k], seed, run) if seed is not None else known)
+    return pools
+
+
+def _made_folds(problem: _Problem, pools: Sequence[RulePool], fold_of: NDArray[np.int64]) -> list[_Fold]:
+    folds = []
+    for k, pool in enumerate(pools):
+        inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
+        fold = _Problem.of(inside, pool, problem.options, [problem.pool, *pools])
+        columns = pool.rules.satisfied(outside.table)
+        if fold.linear is not None:
+            columns = np.concatenate([columns, fold.linear.values(outside.table)], axis=1)
+        folds.append(_Fold(fold, outside, columns))
+    return folds
+
+
+def _cross_validate(
+    folds: Sequence[_Fold], penalties: NDArray[np.float64], run: Run, scores: NDArray[np.float64]
+) -> None:
+    """Fill `scores`, shape (folds, penalties), with held-out mean losses, penalty by penalty, until their mean has
+    stopped falling or the run is stopped."""
+    solved: list[_Solved | None] = [None] * len(folds)
+    for i, penalty in enumerate(penalties.tolist()):
+        for k, fold in enumerate(folds):
             if run.stopped():
                 return
+            solved[k] = found = fold.problem.solve(penalty, solved[k], run, _ROUGH)
+            scores[k, i] = fold.risk(found)
+        mean = scores[:, : i + 1].mean(axis=0)
+        run.report(i + 1, float(mean[i]))
+        if i - mean.argmin() >= _PATIENCE:
+            return
 
 
 def _folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
@@ -336,13 +391,15 @@ def _folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
 def _choose(
     penalties: NDArray[np.float64], scores: NDArray[np.float64], one_standard_error: bool
 ) -> tuple[int, dict[str, NDArray[np.float64]]]:
-    """Index of the chosen penalty, and the curve; penalties that no fold reached do not compete."""
-    folds = (~np.isnan(scores)).sum(axis=0)
-    filled = np.where(np.isnan(scores), 0.0, scores)
-    mean = np.where(folds > 0, filled.sum(axis=0) / np.maximum(folds, 1), np.inf)
-    squares = np.where(np.isnan(scores), 0.0, (scores - mean) ** 2).sum(axis=0)
-    error = np.sqrt(squares / np.maximum(folds - 1, 1) / np.maximum(folds, 1))
+    """Index of the chosen penalty, and the curve as far as it goes; penalties that some folds did not reach do not
+    compete."""
+    reached = ~np.isnan(scores).any(axis=0)
+    penalties, scores = penalties[reached], scores[:, reached]
+    mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / len(scores) ** 0.5
+    curve = {"cv_penalties": penalties, "cv_loss": mean, "cv_standard_error": error}
+    if not len(penalties):
+        return int(np.sum(np.geomspace(1.0, _SMALLEST_PENALTY, _STEPS) > _WITHOUT_FOLDS)), curve
     chosen = int(np.argmin(mean))
     if one_standard_error:
         chosen = int(np.flatnonzero(mean <= mean[chosen] + error[chosen])[0])  # penalties fall: the first is largest
-    return chosen, {"cv_penalties": penalties, "cv_loss": mean, "cv_standard_error": error}
+    return chosen, curve

@@ -53,6 +53,7 @@ class Design:
         *,
         intercept: bool = True,
         inverse: NDArray[np.integer] | None = None,
+        room: tuple[int, int] = (0, 0),
     ) -> Design:
         """Prepare a matrix.
 
@@ -81,10 +82,10 @@ class Design:
                 blocks = [block[first] for block in blocks]
         parts = [_columns(block, intercept) for block in blocks]
         low_parts = np.flatnonzero(np.concatenate([part.has_low for part in parts]))
-        padded = padded_size(n_columns + 1)  # at least one zero column, the last
+        padded = padded_size(max(n_columns, room[1]) + 1)  # at least one zero column, the last
         stored = padded + (padded_size(len(low_parts)) if len(low_parts) else 0)
         kept = len(blocks[0])
-        storage = np.zeros((stored, padded_size(kept)), np.float32)
+        storage = np.zeros((stored, padded_size(max(kept, room[0]))), np.float32)
         column, low_column = 0, padded
         for part in parts:
             storage[column : column + len(part.high), :kept] = part.high
@@ -104,7 +105,7 @@ class Design:
     @property
     def padded_columns(self) -> int:
         """Columns of the kernels: those of the matrix, then columns of zeros."""
-        return padded_size(self.n_columns + 1)
+        return len(self.low)
 
     @our_settings()
     def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:

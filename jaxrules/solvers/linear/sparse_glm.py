@@ -167,8 +167,8 @@ def _all_columns(
 
 
 @x64_kernel
-def _score(storage: jax.Array, stored_coefficients: jax.Array, intercept: jax.Array) -> jax.Array:
-    return intercept + jnp.sum(storage.astype(jnp.float64) * stored_coefficients[:, None], axis=0)
+def _score(parts: Parts, coefficients: jax.Array, intercept: jax.Array) -> jax.Array:
+    return intercept + coefficients @ whole(parts)
 
 
 _bound = x64_kernel(dual_bound, static=("loss",))
@@ -285,11 +285,10 @@ class Problem:
             raise ValueError(f"start must hold {design.n_columns} finite coefficients and a finite intercept")
         coefficients[: design.n_columns] = given * design.scale
         intercept = float(intercept + given @ design.centre) - self.level if self.data.fit_intercept else 0.0
-        stored = np.zeros(design.storage.shape[0])
-        stored[: len(coefficients)] = coefficients
-        has_low = design.low >= len(coefficients)
-        stored[design.low[has_low]] = coefficients[has_low]
-        return self.at(coefficients, intercept, _score(design.storage, stored, intercept), False)
+        used = np.flatnonzero(coefficients)
+        size = self._working_size(len(used))
+        score = _score(design.take(used, size), coefficients[design.pad(used, size)], intercept)
+        return self.at(coefficients, intercept, score, False)
 
     def _null_model(self, position: Position) -> Position:
         free = np.flatnonzero(self.factors == 0)
