@@ -114,6 +114,9 @@ def test_integer_steps_and_bounds(data: Any) -> None:
     assert unit.model.models[:, 2].max() <= 2
     assert unit.status == "optimal"
     bounded = paths.fit(X, y, steps=2, standardise=True, method="mip", lower=0)
+    exact = paths.fit(X, y, steps=2, standardise=True, lower=0)
+    assert exact.status == "optimal"
+    assert exact.objective == pytest.approx(bounded.objective, rel=1e-6)
     assert bounded.model.models.min() >= -1e-12
     assert bounded.status == "optimal"
     check_costs(bounded, X, y)
@@ -301,7 +304,8 @@ def test_losses_are_coherent(data: Any) -> None:
         ({"integer_steps": "two"}, ValueError, "integer_steps"),
         ({"integer_steps": "any", "step_weights": [1, 0, 1]}, ValueError, "positive"),
         ({"lower": 0.5}, ValueError, "start violates"),
-        ({"lower": -1.0}, ValueError, 'use method="mip"'),
+        ({"lower": -1.0, "method": "local"}, ValueError, 'use method="mip"'),
+        ({"lower": -1.0, "end": [1.0, 0.0, 0.0]}, ValueError, "not both"),
         ({"lower": np.nan}, ValueError, "NaN"),
         ({"lower": {"x0": 0.0}, "upper": {"x0": -1.0}}, ValueError, "lower exceeds upper"),
         ({"upper": {"x0": 0.5}, "end": [1.0, 0, 0]}, ValueError, "end violates"),

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
 
 from jaxrules import paths
-from jaxrules.paths import costs, depth_first, exact, given_end, integer, local, mip, subsets, supports
+from jaxrules.paths import bounded, costs, depth_first, exact, given_end, integer, local, mip, subsets, supports
 from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
 from jaxrules.paths.supports import Supports
 from jaxrules.results import Deadline, Run
@@ -255,6 +256,44 @@ def test_the_hard_size_is_proved(gamma: float) -> None:
     found = exact.search(PathProblem(cost, weights))
     assert found.closed
     assert (found.objective - found.bound) / found.objective < 2e-9
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("pivots", [1, 2, 40])
+def test_the_least_cost_in_a_box_is_a_lower_bound(pivots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against scipy's solver; cut off early it is still a bound, in the end it is the minimum."""
+    monkeypatch.setattr(bounded, "PIVOTS", pivots)
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(200, 12, 5)), rng.normal(size=(200, 12))
+    lower = np.where(rng.random((200, 5)) < 0.3, -np.inf, -0.2 * rng.random((200, 5)))
+    upper = np.where(rng.random((200, 5)) < 0.3, np.inf, 0.2 * rng.random((200, 5)))
+    best = [lsq_linear(A[i], y[i], (lower[i], upper[i]), "bvls").cost * 2 for i in range(200)]
+    H, h = np.einsum("bri,brj->bij", A, A), np.einsum("bri,br->bi", A, y)
+    found = bounded.least_in_box(H, h, lower, upper) + (y**2).sum(axis=1)
+    assert (found <= np.array(best) + 1e-10).all()
+    if pivots == 40:
+        np.testing.assert_allclose(found, best, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_paths_within_bounds_are_brute_force(seed: int) -> None:
+    X, y, start, weights = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    features = X.shape[1]
+    lower = np.where(rng.random(features) < 0.3, -np.inf, -0.5 * rng.random(features))
+    upper = np.where(rng.random(features) < 0.3, np.inf, 0.5 * rng.random(features) * (rng.random(features) < 0.8))
+    problem = PathProblem(quadratic(X, y, start), weights, lower=lower, upper=upper)
+    best = min(
+        path_objective(problem.cost, weights, constrained_path(problem, np.array(sequence)))
+        for sequence in itertools.product(range(features), repeat=len(weights))
+    )
+    found = bounded.search(problem)
+    assert found.closed
+    assert found.objective == pytest.approx(best, rel=1e-7, abs=1e-10)
+    assert found.bound <= best + 1e-10
+    assert ((found.solution.models >= lower - 1e-12) & (found.solution.models <= upper + 1e-12)).all()
 
 
 # Given ends

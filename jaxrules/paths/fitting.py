@@ -8,7 +8,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
-from jaxrules.paths import exact, given_end, integer, local, logistic, mip
+from jaxrules.paths import bounded, exact, given_end, integer, local, logistic, mip
 from jaxrules.paths.costs import LossCost
 from jaxrules.paths.data import CostName, ModelSpace, check_step_weights
 from jaxrules.paths.logistic import SequentialCertificate
@@ -66,7 +66,8 @@ def fit(
             whose last model is taken. Default: all zero.
         end: a given b_K to be explained, in the same forms (Eq. 2).
         method: "exact" proves optimality by a dedicated search (integer steps with any side condition, real ones
-            with all but bounds); "mip" takes every side condition, by mixed-integer programming, for small problems;
+            with an end or with bounds); "mip" takes every side condition, by mixed-integer programming, for small
+            problems;
             "local" improves random sequences, for hundreds of features, without certificate.
         cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None for the latter
             where y holds classes (see `jaxrules.table.holds_classes`).
@@ -158,6 +159,8 @@ def prove(
         integer.search(problem, certificate, run.stopped)
     elif problem.end is not None:
         given_end.search(problem, certificate, run.stopped)
+    elif problem.bounded:
+        bounded.search(problem, certificate, run.stopped)
     else:
         exact.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
 
@@ -179,14 +182,16 @@ def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
         raise ValueError(f'cost="logistic" does not take {what}; use cost="squared", or leave it out')
     if method == "local" and given:
         raise ValueError(f'method="local" does not take {given[0]}; use method="mip"')
-    if method == "exact" and problem.kind is None and problem.bounded:
-        raise ValueError('method="exact" takes lower or upper with integer_steps only; use method="mip"')
-    too_many = problem.n_features > given_end.MAX_FEATURES
-    if method == "exact" and problem.kind is None and problem.end is not None and too_many:
-        raise ValueError(
-            f'method="exact" takes end for at most {given_end.MAX_FEATURES} columns that may change, got '
-            f'{problem.n_features}; name others in forbidden, or use method="mip"'
-        )
+    if method == "exact" and problem.kind is None:
+        if problem.bounded and problem.end is not None:
+            raise ValueError('method="exact" takes end, or lower and upper, not both; use method="mip"')
+        largest = {"end": given_end.MAX_FEATURES, "lower or upper": bounded.MAX_FEATURES}
+        for name in given:
+            if problem.n_features > largest[name]:
+                raise ValueError(
+                    f'method="exact" takes {name} for at most {largest[name]} columns that may change, got '
+                    f'{problem.n_features}; name others in forbidden, or use method="mip"'
+                )
     if (method == "mip" or problem.kind == "any") and not (problem.step_weights > 0).all():
         raise ValueError(
             'step_weights must all be positive for method="mip" and for integer_steps="any": '

@@ -1,0 +1,158 @@
+"""Certified paths within bounds on the coefficients.
+
+The unknowns are the values x_1, ..., x_K that the steps set, so that bounds on coefficients are bounds on x, and the
+best path along a sequence of features is a quadratic programme in a box. Prefixes grow layer by layer as in `exact`:
+the least cost of a prefix within the bounds, and a table of what must follow. For that table the least cost m(U) of
+every support is computed within the bounds as well; the larger of this and of the table without bounds, which knows how
+two models in a row depend on each other, is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.paths.costs import Array, Sequence
+from jaxrules.paths.exact import SHARE
+from jaxrules.paths.problem import Changes, PathProblem, constrained_path
+from jaxrules.paths.supports import Supports, bits
+from jaxrules.solvers import layered
+from jaxrules.solvers.layered import Certificate, Children, never
+
+MAX_FEATURES = 14
+"""A quadratic programme for every support has to be quick."""
+WIDTHS = (256, 4_000, 64_000)
+GAP = 1e-8
+"""Relative tolerance of the certificate."""
+PIVOTS = 40
+
+
+def search(
+    problem: PathProblem, certificate: Certificate[Changes] | None = None, stopped: Callable[[], bool] = never
+) -> Certificate[Changes]:
+    """The least-cost path of real steps within bounds, of at most MAX_FEATURES features; see `exact.search`."""
+    certificate = certificate or problem.certificate()
+    certificate.relative = GAP
+    if not stopped() and not certificate.closed:
+        prefixes = _Prefixes(problem)
+        certificate.prove(float(prefixes.rest[0, 0]))
+        layered.search(prefixes, certificate, WIDTHS, stopped)
+    return certificate
+
+
+class _Layer(NamedTuple):
+    sequences: Sequence  # shape (states, steps so far)
+    masks: NDArray[np.int64]  # their supports as bit masks
+
+
+class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
+    """Sequences of features; a move is a feature."""
+
+    chunk = 500
+
+    def __init__(self, problem: PathProblem) -> None:
+        self.problem, self.cost, self.depth = problem, problem.cost, problem.steps
+        self.supports = Supports.of(self.cost, self.depth)
+        self.shares = np.full(self.depth + 1, SHARE)
+        self.shares[self.depth] = 0.0
+        within = np.append(np.maximum(self._least(), self.supports.least[:-1]), self.supports.least[-1])
+        alone = dataclasses.replace(self.supports, least=within, coupling=np.zeros_like(self.supports.coupling))
+        tables = (table.remainders(problem.step_weights, self.shares) for table in (self.supports, alone))
+        self.rest = np.maximum(*tables)
+
+    def _least(self) -> Array:
+        """The least cost within the bounds on every support."""
+        masks, sizes = self.supports.masks, self.supports.sizes
+        least = np.empty(len(masks))
+        for size in range(int(sizes.max()) + 1):
+            at = np.flatnonzero(sizes == size)
+            chosen = np.nonzero(masks[at, None] & bits(self.problem.n_features))[1].reshape(len(at), size)
+            curvature = self.cost.curvature[chosen[:, :, None], chosen[:, None, :]]
+            least[at] = float(self.cost.constant) + least_in_box(
+                curvature, self.cost.linear[chosen], *(bound[chosen] for bound in self.problem.bounds)
+            )
+        return least
+
+    def root(self) -> _Layer:
+        return _Layer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))
+
+    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+        sequences, masks = states.sequences[some], states.masks[some]
+        count, d = len(sequences), self.problem.n_features
+        parents, moves = np.divmod(np.arange(count * d), d)
+        grown = np.concatenate([sequences[parents], moves[:, None]], axis=1)
+        rest = self.rest[step + 1, self.supports.positions(masks[:, None] | bits(d))].ravel()
+        bounds = self._values(grown, 1 - self.shares[step + 1]) + rest
+        return Children(parents, moves, bounds, bounds)
+
+    def _values(self, sequences: Sequence, share: float) -> Array:
+        """The least cost of the models along sequences within the bounds; of the last one only a share counts."""
+        count, steps = sequences.shape
+        weights = self.problem.step_weights[:steps].copy()
+        weights[-1] *= share
+        curvature = self.cost.curvature[sequences[:, :, None], sequences[:, None, :]]
+        H, h = np.zeros((count, steps, steps)), np.zeros((count, steps))
+        valid = np.zeros((count, steps), bool)  # which of the values set so far the model after this step has
+        for k, weight in enumerate(weights.tolist()):
+            valid[:, :k] &= sequences[:, :k] != sequences[:, k : k + 1]
+            valid[:, k] = True
+            H += np.where(valid[:, :, None] & valid[:, None, :], weight * curvature, 0.0)
+            h += np.where(valid, weight * self.cost.linear[sequences], 0.0)
+        box = (bound[sequences] for bound in self.problem.bounds)
+        return weights.sum() * self.cost.constant + least_in_box(H, h, *box)
+
+    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
+        sequences = np.concatenate([states.sequences[children.parents], children.moves[:, None]], axis=1)
+        return _Layer(sequences, states.masks[children.parents] | bits(self.problem.n_features)[children.moves])
+
+    def solution(self, moves: Sequence) -> Changes:
+        return Changes(moves, constrained_path(self.problem, moves))
+
+
+def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
+    """Lower bounds on min x'Hx - 2h'x over lower <= x <= upper, shapes (batch, n, n) and (batch, n) -> (batch,).
+
+    Block principal pivoting (Judice and Pires, 1994): variables are free or at a bound, and all that are wrong about it
+    change at once. That ends at the minimum nearly always; where it has not ended, what the multipliers prove counts:
+    for any of the right sign, the minimum of the Lagrangian is a bound.
+    """
+    batch, n = h.shape
+    if n == 0:
+        return np.zeros(batch)
+    order = np.arange(n)
+    diagonal = H[:, order, order]
+    H = H.copy()
+    H[:, order, order] += np.where(diagonal > 0, 1e-13 * diagonal, 1.0)
+    side = np.zeros((batch, n), np.int8)  # -1 at the lower bound, 1 at the upper one
+    x, slope = np.zeros((batch, n)), np.zeros((batch, n))
+    active = order[None] * 0 + np.arange(batch)[:, None]
+    todo = active[:, 0]
+    scale = 1e-11 * np.sqrt(np.maximum(diagonal, 0))
+    for _ in range(PIVOTS):
+        fixed = np.where(side[todo] < 0, lower[todo], np.where(side[todo] > 0, upper[todo], 0.0))
+        free = side[todo] == 0
+        fixed[free] = 0.0
+        right = np.where(free, h[todo] - (H[todo] @ fixed[..., None])[..., 0], fixed)
+        system = np.where(free[:, :, None] & free[:, None, :], H[todo], 0.0)
+        system[:, order, order] += ~free
+        x[todo] = np.linalg.solve(system, right[..., None])[..., 0]
+        slope[todo] = (H[todo] @ x[todo][..., None])[..., 0] - h[todo]
+        low, high = free & (x[todo] < lower[todo]), free & (x[todo] > upper[todo])
+        release = ~free & (np.where(side[todo] < 0, -slope[todo], slope[todo]) > scale[todo])
+        release &= lower[todo] < upper[todo]
+        side[todo] = np.where(low, -1, np.where(high, 1, np.where(release, 0, side[todo])))
+        todo = todo[(low | high | release).any(axis=1)]
+        if not len(todo):
+            break
+    # multipliers: of lower bounds max(slope, 0), of upper ones max(-slope, 0), where these are finite
+    multiplier = np.where(np.isfinite(lower), np.maximum(slope, 0.0), 0.0)
+    multiplier -= np.where(np.isfinite(upper), np.maximum(-slope, 0.0), 0.0)
+    ends = np.where(multiplier > 0, lower, np.where(multiplier < 0, upper, 0.0))
+    at = h + multiplier
+    solved = np.linalg.solve(H, at[..., None])[..., 0]
+    values: Array = 2 * (multiplier * np.where(multiplier != 0, ends, 0.0)).sum(axis=1) - (at * solved).sum(axis=1)
+    return values
