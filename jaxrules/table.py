@@ -369,18 +369,22 @@ def _exact_float64(values: NDArray[Any], name: str, original: Any) -> NDArray[np
 
 def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]:
     """Category values as text; None where missing. Python objects other than text are refused."""
-    texts: list[str | None] = []
-    for value in values:
+    texts: dict[Any, str | None] = {}
+    try:
+        distinct: Iterable[Any] = set(values)  # few
+    except TypeError:  # objects without a hash: they are refused
+        distinct = values
+    for value in distinct:
         if _is_missing(value):
-            texts.append(None)
+            texts[value] = None
         elif any_type or isinstance(value, str):
-            texts.append(category_text(value))
+            texts[value] = category_text(value)
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); convert it with "
                 f"astype(float) for numbers or astype(str) for categories"
             )
-    return texts
+    return [texts[value] for value in values]
 
 
 def category_text(value: Any) -> str:
@@ -448,9 +452,9 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...
         raise ValueError(f"column {name!r} of X has no value at all; drop it")
     if isinstance(values, np.ndarray):
         return values, None
-    categories = tuple(sorted({value for value in values if value is not None}))
-    codes = {category: code for code, category in enumerate(categories)}
-    return np.fromiter((_code(value, codes) for value in values), np.int32, len(values)), categories
+    categories = tuple(sorted(value for value in set(values) if value is not None))
+    codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {None: MISSING}
+    return np.fromiter(map(codes.__getitem__, values), np.int32, len(values)), categories
 
 
 def _code(value: str | None, codes: dict[str, int]) -> int:
