@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,8 +19,8 @@ from jaxrules.table import Schema, Table
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_MULTIPLIED_AT_ONCE = 1 << 24
-"""Rows x conditions that are multiplied at once."""
+_MULTIPLIED_AT_ONCE = 1 << 22
+"""Rows x conditions that are multiplied at once, between two looks at the clock."""
 _MOST_REGROUPED = 1 << 26
 """Rows x conditions up to which equal rows are looked for again."""
 
@@ -40,6 +41,7 @@ class Candidates:
         defaults: which labels the default may be, bool (classes,).
         penalty: the price of a literal.
         required: the bits of all required features.
+        complete: False where there was no time for all conditions.
     """
 
     parts: Conjunctions
@@ -53,6 +55,7 @@ class Candidates:
     defaults: Bools
     penalty: float
     required: np.uint64
+    complete: bool = True
 
     def __len__(self) -> int:
         return len(self.covers)
@@ -114,6 +117,7 @@ def candidates_of(
     defaults: Bools,
     max_literals: int | None,
     least: float,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Candidates:
     """The conditions that a list may use.
 
@@ -124,17 +128,19 @@ def candidates_of(
         constraints, penalty, defaults: see `Candidates`.
         max_literals: the most literals of a condition.
         least: the least weight that a condition made of literals covers.
+        stopped: asked between parts; long conditions may then be missing, see `Candidates.complete`.
 
     Raises:
         ValueError: if there is none, or too many for the memory.
     """
     n_classes = class_weights.shape[1]
     rows = Activations.of(parts, table)
-    if rows.n_patterns > table.n_rows // 2 and alike(class_weights):
+    if rows.n_patterns > table.n_rows // 2 and not stopped() and alike(class_weights):
         every = np.arange(table.n_rows)  # hardly any rows are equal: single ones are faster to count
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
     tags = np.concatenate([pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1)
+    complete = True
     if max_literals is None:
         order = np.argsort(parts.propositions, kind="stable")
         keys = np.concatenate([rows.bits, tags], axis=1)
@@ -143,7 +149,7 @@ def candidates_of(
         members = np.sort(order[distinct(keys[order])[0]])[:, None]
         found = keys[members[:, 0]]
     else:
-        members, found = _conjoined(rows, totals.sum(axis=1), tags, max_literals, least)
+        members, found, complete = _conjoined(rows, totals.sum(axis=1), tags, max_literals, least, stopped)
     labels = unpack(np.ascontiguousarray(found[:, rows.bits.shape[1] : -1]), n_classes)
     kept = labels.any(axis=1)
     members, found, labels = members[kept], found[kept], labels[kept]
@@ -160,7 +166,7 @@ def candidates_of(
     propositions = np.append(parts.propositions, 0)
     return Candidates(
         parts, members, covers, propositions[members].sum(axis=1).astype(np.float64), labels, ~found[:, -1], group,
-        totals, defaults, penalty, np.uint64((1 << len(constraints.required)) - 1),
+        totals, defaults, penalty, np.uint64((1 << len(constraints.required)) - 1), complete,
     )  # fmt: skip
 
 
@@ -171,8 +177,8 @@ def alike(class_weights: Floats) -> bool:
 
 
 def _conjoined(
-    literals: Activations, weights: Floats, tags: Words, max_literals: int, least: float
-) -> tuple[NDArray[np.int64], Words]:
+    literals: Activations, weights: Floats, tags: Words, max_literals: int, least: float, stopped: Callable[[], bool]
+) -> tuple[NDArray[np.int64], Words, bool]:
     """All conjunctions of literals that cover enough, one of those that are alike.
 
     Args:
@@ -181,10 +187,11 @@ def _conjoined(
         tags: further bits of each, (literals, words): a conjunction has those that all of its literals have.
         max_literals: the most literals of a condition.
         least: the least weight that a condition covers.
+        stopped: asked between parts; longer conditions are left out then.
 
     Returns:
-        The literals of every condition, ascending, then -1; and the rows that it covers, followed by its tags. Of
-        conditions with equal bits the first stays, a shorter one before a longer.
+        The literals of every condition, ascending, then -1; the rows that it covers, followed by its tags; and whether
+        none was left out. Of conditions with equal bits the first stays, a shorter one before a longer.
     """
     holds = literals.holds().astype(np.float64)
     keys = np.concatenate([literals.bits, tags], axis=1)
@@ -197,6 +204,8 @@ def _conjoined(
         size = max(1, _MULTIPLIED_AT_ONCE // max(1, literals.n_patterns))
         pairs = [np.zeros((2, 0), np.int64)]
         for start in range(newest, len(members), size):
+            if stopped():
+                return members, covers, False
             some = slice(start, start + size)
             both = unpack(covers[some, : literals.bits.shape[1]], literals.n_patterns) * weights @ holds.T
             rows, added = np.nonzero((both >= least) & (np.arange(len(holds)) > members[some, -1:]))
@@ -211,4 +220,4 @@ def _conjoined(
         covers = np.concatenate([covers, covers[parent] & keys[added]])
         newest, kept = len(covers) - len(parent), distinct(covers)[0]
         members, covers = members[kept], covers[kept]
-    return members, covers
+    return members, covers, True

@@ -104,7 +104,8 @@ def fit(
     Returns:
         A Fit whose objective is the share of the training weight that is classified wrongly. The steps of the history
         are chunks of training, their objective the penalised loss of the best network; the last is that of the
-        model. ``details``: "n_literals"; "errors", of every start (none if there was no time to train).
+        model. ``details``: "n_literals"; "errors", of every start, the least penalised loss first; without
+        time left, of that alone, or of none.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -257,8 +258,11 @@ class _Training:
         )  # fmt: skip
         ends = [plan.iterations * turn // _TURNS for turn in range(_TURNS + 1)]
         history: list[Step] = []
+        values = np.zeros(0)
         with run:
             for turn in range(_TURNS):
+                if run.stopped():
+                    break
                 of_and_layer = turn % 2 == 0
                 trained, others = (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
                 random = np.random.default_rng([plan.seed, turn])
@@ -271,16 +275,19 @@ class _Training:
                 ):  # fmt: skip
                     trained = descent.parameters
                     layers = Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
-                    best = float(descent.values.min())
+                    values = descent.values
+                    best = float(values.min())
                     history.append(Step(best, plan.max_rules, run.seconds()))
                     run.report(ends[turn] + descent.steps, best)
-        return self.finish(layers, history)
+        return self.finish(layers, values, history)
 
-    def finish(self, layers: Layers, history: list[Step]) -> Fit[RuleList]:
-        """The rules of the best network."""
+    def finish(self, layers: Layers, values: Floats, history: list[Step]) -> Fit[RuleList]:
+        """The rules of the best network; `values` are their penalised losses, none without any training."""
         data, run, schema = self.data, self.run, self.data.schema
-        lanes = range(len(layers.w) if history else 0)
-        found = [self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)) for lane in lanes]
+        found: list[tuple[list[list[Condition]], Rows]] = []
+        for lane in np.argsort(values, kind="stable").tolist():  # the best first, all if there is time
+            if not found or not run.stopped():
+                found.append(self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)))
         positive = data.target > 0
         errors = [float(self.weights @ (rows.any(axis=0) != positive)) for _, rows in found]
         sizes = [sum(1 + len(rule) for rule in rules) for rules, _ in found]

@@ -47,6 +47,8 @@ _LAYERS = tuple(4**k for k in range(7, 17))
 """Conditions that one search after the other looks at per layer, behind as many prefixes as that allows."""
 _BEFORE_SSRL = 5
 """How many of these searches come before SSRL is asked for a list."""
+_CONDITIONS_SHARE = 0.5
+"""Of the time limit, for the pool of conditions; longer ones are left out where it does not suffice."""
 _SSRL_SHARE = 0.3
 """Its part of the time that is left."""
 _SOME_SECONDS = 13_000_000, 16
@@ -125,7 +127,7 @@ def fit(
     checks.choice("method", method, ("auto", "search", "mip"))
     limit = _limit(max_evaluations)
     run = Run("exact_list", time_limit, progress)
-    problem = ListProblem.read(X, y, arguments)
+    problem = ListProblem.read(X, y, arguments, run.child(_CONDITIONS_SHARE).stopped)
     found = _best(problem, run, limit or _some_seconds(problem), method)
     certificate = found.certificate
     return run.finish(
@@ -276,6 +278,8 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") 
     if status is Status.STALLED and method == "mip" and run.deadline.seconds is not None:
         status = Status.TIME_LIMIT
     bound = certificate.objective if certificate.closed else certificate.bound
+    if not problem.candidates.complete:  # those that were not made might be better
+        status, bound = Status.TIME_LIMIT, float(problem.candidates.counts.sum())
     return _Best(
         certificate, problem.offset + certificate.objective, problem.offset + bound, status, prefixes.evaluations
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.constraints import Constraints, FirstRules, rules_for
 from jaxrules.lists.literals import literals_of
 from jaxrules.models import RuleList
+from jaxrules.solvers.layered import never
 from jaxrules.table import Label
 from jaxrules.training import TrainingData, training_data
 
@@ -85,8 +86,8 @@ class ListProblem:
         return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
 
     @classmethod
-    def read(cls, X: Any, y: Any, arguments: Mapping[str, Any]) -> ListProblem:
-        """The problem that the arguments of `exact_list.fit` pose.
+    def read(cls, X: Any, y: Any, arguments: Mapping[str, Any], stopped: Callable[[], bool] = never) -> ListProblem:
+        """The problem that the arguments of `exact_list.fit` pose; long conditions are left out when it is stopped.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -116,7 +117,7 @@ class ListProblem:
         candidates = candidates_of(
             parts, table[first.rest], class_weights[first.rest], constraints=constraints, penalty=penalty,
             defaults=defaults, max_literals=most_literals if given is None else None,
-            least=min_support * float(data.weights.sum()),
+            least=min_support * float(data.weights.sum()), stopped=stopped,
         )  # fmt: skip
         left = max_rules - len(first.rules)
         return cls(data[first.rest], literals, candidates, left, most_literals, first)

@@ -16,6 +16,7 @@ that are alike is bits, counted exactly; rows with weights are a product of floa
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -489,11 +490,15 @@ def _exhaust(
 # ModMod, the paper's own sub-problem solver (Algorithm 4)
 
 
+_Round = tuple[jax.Array, jax.Array, Any, Any, Any]
+"""The condition, the best so far and its gain, the number of the round, and whether it changed the condition."""
+
+
 @functools.partial(jax.jit, static_argnames="rounds")
 def _modmod(
     unsatisfied: jax.Array, charge: jax.Array, reward: jax.Array, penalty: jax.Array, rounds: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The best condition of some rounds, for every row of weights.
+    """The best condition of some rounds, or fewer: until none changes it.
 
     With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a constant,
     omega(c) - v(c), both submodular: omega(c) = sum of P over the rows that some literal of c rejects; v(c) likewise
@@ -502,53 +507,52 @@ def _modmod(
 
     Args:
         unsatisfied: Z, float32 (rows, literals).
-        charge, reward: P and Q, float32 (weight rows, rows): what covering a row costs, and what it brings.
+        charge, reward: P and Q, float32 (rows,): what covering a row costs, and what it brings.
         penalty: the price of a literal.
         rounds: how many.
 
     Returns:
-        Conditions, bool (weight rows, literals), and their gains, float32 (weight rows,).
+        The condition, bool (literals,), and its gain, float32.
     """
     n_literals = unsatisfied.shape[1]
 
     def product(a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.matmul(a, b, precision="highest")
 
-    def of_row(weights: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        p, q = weights
-        alone_p, alone_q = product(p, unsatisfied), product(q, unsatisfied) + penalty
+    p, q = charge, reward
+    alone_p, alone_q = product(p, unsatisfied), product(q, unsatisfied) + penalty
 
-        def gain(condition: jax.Array) -> jax.Array:
-            covered = product(unsatisfied, condition.astype(jnp.float32)) == 0
-            value = jnp.sum(jnp.where(covered, q - p, 0.0)) - penalty * condition.sum()
-            return jnp.where(condition.any(), value, -jnp.inf)
+    def gain(condition: jax.Array) -> jax.Array:
+        covered = product(unsatisfied, condition.astype(jnp.float32)) == 0
+        value = jnp.sum(jnp.where(covered, q - p, 0.0)) - penalty * condition.sum()
+        return jnp.where(condition.any(), value, -jnp.inf)
 
-        def one_round(_: int, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-            condition, best, best_gain = state
-            rejected = product(unsatisfied, condition.astype(jnp.float32))
-            covered, once = rejected == 0, rejected == 1
-            more_q = product(jnp.where(covered, q, 0.0), unsatisfied) + penalty
-            only_q = product(jnp.where(once, q, 0.0), unsatisfied) + penalty
-            more_p = product(jnp.where(covered, p, 0.0), unsatisfied)
-            # the condition's literals first, then by what the bounds leave of a literal
-            ratio = more_p / jnp.maximum(more_q, 1e-6)
-            order = jnp.argsort(jnp.where(condition, 1e30, 0.0) + jnp.where(condition, alone_p - alone_q, ratio))[::-1]
-            rank = jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
-            place = jnp.where(unsatisfied > 0, rank, n_literals).min(axis=1)
-            marginal = jax.ops.segment_sum(p, place, n_literals + 1)[rank]
-            first = jnp.where(condition, marginal >= only_q, marginal >= alone_q)
-            second = jnp.where(condition, marginal >= penalty, marginal >= more_q)
-            gains = gain(first), gain(second)
-            condition = jnp.where(gains[0] >= gains[1], first, second)
-            top = jnp.maximum(*gains)
-            better = top > best_gain
-            return condition, jnp.where(better, condition, best), jnp.where(better, top, best_gain)
+    def one_round(state: _Round) -> _Round:
+        before, best, best_gain, number, _ = state
+        rejected = product(unsatisfied, before.astype(jnp.float32))
+        covered, once = rejected == 0, rejected == 1
+        more_q = product(jnp.where(covered, q, 0.0), unsatisfied) + penalty
+        only_q = product(jnp.where(once, q, 0.0), unsatisfied) + penalty
+        more_p = product(jnp.where(covered, p, 0.0), unsatisfied)
+        # the condition's literals first, then by what the bounds leave of a literal
+        ratio = more_p / jnp.maximum(more_q, 1e-6)
+        order = jnp.argsort(jnp.where(before, 1e30, 0.0) + jnp.where(before, alone_p - alone_q, ratio))[::-1]
+        rank = jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
+        place = jnp.where(unsatisfied > 0, rank, n_literals).min(axis=1)
+        marginal = jax.ops.segment_sum(p, place, n_literals + 1)[rank]
+        first = jnp.where(before, marginal >= only_q, marginal >= alone_q)
+        second = jnp.where(before, marginal >= penalty, marginal >= more_q)
+        gains = gain(first), gain(second)
+        condition = jnp.where(gains[0] >= gains[1], first, second)
+        top = jnp.maximum(*gains)
+        better = top > best_gain
+        best, best_gain = jnp.where(better, condition, best), jnp.where(better, top, best_gain)
+        return condition, best, best_gain, number + 1, (condition != before).any()
 
-        nothing = jnp.zeros(n_literals, bool)
-        _, best, best_gain = jax.lax.fori_loop(0, rounds, one_round, (nothing, nothing, -jnp.inf))
-        return best, best_gain
-
-    return jax.lax.map(of_row, (charge, reward))
+    nothing = jnp.zeros(n_literals, bool)
+    start: _Round = (nothing, nothing, jnp.float32(-jnp.inf), jnp.int32(0), jnp.bool_(True))
+    _, best, best_gain, _, _ = jax.lax.while_loop(lambda state: state[4] & (state[3] < rounds), one_round, start)
+    return best, best_gain
 
 
 def modmod(
@@ -567,21 +571,13 @@ def modmod(
     condition: tuple[int, ...] = ()
     for allowed in np.unique(labels[labels.any(axis=1)], axis=0):  # labels that may have the same literals, together
         some = (labels == allowed).all(axis=1)
-        n_rows = (m + 1) * int(some.sum())
         reward = alpha * behind[:, None, :] * examples.counts.T[some]
-        size = 4 * -(-(m + 1) // 4) * int(some.sum())  # so that lists of similar lengths share a compiled kernel
-        pad = ((0, size - n_rows), (0, 0))
-        if stopped():
-            return condition
-        conditions, gains = _modmod(
-            jnp.asarray(~examples.literals.T | ~allowed, jnp.float32),  # other literals hold on no row
-            np.pad(np.repeat(charge, some.sum(), axis=0), pad).astype(np.float32),
-            np.pad(reward.reshape(-1, examples.n_rows), pad).astype(np.float32),
-            np.float32(penalty),
-            rounds=8,
-        )
-        chosen = np.asarray(conditions)[:n_rows]
-        value = np.where(chosen.sum(axis=1) <= max_length, np.asarray(gains)[:n_rows], -np.inf)
-        if value.max() > best:
-            best, condition = float(value.max()), tuple(np.flatnonzero(chosen[value.argmax()]).tolist())
+        unsatisfied = jnp.asarray(~examples.literals.T | ~allowed, jnp.float32)  # other literals hold on no row
+        for position, label in itertools.product(range(m + 1), range(int(some.sum()))):
+            if stopped():
+                return condition
+            weights = charge[position].astype(np.float32), reward[position, label].astype(np.float32)
+            chosen, gain = map(np.asarray, _modmod(unsatisfied, *weights, np.float32(penalty), rounds=8))
+            if chosen.sum() <= max_length and gain > best:
+                best, condition = float(gain), tuple(np.flatnonzero(chosen).tolist())
     return condition
