@@ -44,10 +44,11 @@ _RULES_PER_BLOCK = 1 << 16
 _ROWS_COMPARED = 16
 """Rows on which given activations are checked against the rules."""
 _TREES = 100
+_FEWER_TREES = (2, 8, 32)
 _FIRST_TREES = 2
-"""Trees that a forest begins with; twice as many follow, and again, until it is complete or stopped."""
-_FOREST_SHARE = 0.2
-"""Of the time limit, for the forest that rules come from; extraction takes about as long."""
+"""Of a whole forest, of one that was stopped, and of what it begins with: twice as many follow, and again."""
+_FOREST_SHARE = 0.4
+"""Of the time limit, for the forest that rules come from."""
 
 
 class RulePool(NamedTuple):
@@ -216,6 +217,9 @@ def _grow(
     while forest.n_estimators < n_trees and not stopped():
         forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
         forest.fit(**given)
+    if forest.n_estimators < n_trees:  # one of few sizes, so that fits with one limit share compiled kernels
+        forest.n_estimators = max((n for n in _FEWER_TREES if n <= forest.n_estimators), default=0)
+        forest.estimators_ = getattr(forest, "estimators_", [])[: forest.n_estimators]
     return forest.set_params(warm_start=False) if forest.n_estimators else None
 
 

@@ -48,6 +48,8 @@ Floats = NDArray[np.float64]
 LossName = Literal["exponential", "logistic", "squared"]
 SearchName = Literal["combo", "published"]
 
+_COMPILATION = 3.0
+"""Seconds that kernels of new shapes take: with less time left the fit does without moves."""
 _RESTARTS = 20
 _RIDGE = 0.25
 """The default ridge: 1 on the weights of signed rules, which are half as large."""
@@ -57,7 +59,14 @@ _PRICE = 0.005
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
     """Descend from every start; whether the limit on moves ended one of them."""
-    exhausted = False
+    exhausted, run = False, watch.run
+    if run.deadline.seconds is not None and not run.stopped():  # something at once: L1 solutions need no kernel
+        watch.start = "l1"
+        for columns, weights in problem.l1_start.starts(search.gamma, run):
+            watch(search.thin_out(search.start_from(columns, weights)))
+        if not search.is_compiled and run.deadline.remaining() < _COMPILATION:
+            run.shortened = True
+            return exhausted
     for start, incumbent in _starts(problem, search, watch, options):
         watch.start = start
         search.moves = options.max_iterations

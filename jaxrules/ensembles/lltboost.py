@@ -483,7 +483,8 @@ class _Conjunction:
 
 
 def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
-    """Algorithm 1: the conjunction of largest objective; None if none has any, or the run is stopped."""
+    """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is stopped; None if there
+    is none."""
     gradient = ensemble.gradient
     least = _NOTHING * float(np.abs(gradient).sum())
     everything = np.ones(ensemble.n_rows, bool)
@@ -492,7 +493,9 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
     for p in range(plan.max_propositions):
         asked = [one for sign in (1, -1) for one in beams[sign]]
         if run.stopped():
-            return None
+            if p == 0:
+                return None
+            break
         if p == 0:  # the two signs are one problem, with w for -w
             (answer,) = ensemble.ask([1], [everything])
             answers = [answer, _mirrored(answer)]

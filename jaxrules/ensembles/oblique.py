@@ -90,7 +90,8 @@ def readable(
     Returns:
         The condition, and which rows satisfy it, (rows,).
     """
-    on = np.flatnonzero(w)
+    terms = sorted((c.feature, _code(c.category), j) for j, c in enumerate(columns.encoded) if w[j])
+    on = np.array([j for _, _, j in terms])
     encoded = [columns.encoded[j] for j in on]
     holds = w[on] @ columns.values[on] + b >= 0
     weights = w[on] / columns.scale[on]

@@ -22,7 +22,7 @@ if that is negative, as it is for large counts).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -197,11 +197,12 @@ def _newton(
     intercept: float,
     tolerance: float,
     max_steps: int,
+    stopped: Callable[[], bool],
 ) -> _Visit:
     """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
     data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
     at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept))
-    while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled:
+    while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled and not stopped():
         if at.stale:
             model = _second_order.jitted(loss, data, score)
         goal = model_minimum(model, at, penalties, tolerance)
@@ -304,8 +305,9 @@ class Problem:
         return Position(coefficients, intercept + float(point.shift), point, all_free)
 
     def visit(
-        self, position: Position, working: NDArray[np.intp], l1_penalty: float, tolerance: float, max_steps: int
-    ) -> tuple[Position, int]:
+        self, position: Position, working: NDArray[np.intp], l1_penalty: float, tolerance: float, max_steps: int,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> tuple[Position, int]:  # fmt: skip
         """Minimise over the working columns (and the intercept), from `position`; also the number of steps."""
         size = self._working_size(len(working))
         padded = self.design.pad(working, size)
@@ -318,6 +320,7 @@ class Problem:
             position.intercept,
             tolerance,
             max_steps,
+            stopped,
         )
         coefficients = np.zeros_like(position.coefficients)
         coefficients[working] = found.coefficients[: len(working)]
@@ -389,7 +392,7 @@ def _minimise(
     """Working-set proximal Newton from a position until the duality gap is small."""
     if position.all_free != (l1_penalty == 0):
         position = problem.at(position.coefficients, position.intercept, position.point.score, l1_penalty == 0)
-    steps, idle, tightening = 0, 0, 1.0
+    steps, idle, tightening, stopped = 0, 0, 1.0, (lambda: False) if run is None else run.stopped
     certificate = problem.certificate(position, l1_penalty)
     while True:
         status = None
@@ -413,7 +416,7 @@ def _minimise(
         worst = float(certificate.violation.max())
         target = max(min(wanted, 0.2 * worst), 0.2 * outside)
         position, taken = problem.visit(
-            position, working, l1_penalty, target, min(_STEPS_PER_VISIT, max_iterations - steps)
+            position, working, l1_penalty, target, min(_STEPS_PER_VISIT, max_iterations - steps), stopped
         )
         steps += taken
         previous, certificate = certificate, problem.certificate(position, l1_penalty)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,7 @@ _TRIALS = 8  # refits without success before a search counts as stuck
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
+_COMPILED: set[tuple[Any, ...]] = set()
 
 
 # The search
@@ -102,6 +103,15 @@ class Search:
         self._large = CAPACITIES[1]
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has compiled kernels of these shapes: some other search has moved."""
+        return self._shapes in _COMPILED
+
+    @property
+    def _shapes(self) -> tuple[Any, ...]:
+        return self.problem.loss, self.problem.encoding, self.problem.columns.shape
+
     def start_empty(self) -> Incumbent:
         """The model without rules: the best intercept, or nothing if the intercept is penalised."""
         intercept = np.arange(1 if self.problem.free_intercept else 0)
@@ -112,6 +122,17 @@ class Search:
         if self.problem.free_intercept and ONES not in columns:
             columns, weights = np.append(ONES, columns), np.append(0.0, weights)
         return self.refit(columns, weights)
+
+    def thin_out(self, start: Incumbent) -> Incumbent:
+        """Drop every column that is not worth its price, one after the other. This needs no kernel."""
+        best = start
+        for column in start.columns[start.columns != ONES]:
+            if self.stopped():
+                break
+            kept = best.columns != column
+            fewer = self.refit(best.columns[kept], best.weights[kept], best.objective, near=best)
+            best = fewer if fewer.objective < best.objective else best
+        return best
 
     def descend(self, start: Incumbent) -> Incumbent:
         """Closed-form moves and refit moves in turn, until neither improves."""
@@ -219,6 +240,7 @@ class Search:
             ranked = kernels.rank_moves(
                 self.data, self.charges, slots, self.terms, loss=problem.loss, encoding=problem.encoding
             )
+        _COMPILED.add(self._shapes)
         size = len(best.columns)
         drop, add, swap, inverse = ranked
         constant = problem.constant

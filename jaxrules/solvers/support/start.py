@@ -32,6 +32,7 @@ class L1Start:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
+        self._starts: dict[float, list[tuple[Integers, Floats]]] = {}
         self._design: sparse_glm.Design | None = None
         self._solution: sparse_glm.Solution | None = None
 
@@ -40,6 +41,11 @@ class L1Start:
 
         On signed columns the L1 norm is half of that on 0/1 columns, which are what the solvers see.
         """
+        if penalty not in self._starts:
+            self._starts[penalty] = self._solved(penalty, run)
+        return self._starts[penalty]
+
+    def _solved(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
         problem = self.problem
         if not problem.size:  # no column tells rows apart
             return []
