@@ -97,7 +97,7 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
 
 def lire(train: Dataset, test: Dataset, seed: int) -> Path_:
-    rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=seed, missing="own_category"), train.X)
+    rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=seed), train.X)
     penalties = np.geomspace(0.05, 2e-4, 15)
     given: dict[str, Any] = {"global_penalties": penalties, "rules": rules, "missing": "own_category", "seed": seed}
     return points(jr.lire.path(train.X, train.y, **given), test)
@@ -226,8 +226,8 @@ def run(names: list[str], methods: list[str], splits: int, file: Path) -> None:
             continue
         try:
             rows = list(measured(method, name, seed))
-        except NotRun as reason:
-            print(f"{method}: not run: {reason}", flush=True)
+        except (NotRun, ValueError) as reason:
+            print(f"{name} {seed} {method}: not run: {reason}", flush=True)
             continue
         new = not file.exists()
         with file.open("a", newline="") as out:

@@ -40,8 +40,11 @@ PEERS = {
         "import rulelist",
     ),
     "wittgenstein": Peer(("wittgenstein==0.3.5", "scikit-learn"), imports="import wittgenstein"),
-    "imodels": Peer(("imodels==3.0.4",), imports="from imodels import FIGSClassifier"),
-    "interpret": Peer(("interpret==0.7.8",), imports="from interpret.glassbox import ExplainableBoostingClassifier"),
+    "imodels": Peer(("imodels==3.0.4", "six"), imports="from imodels import FIGSClassifier"),
+    "interpret": Peer(
+        ("interpret-core==0.7.8", "scikit-learn", "pandas", "joblib"),
+        imports="from interpret.glassbox import ExplainableBoostingClassifier",
+    ),
     "corels": Peer(("corels==1.1.29",), imports="import corels"),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from jaxrules.ensembles.finetune import finetune
 from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
-from jaxrules.inspection import Importance, importance
+from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
@@ -70,13 +70,16 @@ __all__ = [
     "local_supports",
     "losses",
     "ltrnet",
+    "operating_point",
     "paths",
     "plots",
     "predict",
     "predict_proba",
     "risk",
+    "rule_report",
     "rulefit",
     "save",
+    "scores_by_group",
     "ssrl",
     "support",
     "to_dataframe",

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.models import RuleEnsemble, RuleList, not_a_model
-from jaxrules.table import conform
+from jaxrules import checks, display
+from jaxrules.conditions import Conjunctions
+from jaxrules.metrics import known_labels
+from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict, predict_proba
+from jaxrules.rows import needed
+from jaxrules.table import Label, check_sample_weight, conform, target_array
 
 
 class Importance(NamedTuple):
@@ -69,3 +75,205 @@ def _(model: RuleList, X: Any) -> tuple[Importance, ...]:
 
 def _ranked(found: Iterable[Importance]) -> tuple[Importance, ...]:
     return tuple(sorted((one for one in found if one.value), key=lambda one: -one.value))
+
+
+# Overlap and redundancy
+
+
+class RuleUse(NamedTuple):
+    """How a rule fares on some rows.
+
+    Attributes:
+        text: the rule.
+        rows: the share of rows on which it holds.
+        alone: the share of rows on which no other rule in use holds.
+        like: the rule that it overlaps with most, by its place in the report; None for a single rule.
+        overlap: rows of both / rows of either (Jaccard).
+        idle: its conditions that could go, all of them together: it holds on the same of these rows without them.
+    """
+
+    text: str
+    rows: float
+    alone: float
+    like: int | None
+    overlap: float
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RuleReport:
+    """The rules of a model in use, in order, and how they overlap.
+
+    Attributes:
+        rules: one `RuleUse` each.
+        overlap: rows of both / rows of either for every pair, shape (rules, rules); 0 where neither holds.
+    """
+
+    rules: tuple[RuleUse, ...]
+    overlap: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        heading, rows = self._rows()
+        widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
+        lines = (
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heading, *rows)
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return display.html_table(f"{display.counted(len(self.rules), 'rule')} in use", *self._rows())
+
+    def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows: list[tuple[str, ...]] = [
+            (
+                str(number), f"{rule.rows:.1%}", f"{rule.alone:.1%}",
+                "" if rule.like is None else f"{rule.overlap:.0%} with {rule.like + 1}",
+                rule.text + (f"   (idle: {', '.join(rule.idle)})" if rule.idle else ""),
+            )
+            for number, rule in enumerate(self.rules, start=1)
+        ]  # fmt: skip
+        return ("", "rows", "alone", "overlap", "rule"), rows
+
+
+def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
+    """How often rules hold, which are nearly the same, and which conditions make no difference on these rows.
+
+    Raises:
+        TypeError: for something else than a rule ensemble or list.
+        ValueError: if `X` does not fit the model's columns.
+    """
+    if not isinstance(model, (RuleEnsemble, RuleList)):
+        not_a_model(model)
+    rules, table = model.conjunctions, conform(X, model.schema)
+    if isinstance(model, RuleEnsemble):
+        rules = rules.take(np.flatnonzero(np.asarray(model.weights).any(axis=1)))
+    both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
+    for _, satisfied in rules.batches(table):
+        both += satisfied.T.astype(np.float64) @ satisfied
+        alone += satisfied[satisfied.sum(axis=1) == 1].sum(axis=0)
+    held = np.diag(both)
+    overlap = both / np.maximum(held[:, None] + held - both, 1)
+    others = np.where(np.eye(len(rules), dtype=bool), -1.0, overlap)
+    used = []
+    for r, rule in enumerate(rules):
+        holds = Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        kept = needed(holds, [1.0] * len(rule))
+        idle = tuple(condition.describe(rules.schema) for i, condition in enumerate(rule) if i not in kept)
+        like = int(others[r].argmax()) if len(rules) > 1 else None
+        share = held[r] / table.n_rows, alone[r] / table.n_rows
+        used.append(RuleUse(rules.describe(r), *share, like, 0.0 if like is None else float(overlap[r, like]), idle))
+    return RuleReport(tuple(used), overlap)
+
+
+# Groups and thresholds
+
+
+class GroupScores(NamedTuple):
+    """How well the rows of one group are predicted; see `scores_by_group`."""
+
+    group: Any
+    rows: int
+    accuracy: float | None
+    alarms: float | None
+    false_positive_rate: float | None
+    false_negative_rate: float | None
+
+
+def scores_by_group(
+    model: Any, X: Any, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None = None
+) -> tuple[GroupScores, ...]:
+    """Accuracy and error rates of every group of rows, the groups in sorted order.
+
+    For two classes also the share of rows that are predicted as the second (alarms), the share of rows of the
+    first that are (false positives), and the share of rows of the second that are not (false negatives). None where
+    there are no such rows (of positive weight), or more classes.
+
+    Args:
+        model: any model with classes.
+        X, y: the data.
+        groups: the group of every row, or the name of a column of `X`.
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        ValueError: if an argument does not fit the rows, or the model predicts numbers.
+    """
+    predicted, classes = np.asarray(predict(model, X)), model.schema.classes
+    checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
+    truth, weights = known_labels(y, classes, len(predicted)), check_sample_weight(sample_weight, len(predicted))
+    member = _column(model, X, groups) if isinstance(groups, str) else target_array(groups, len(predicted))
+    alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
+    names, codes = np.unique(member, return_inverse=True)
+    return tuple(
+        GroupScores(
+            group,
+            int(inside.sum()),
+            _share(predicted == truth, inside, weights),
+            _share(alarm, inside, weights) if two else None,
+            _share(alarm, inside & ~positive, weights) if two else None,
+            _share(~alarm, inside & positive, weights) if two else None,
+        )
+        for group, inside in ((name, codes == code) for code, name in enumerate(names.tolist()))
+    )
+
+
+def _column(model: Any, X: Any, name: str) -> NDArray[Any]:
+    """A column's numbers, or the names of its categories."""
+    table = conform(X, model.schema)
+    checks.require(name in table.names, f"groups must be a group per row or a column of X, which has no {name!r}")
+    place = table.names.index(name)
+    categories = table.schema.features[place].categories
+    if categories is None:
+        return table.columns[place]
+    return np.array([*categories, "(unseen)", "(missing)"])[table.columns[place]]
+
+
+def _share(what: NDArray[np.bool_], among: NDArray[np.bool_], weights: NDArray[np.float64]) -> float | None:
+    total = float(weights[among].sum())
+    return float(weights[among & what].sum() / total) if total else None
+
+
+class OperatingPoint(NamedTuple):
+    """A threshold, the share of rows above it, and, with targets, the shares of both classes that are above it."""
+
+    threshold: float
+    alarms: float
+    true_positive_rate: float | None = None
+    false_positive_rate: float | None = None
+
+
+def operating_point(
+    model: Any, X: Any, y: ArrayLike | None = None, *, max_alarms: float, sample_weight: ArrayLike | None = None
+) -> OperatingPoint:
+    """The lowest threshold that raises an alarm for at most this share of rows: choose it on training rows.
+
+    An alarm is ``decision_function(model, X) > threshold``, and ``predict_proba(model, X)[:, 1] > threshold`` for rule
+    lists. The threshold lies halfway between two scores that occur; it is -inf if every row may be an alarm.
+
+    Args:
+        model: a model of two classes, with one score.
+        X: rows.
+        y: their labels, for the rates.
+        max_alarms: the share of rows (of their weight), in [0, 1].
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        TypeError, ValueError: if the model has not two classes, or an argument does not fit.
+    """
+    limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
+    if not hasattr(model, "schema"):
+        not_a_model(model)
+    classes: tuple[Label, ...] = model.schema.classes or ()
+    checks.require(len(classes) == 2, "model must have two classes: alarms are rows of the second")
+    score = predict_proba(model, X)[:, 1] if isinstance(model, RuleList) else decision_function(model, X)
+    score = np.asarray(score, np.float64)
+    weights = check_sample_weight(sample_weight, len(score))
+    values, place = np.unique(score, return_inverse=True)
+    above = np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()  # at least value i
+    first = int(np.argmax(above <= limit * (1 + 1e-12)))  # alarms from here on
+    threshold = -np.inf if first == 0 else float((values[first - 1] + values[min(first, len(values) - 1)]) / 2)
+    alarm = score > threshold
+    share = float(weights[alarm].sum() / weights.sum())
+    if y is None:
+        return OperatingPoint(threshold, share)
+    positive = known_labels(y, classes, len(score)) == classes[1]
+    return OperatingPoint(threshold, share, _share(alarm, positive, weights), _share(alarm, ~positive, weights))

@@ -128,11 +128,12 @@ def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None =
     classes = model.schema.classes
     if classes is None:
         raise ValueError("model predicts numbers, which have no accuracy; use risk")
-    truth = _known_labels(y, classes, len(predicted))
+    truth = known_labels(y, classes, len(predicted))
     return float(np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth))))
 
 
-def _known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:
+def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:
+    """The labels of `y`, all of them classes of the model."""
     truth = target_array(y, n_rows)
     unknown = set(np.unique(truth).tolist()) - set(classes)
     if unknown:
@@ -172,7 +173,7 @@ def risk(
     if classes is None:
         target = regression_target(y, len(scores))
     else:
-        truth = _known_labels(y, classes, len(scores))
+        truth = known_labels(y, classes, len(scores))
         positive = truth == classes[1] if len(classes) == 2 else truth[:, None] == np.asarray(classes)[None]
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)

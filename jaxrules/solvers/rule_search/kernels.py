@@ -408,6 +408,7 @@ def _choose(problem: Problem, stack: Stack, search: Search, level: int, child: i
 def _exact_value(problem: Problem, search: Search) -> float:
     """Of the rows in search.chosen, from the terms."""
     terms, sums = problem.terms, search.gram[0, 0]
+    search.counters[EVALUATIONS] += 1
     sums[:] = 0.0
     for r in range(terms.shape[1]):
         if _has(search.chosen, r):
@@ -426,6 +427,7 @@ def _share(problem: Problem, search: Search) -> float:
     eigenvalue of S, the sum of b b' / h. With S of trace 1, rho^8 is at most the Frobenius norm of S^8."""
     terms, gram = problem.terms, search.gram
     size = len(terms) - 2
+    search.counters[EVALUATIONS] += size  # as much work, about
     search.counters[WORK] += size * terms.size // 4
     gram[:] = 0.0
     for r in range(terms.shape[1]):
