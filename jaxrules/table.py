@@ -248,7 +248,7 @@ def conform(X: Any, schema: Schema) -> Table:
     for feature, values in zip(schema.features, raw, strict=True):
         if _all_missing(values):  # such a column has no kind of its own: a frame of one row, say
             values = np.full(len(values), np.nan) if feature.is_numeric else [None] * len(values)
-        if not feature.is_numeric and isinstance(values, np.ndarray) and _are_numbers(feature):
+        if not feature.is_numeric and isinstance(values, np.ndarray) and are_numbers(feature):
             values = _texts(values.tolist(), feature.name, any_type=True)
         if isinstance(values, np.ndarray) != feature.is_numeric:
             was, now = ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
@@ -259,7 +259,7 @@ def conform(X: Any, schema: Schema) -> Table:
     return table
 
 
-def _are_numbers(feature: Feature) -> bool:
+def are_numbers(feature: Feature) -> bool:
     """Whether all categories of a feature are numbers, written as `category_text` does."""
     try:
         return all(category_text(float(category)) == category for category in feature.categories or ())

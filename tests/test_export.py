@@ -238,6 +238,18 @@ def test_python_asks_for_the_columns_of_the_rules_alone() -> None:
         predict({"used": None})
 
 
+def test_python_takes_categories_that_are_numbers_as_numbers() -> None:
+    schema = jr.Schema((jr.Feature("zip", ("1", "2.5", "30")), jr.Feature("job", ("1", "cook"))))
+    rules = jr.Conjunctions.build(schema, [[C.one_of(0, [0, 2])], [C.one_of(0, [1])], [C.one_of(1, [0])]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0], [10.0], [100.0]]), np.zeros(1))
+    predict = module(model)["predict"]
+    for zip_code in (1, 1.0, np.float32(30), np.int8(1), np.True_, 2.5, "2.5", "30"):
+        X = pd.DataFrame({"zip": [zip_code], "job": ["cook"]})
+        assert predict({"zip": zip_code, "job": "cook"}) == jr.predict(model, X)[0] > 0
+    with pytest.raises(TypeError, match="'job' must be text, got 1"):
+        predict({"zip": 1, "job": 1})
+
+
 def test_python_counts_without_overflow() -> None:
     rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),)), [])
     model = jr.RuleEnsemble(rules, np.zeros((0, 1)), np.array([1000.0]), link="log")
@@ -320,6 +332,20 @@ def test_sql_numbers_are_read_back_exactly(database: Database, rng: np.random.Ge
     model = constant(None, [1.0], "identity")  # nearly as far from the next number: parsers that round err there
     expressions = [jr.to_sql(jr.with_weights(model, model.weights, [number])) for number in numbers]
     assert list(database(model.schema, [{"x": 1.0}], expressions)[0]) == numbers
+
+
+@DATABASES
+def test_sql_of_many_rules(database: Database) -> None:
+    """Databases nest expressions 1000 deep."""
+    schema = jr.Schema((jr.Feature("x"),), classes=("no", "yes"))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, float(i))] for i in range(2500)])
+    weights = np.random.default_rng(0).normal(size=(2500, 1))
+    model = jr.RuleEnsemble(rules, weights, np.zeros(1), link="logistic")
+    rows = [{"x": value} for value in (0.5, 1200.0, 2499.5)]
+    found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score")])
+    X = frame(schema, rows)
+    assert [label for label, _ in found] == jr.predict(model, X).tolist()
+    np.testing.assert_allclose([score for _, score in found], jr.decision_function(model, X), atol=1e-12)
 
 
 @DATABASES

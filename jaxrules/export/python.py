@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, program_of
-from jaxrules.table import MISSING
+from jaxrules.table import MISSING, are_numbers
 
 
 def to_python(model: Any) -> str:
@@ -35,6 +35,8 @@ def to_python(model: Any) -> str:
     names, classes = program.schema.names, program.schema.classes
     constants = [] if classes is None else [("CLASSES", classes)]
     constants += [("NUMBERS", _chosen(names, numbers)), ("CATEGORIES", _chosen(names, categories))]
+    numbered = [f for f in categories if are_numbers(program.schema.features[f])]
+    constants += [("NUMBERED", _chosen(names, numbered))]  # categories that are numbers
     constants += [("REQUIRED", _chosen(names, [f for f in program.reads if f in program.refused]))]
     blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
     blocks += [
@@ -256,6 +258,8 @@ def read(row):
             if name in REQUIRED:
                 raise ValueError(f"row has no value in {name!r}; the model was fitted without missing values there")
             x[name] = math.nan if name in NUMBERS else None
+        elif name in NUMBERED and not isinstance(value, str):
+            x[name] = str(int(value)) if float(value).is_integer() else str(float(value))
         elif isinstance(value, str) != (name in CATEGORIES):
             kind = "a number" if name in NUMBERS else "text"
             raise TypeError(f"{name!r} must be {kind}, got {value!r}")

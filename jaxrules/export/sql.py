@@ -15,6 +15,8 @@ What = Literal["prediction", "score", "probability"]
 
 _LARGEST_EXPONENT = 700.0
 """exp of at most this neither overflows nor underflows, which some databases treat as errors."""
+_MOST_PARTS = 900
+"""sqlite and DuckDB nest expressions 1000 deep: longer sums are sums of sums."""
 
 
 def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None, table: str | None = None) -> str:
@@ -22,7 +24,8 @@ def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None,
 
     Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it into NULL); where a
     column is NULL in which the model refuses missing values, the expression is NULL. Numbers are written so that they
-    are read back exactly, and sums are taken in the order of `jaxrules.predict`: scores and labels are the same.
+    are read back exactly, and sums (of up to 900 rules) are taken in the order of `jaxrules.predict`: scores and labels
+    are the same.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
@@ -147,7 +150,8 @@ def _score(program: Sum, output: int, columns: Sequence[str]) -> str:
             text = _times(term, output, columns, program)
             never_null = term.category is not None or term.feature in program.refused
             parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
-    return "(" + "\n + ".join(parts) + ")"
+    blocks = ["\n + ".join(parts[i : i + _MOST_PARTS]) for i in range(0, len(parts), _MOST_PARTS)]
+    return "(" + (blocks[0] if len(blocks) == 1 else " + ".join(f"({block})" for block in blocks)) + ")"
 
 
 def _score_of(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
