@@ -252,8 +252,9 @@ class RuleList:
 
 
 def not_a_model(model: Any) -> NoReturn:
-    """Refuse what is no model; of a `Fit` it is `fit.model`."""
-    hint = "; pass fit.model" if hasattr(model, "model") else ""
+    """Refuse what is no model; of a `Fit` it is `fit.model`, of a fitted estimator `model_`."""
+    hints = {"model": "; pass fit.model", "get_params": "; pass the model_ of the fitted estimator"}
+    hint = next((hint for name, hint in hints.items() if hasattr(model, name)), "")
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
+from jaxrules.estimators import RuleBoostingClassifier
 from jaxrules.paths.model import ModelSequence
 from jaxrules.table import MISSING, EncodedColumn
 from pmml import Document
@@ -492,5 +493,7 @@ EXPORTS = pytest.mark.parametrize("export", [jr.to_python, jr.to_sql, jr.to_pmml
 def test_what_is_not_a_model_is_refused(export: Callable[[Any], Any], ensemble: jr.RuleEnsemble) -> None:
     with pytest.raises(TypeError, match=r"got Fit; pass fit\.model"):
         export(jr.Fit(ensemble, 0.0, "min", jr.Status.CONVERGED))
+    with pytest.raises(TypeError, match="got RuleBoostingClassifier; pass the model_"):
+        export(RuleBoostingClassifier())
     with pytest.raises(TypeError, match="got str"):
         export("model")
