@@ -134,6 +134,11 @@ class Fit(Generic[ModelT]):
 class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
+    It is asked for between steps, and a step that has begun is not broken off. The longest ones: kernels on their first
+    use in a process (JAX compiles for every shape, one to seven seconds, a second or less from its persistent cache;
+    numba's load in one, and take twenty after an installation), the import of scikit-learn's forests (a second), and
+    one tree of a forest.
+
     Args:
         seconds: the limit, or None for none. Zero is allowed: the first incumbent is returned.
         clock: a function without arguments that returns seconds; tests inject their own.

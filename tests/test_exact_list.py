@@ -184,6 +184,28 @@ def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_lite
     np.testing.assert_array_equal(found.counts.sum(axis=0), counts.sum(axis=0))
 
 
+def test_without_time_the_pool_holds_single_literals_and_nothing_is_proved():
+    X, y = random_problem(0, rows=100, features=4)
+    table, counts = jr.as_table(X), (y[:, None] == np.arange(2)).astype(float)
+    arguments = {"constraints": Constraints(), "penalty": 1.0, "defaults": np.array([True, False]), "least": 0.0}
+    found = candidates_of(literals_of(table), table, counts, max_literals=3, stopped=lambda: True, **arguments)
+    assert not found.complete
+    assert set(found.lengths) == {1.0}
+    assert candidates_of(literals_of(table), table, counts, max_literals=3, **arguments).complete
+
+    class Clock:  # half of the time is over when the pool is begun
+        reads = 0
+
+        def __call__(self):
+            self.reads += 1
+            return 0.0 if self.reads < 5 else 60.0
+
+    fit = exact_list.fit(X, y, max_literals=2, time_limit=jr.Deadline(100.0, Clock()))
+    whole = exact_list.fit(X, y, max_literals=2)
+    assert fit.status == "time_limit"
+    assert fit.objective <= whole.objective <= fit.bound == len(y)
+
+
 def test_conditions_of_ones_own():
     X, y = random_problem(0, rows=100, features=4)
     schema = jr.as_table(X).schema

@@ -557,6 +557,24 @@ def counting_clock() -> Any:
     return lambda: float(next(ticks))
 
 
+def test_with_little_time_there_are_rules_without_a_kernel() -> None:
+    """L1 solutions, thinned out: shapes that no search has had would take longer to compile than the time allows."""
+    satisfied, target = noisy(31, 900, 150, signal=8)
+    jitted = [support_kernels.rank_moves, support_kernels.sweep]
+    traces = [kernel.jitted._cache_size() for kernel in jitted]
+    fit = fit_pool(satisfied, target, global_penalty=0.005, time_limit=jr.Deadline(2.0, clock=lambda: 0.0))
+    assert [kernel.jitted._cache_size() for kernel in jitted] == traces
+    assert fit.status == "time_limit"
+    assert 0 < jr.support(fit.model) < 22
+    empty = fit_pool(satisfied, target, global_penalty=0.005, time_limit=0.0)
+    assert fit.objective < empty.objective
+    later = fit_pool(satisfied, target, global_penalty=0.005)
+    assert later.objective <= fit.objective
+    again = fit_pool(satisfied, target, global_penalty=0.005, time_limit=jr.Deadline(2.0, clock=lambda: 0.0))
+    assert again.status == "converged"  # now they are compiled
+    assert again.objective == later.objective
+
+
 def test_time_limits_return_the_best_so_far() -> None:
     satisfied, target = noisy(12, 250, 40, signal=8)
     done = fit_pool(satisfied, target, global_penalty=0.001)

@@ -99,6 +99,16 @@ def test_one_column_is_a_plain_condition() -> None:
         assert condition.describe(table.schema).startswith(text)
 
 
+def test_a_missing_category_beside_others_of_its_column() -> None:
+    table = jr.as_table(frame().assign(colour=["a", "b", None] * 20), missing="own_category")
+    columns = Standardised.of(table, ONES)
+    w = np.array([1.0 * (table.schema.features[c.feature].name == "colour") for c in columns.encoded])
+    w *= np.arange(1, len(w) + 1)
+    condition, rows = readable(columns, table, w, 0.1, False, np.ones(60, bool))
+    np.testing.assert_array_equal(rows, w @ columns.values >= -0.1)
+    np.testing.assert_array_equal(jr.Conjunctions.build(table.schema, [[condition]]).satisfied(table)[:, 0], rows)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     low=st.floats(-1e12, 1e12),

@@ -81,7 +81,7 @@ def finetune(
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
         sample_weight: weight of every row, shape (rows,).
         seed: of the rows that are held out, and of the batches.
-        time_limit: seconds, or a `Deadline`; what is tuned by then is judged.
+        time_limit: seconds, or a `jaxrules.Deadline`; what is tuned by then is judged.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

@@ -112,7 +112,7 @@ def fit(
         tolerance: a rule is added while it violates its optimality condition by more than this share of its
             penalty; the certificate of "exact" says what gap is left.
         seed: taken for a uniform interface; nothing here is random.
-        time_limit: seconds; the best model so far is returned when they are over.
+        time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

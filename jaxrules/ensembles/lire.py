@@ -187,7 +187,7 @@ def fit(
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the default forest, the restarts, and liblinear.
-        time_limit: seconds; the best model so far is returned when they are over.
+        time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

@@ -168,7 +168,7 @@ def fit(
             meets a missing number satisfies it or not, as raises the objective; the choice is part of the rule.
             A missing category is an indicator like others.
         seed: of the rows that are held out.
-        time_limit: seconds, or a `Deadline`; the rules so far are returned.
+        time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

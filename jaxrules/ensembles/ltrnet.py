@@ -124,7 +124,7 @@ def fit(
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the starts and of the batches.
-        time_limit: seconds, or a `Deadline`; what the network has learned by then is discretised.
+        time_limit: seconds, or a `jaxrules.Deadline`; what the network has learned by then is discretised.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

@@ -90,7 +90,7 @@ def fit(
         missing: rule for missing values, see `jaxrules.as_table`.
         tolerance: the fit has converged when duality gap <= tolerance * objective.
         seed: of the default forest and the folds.
-        time_limit: seconds; the best model so far is returned when they are over.
+        time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

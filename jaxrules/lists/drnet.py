@@ -98,7 +98,7 @@ def fit(
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of starts, gates and batches.
-        time_limit: seconds, or a `Deadline`; the rules so far are returned.
+        time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

@@ -107,7 +107,7 @@ def fit(
         sample_weight: weight of every row, shape (rows,); the objective then counts weights.
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: unused, the search is deterministic; every learner takes it.
-        time_limit: seconds; the best list so far is returned when they are over.
+        time_limit: seconds; the best list so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:

@@ -82,7 +82,7 @@ def fit(
         restarts: random starts of local improvement, beside the greedy one. With method="exact" it comes before a
             proof that takes long, so that a fit that is cut short is not worse than a local one.
         seed: of the random starts.
-        time_limit: seconds, or a `Deadline`; the best path so far is returned with the gap that is proved.
+        time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is returned with the gap that is proved.
         sample_weight: weights of the rows, shape (rows,).
         progress: False, True for a bar, or a function of one `Progress`.
         missing: "refuse", or "own_category": a column that says where values are missing.

@@ -135,7 +135,7 @@ def pareto(
         step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter paths have the first of them.
         tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always among them: it stands for the
             limit 0, where the last model is the best that its features allow.
-        time_limit: seconds, or a `Deadline`; the points found so far are returned.
+        time_limit: seconds, or a `jaxrules.Deadline`; the points found so far are returned.
         progress: False, True for a bar, or a function of one `Progress`.
 
     Raises:
@@ -366,7 +366,7 @@ def interpretability(
         max_steps: the greatest length.
         step_weights: gamma (alpha_k = gamma^k), or alpha_1, ..., alpha_max_steps.
         method: "exact" (up to 11 columns that may change) or "mip".
-        time_limit: seconds, or a `Deadline`.
+        time_limit: seconds, or a `jaxrules.Deadline`.
         progress: False, True for a bar, or a function of one `Progress`.
 
     Returns:
