@@ -12,7 +12,7 @@ from pathlib import Path
 
 import paper_reproductions
 from paper_reproductions import report
-from paper_reproductions.framework import RESULTS, Exhibit, Paper, Results, Settings, Store, run
+from paper_reproductions.framework import RESULTS, Archive, Exhibit, Paper, Results, Settings, Store, run
 
 
 def available_papers() -> list[str]:
@@ -59,10 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    settings = Settings(options.quick, options.folds, options.seed, options.slow)
+    if options.ship or options.shipped:
+        return ship(paper, settings, options.results if options.ship else None)
     return reproduce(
         paper,
         exhibits,
-        Settings(options.quick, options.folds, options.seed, options.slow),
+        settings,
         options.results,
         fresh=options.fresh,
         report_only=options.report,
@@ -90,6 +93,22 @@ def reproduce(
     return 1 if outcome.failures else 0
 
 
+def ship(paper: Paper, settings: Settings, results: Path | None) -> int:
+    """Make the archive of a paper from results, if they are given, and from the archive the report in docs/."""
+    root = Path(__file__).parent
+    archive = Archive(root / paper.name / "archive")
+    if results is not None:
+        measured = Results(Store(results / paper.name / settings.profile), settings)
+        experiments = {e.name: e for exhibit in paper.exhibits for e in exhibit.experiments}
+        archive.pack(measured, experiments.values(), report.made_with(settings))
+    markdown, page = report.write(
+        paper, paper.exhibits, Results(archive, settings), root.parent / "docs" / "reproductions" / paper.name
+    )
+    page.unlink()
+    print(f"report: {markdown}")
+    return 0
+
+
 def _keep_compiled_kernels(results: Path) -> None:
     """A run that goes on where the last one stopped should not compile everything again. JAX reads this on import."""
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(results.absolute() / "compiled"))
@@ -111,6 +130,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
     parser.add_argument("--report", action="store_true", help="compute nothing, write the report of what is finished")
+    parser.add_argument("--ship", action="store_true", help="keep the results in the repository, the report in docs/")
+    parser.add_argument("--shipped", action="store_true", help="write the report in docs/ from what the repository has")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     return parser
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -192,13 +193,13 @@ class Store:
     def path(self, experiment: Experiment, cell: Cell) -> Path:
         return self.folder / "cells" / experiment.name / f"{cell.slug}.csv"
 
+    def has(self, experiment: Experiment, cell: Cell) -> bool:
+        """Whether a cell is finished."""
+        return self.path(experiment, cell).exists()
+
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         """The rows of a cell, or None if it is not finished."""
-        path = self.path(experiment, cell)
-        if not path.exists():
-            return None
-        with path.open(newline="") as file:
-            return [{name: _parsed(text) for name, text in row.items()} for row in csv.DictReader(file)]
+        return _read(self.path(experiment, cell)) if self.has(experiment, cell) else None
 
     def write(self, experiment: Experiment, cell: Cell, measured: Row | Sequence[Row], seconds: float) -> None:
         """Keep a finished cell."""
@@ -208,14 +209,65 @@ class Store:
         if clash := dict(cell.key).keys() & rows[0].keys():
             raise ValueError(f"{experiment.name}: {cell} measured {sorted(clash)}, which are the cell's own values")
         full = [{**dict(cell.key), **row, "cell_seconds": round(seconds, 3)} for row in rows]
+        _write(self.path(experiment, cell), full)
+
+
+@dataclass(frozen=True)
+class Archive(Store):
+    """Finished cells as they are shipped: a CSV file per experiment, and in about.json with what they were made."""
+
+    def path(self, experiment: Experiment, cell: Cell) -> Path:
+        return self.folder / f"{experiment.name}.csv"
+
+    def has(self, experiment: Experiment, cell: Cell) -> bool:
+        return self.read(experiment, cell) is not None
+
+    def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         path = self.path(experiment, cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}.part")
-        with unfinished.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in full for name in row)), restval="")
-            writer.writeheader()
-            writer.writerows({name: _text(value) for name, value in row.items()} for row in full)
-        unfinished.replace(path)
+        rows = _archived(path) if path.exists() else []
+        return [row for row in rows if all(row.get(name) == value for name, value in cell.key)] or None
+
+    def pack(self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]) -> None:
+        """Replace the archive by these results."""
+        for experiment in experiments:
+            rows = [{name: _short(value) for name, value in row.items()} for row in results[experiment]]
+            if rows:
+                _write(self.folder / f"{experiment.name}.csv", rows)
+        (self.folder / "about.json").write_text(json.dumps(dict(about), indent=1) + "\n")
+        _archived.cache_clear()
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """With what the cells were made: profile, versions, date."""
+        found: dict[str, str] = json.loads((self.folder / "about.json").read_text())
+        return found
+
+
+def _short(value: Any) -> Any:
+    """Seven digits are more than any report prints."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+@functools.lru_cache(maxsize=32)
+def _archived(path: Path) -> list[Row]:
+    """What a cell of another kind has is not there, not empty."""
+    return [{name: value for name, value in row.items() if value != ""} for row in _read(path)]
+
+
+def _read(path: Path) -> list[Row]:
+    with path.open(newline="") as file:
+        return [{name: _parsed(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _write(path: Path, rows: Sequence[Row]) -> None:
+    """A CSV file, replaced in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    with unfinished.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+        writer.writeheader()
+        writer.writerows({name: _text(value) for name, value in row.items()} for row in rows)
+    unfinished.replace(path)
 
 
 def _text(value: Any) -> str:
@@ -280,7 +332,7 @@ def run(
     todo: list[tuple[Experiment, Cell]] = []
     for experiment in {experiment.name: experiment for experiment in experiments}.values():
         for cell in experiment.cells(settings):
-            if fresh or not store.path(experiment, cell).exists():
+            if fresh or not store.has(experiment, cell):
                 todo.append((experiment, cell))
             else:
                 outcome.kept += 1
@@ -288,7 +340,7 @@ def run(
         report(f"{outcome.kept} cells are finished already")
     started = time.monotonic()
     for done, (experiment, cell) in enumerate(todo):
-        if not fresh and store.path(experiment, cell).exists():  # another process has computed it meanwhile
+        if not fresh and store.has(experiment, cell):  # another process has computed it meanwhile
             outcome.kept += 1
             continue
         begun = time.monotonic()
@@ -324,5 +376,5 @@ def missing_cells(exhibit: Exhibit, results: Results) -> Iterator[tuple[Experime
     """The cells of an exhibit that are not finished."""
     for experiment in exhibit.experiments:
         for cell in experiment.cells(results.settings):
-            if not results.store.path(experiment, cell).exists():
+            if not results.store.has(experiment, cell):
                 yield experiment, cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import html
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paper_reproductions.framework import Exhibit, Failure, Paper, Results, Settings, missing_cells
+import jaxrules
+from paper_reproductions.framework import Archive, Exhibit, Failure, Paper, Results, Settings, missing_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -180,7 +182,7 @@ def _blocks(
     paper: Paper, chapters: Sequence[tuple[Exhibit, Section]], results: Results, failures: Sequence[Failure]
 ) -> Iterator[_Block]:
     yield _Heading(f"{paper.title}: our numbers beside the paper's", 1)
-    yield f"{paper.reference}. " + _run_in_words(results.settings)
+    yield f"{paper.reference}. " + _run_in_words(results)
     yield "In every cell: ours, then in brackets the paper's number and the difference (ours minus the paper's)."
     if paper.protocol:
         yield from _paragraphs(paper.protocol)
@@ -211,8 +213,7 @@ def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_
     yield from _paragraphs(section.text)
     for table in section.tables:
         yield table
-        if table.note:
-            yield table.note
+        yield from _paragraphs(table.note)
         if departures := [
             _departure(row, column, value, results.settings) for row, column, value in table.compared() if value.departs
         ]:
@@ -246,18 +247,26 @@ def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable |
     return ComparisonTable("The paper's numbers", names, columns, cells, corner="exhibit", note=note)
 
 
-def _run_in_words(settings: Settings) -> str:
+def _run_in_words(results: Results) -> str:
+    about = results.store.about if isinstance(results.store, Archive) else made_with(results.settings)
+    return " ".join(f"{name}: {text}." for name, text in about.items())
+
+
+def made_with(settings: Settings) -> dict[str, str]:
+    """The profile of a run and the versions that it uses."""
     folds = "all of its folds" if settings.folds is None else f"the first {settings.folds} folds"
-    packages = []
-    for package in ("jaxrules", "jax", "numpy", "scikit-learn", "lightgbm"):
+    packages = [f"jaxrules {jaxrules.__version__}"]
+    for package in ("jax", "numpy", "scikit-learn", "lightgbm"):
         try:
             packages.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
-    return (
-        f"Profile {settings.profile}, {folds}, seed {settings.seed}; Python {platform.python_version()}, "
-        f"{', '.join(packages)}, on {platform.machine()} ({platform.system()})."
-    )
+    python = f"Python {platform.python_version()} on {platform.machine()} ({platform.system()})"
+    return {
+        "Profile": f"{settings.profile}, {folds}, seed {settings.seed}",
+        "Versions": ", ".join([python, *packages]),
+        "Date": datetime.date.today().isoformat(),
+    }
 
 
 def _paragraphs(text: str) -> Iterator[str]:

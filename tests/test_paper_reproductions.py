@@ -21,7 +21,7 @@ from paper_reproductions import (
     Value,
 )
 from paper_reproductions.__main__ import available_papers, chosen_exhibits, load_paper, main, reproduce
-from paper_reproductions.framework import Store, run
+from paper_reproductions.framework import Archive, Store, run
 from paper_reproductions.report import Canvas, write
 
 PUBLISHED = {"rose": 2.0, "lily": 3.0}
@@ -284,3 +284,23 @@ def test_every_number_of_the_paper_is_counted(tmp_path):
     paper = Paper("p", "P", "R", (exhibit,))
     markdown, _ = write(paper, (exhibit,), Results(Store(tmp_path), Settings()), tmp_path)
     assert "| Table 7 | 4 | 2 | 1 | 1 | 1 |" in markdown.read_text()
+
+
+def test_an_archive_gives_the_results_back(toy, tmp_path):
+    """One CSV file per experiment; the report names the versions and the date with which the cells were made."""
+    everything(toy, tmp_path)
+    settings = Settings()
+    results = Results(Store(tmp_path / "toy/full"), settings)
+    archive = Archive(tmp_path / "archive")
+    archive.pack(results, [toy.size, toy.path], {"Versions": "jaxrules 9", "Date": "2031-01-01"})
+    assert sorted(path.name for path in archive.folder.iterdir()) == ["about.json", "path.csv", "size.csv"]
+    back = Results(archive, settings)
+    for experiment in (toy.size, toy.path):
+        for row, before in zip(back[experiment], results[experiment], strict=True):
+            assert row == {name: pytest.approx(v, rel=1e-6) if type(v) is float else v for name, v in before.items()}
+        assert all(archive.has(experiment, cell) for cell in experiment.cells(settings))
+    assert not archive.has(toy.size, Cell.of(data="rose", fold=99))
+    markdown, _ = write(toy.paper, toy.paper.exhibits, back, tmp_path / "docs")
+    assert "Versions: jaxrules 9. Date: 2031-01-01." in markdown.read_text()
+    table = markdown.read_text().split("## Table 1")[1]
+    assert table == (tmp_path / "toy/full/report.md").read_text().split("## Table 1")[1]
