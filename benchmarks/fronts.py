@@ -176,6 +176,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "boosting": {},
     "boosting, beam": {"search": "beam"},
     "boosting, greedy": {"search": "greedy"},
+    "boosting, length 2": {"search": "beam", "max_length": 2},
     "boosting, eliminate": {"search": "beam", "eliminate": True},
     "boosting, second order": {"search": "beam", "objective": "second_order"},
     "boosting, any length": {"search": "beam", "objective": "second_order", "per_unit": False},

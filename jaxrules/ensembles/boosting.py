@@ -177,7 +177,8 @@ def fit(
             were stages, and their weights are refitted.
         objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
-        max_length: the most propositions of a rule.
+        max_length: the most propositions of a rule. With 2 and ``max_evaluations=None`` ten rules are proved in seconds
+            on tables of some hundred rows and thirty columns; the README has a table of what is proved when.
         max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights. None
             takes every value.
         time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
