@@ -121,9 +121,10 @@ def fit(
     with run:
         if not search.stopped():
             _cross_validate(_made_folds(problem, pools, fold_of), penalties, search, scores)
-    chosen, curve = _choose(penalties, scores, one_standard_error)
-    # Warm starts down the path make the last fit fast.
-    result = _walk(problem, penalties[: chosen + 1], run, _ROUGH, **curve)[-1]
+    chosen, curve = _choose(penalties, scores, one_standard_error, search.limit is not None)
+    # Warm starts down the path make the last fit fast; without the time for them it begins where it ends.
+    first = 0 if search.limit is None else chosen
+    result = _walk(problem, penalties[first : chosen + 1], run, _ROUGH, **curve)[-1]
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
@@ -389,16 +390,17 @@ def _folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
 
 
 def _choose(
-    penalties: NDArray[np.float64], scores: NDArray[np.float64], one_standard_error: bool
+    penalties: NDArray[np.float64], scores: NDArray[np.float64], one_standard_error: bool, cut: bool
 ) -> tuple[int, dict[str, NDArray[np.float64]]]:
     """Index of the chosen penalty, and the curve as far as it goes; penalties that some folds did not reach do not
-    compete."""
+    compete. Where the search was cut while the curve still fell, it is at least the one without folds."""
     reached = ~np.isnan(scores).any(axis=0)
     penalties, scores = penalties[reached], scores[:, reached]
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / len(scores) ** 0.5
     curve = {"cv_penalties": penalties, "cv_loss": mean, "cv_standard_error": error}
-    if not len(penalties):
-        return int(np.sum(np.geomspace(1.0, _SMALLEST_PENALTY, _STEPS) > _WITHOUT_FOLDS)), curve
+    without_folds = int(np.sum(np.geomspace(1.0, _SMALLEST_PENALTY, _STEPS) > _WITHOUT_FOLDS))
+    if not len(penalties) or (cut and mean.argmin() == len(mean) - 1):
+        return max(without_folds, len(penalties) - 1), curve
     chosen = int(np.argmin(mean))
     if one_standard_error:
         chosen = int(np.flatnonzero(mean <= mean[chosen] + error[chosen])[0])  # penalties fall: the first is largest

@@ -67,11 +67,11 @@ def search(
             certificate.model = problem.certificate()
         solve(problem, certificate.model)
         before = certificate.objective
-        if stopped():
-            certificate.offer(certificate.model.solution)
-            break
         path = newton_path(cost, weights, certificate.model.solution.features, stopped)
         value = certificate.offer(path)
+        if stopped():  # within a Newton step, perhaps the first
+            certificate.offer(certificate.model.solution)
+            break
         for _ in range(ROUNDS):  # on the quadratic models around every step's own model, while the true cost falls
             models = _models(cost, path.models, stopped)
             if models is None:
