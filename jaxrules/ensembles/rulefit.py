@@ -112,7 +112,8 @@ def fit(
     if l1_penalty is not None:
         return _walk(_Problem.of(data, pool, options), [l1_penalty], run)[0]
     fold_of = _folds(data, n_folds, options["seed"])
-    search = run.child(_SHARE_OF_TIME, "rulefit cross-validation")
+    share = 1e-9 if run.shortened else _SHARE_OF_TIME  # no time for a whole forest: none for folds
+    search = run.child(share, "rulefit cross-validation")
     pools = _fold_pools(data, pool, fold_of, None if rules is not None else options["seed"], search)
     problem = _Problem.of(data, pool, options, pools)
     penalties = _penalties(problem, _STEPS)
