@@ -19,6 +19,7 @@ kernels call these functions. search="published" is the authors' program (`jaxru
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -80,19 +81,28 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
 
 
 def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) -> Iterator[tuple[str, Incumbent]]:
-    """The empty model (or the previous one of a path), the L1 solution, and the best model perturbed; each is made when
-    the descent before it is over."""
-    if problem.previous is None:
-        yield "empty", search.start_empty()
-    else:
+    """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, and the best
+    model perturbed; each is made when the descent before it is over. On large data the previous model stands for the
+    empty one."""
+    small = search.problem.size <= SMALL
+    if problem.previous is not None:
         yield "previous", search.start_from(problem.previous.columns, problem.previous.weights)
+    if problem.previous is None or small:
+        yield "empty", search.start_empty()
     if problem.given is not None:
         yield "given", search.start_from(*problem.given)
     for columns, weights in problem.l1_start.starts(search.gamma, watch.run):
         yield "l1", search.start_from(columns, weights)
+    if problem.signed is not None:
+        inner = _Watch(watch.run.child(), problem.signed.problem)
+        _minimise(
+            problem.signed, dataclasses.replace(search, problem=problem.signed.problem, observe=inner), inner, options
+        )
+        if inner.best is not None:  # signed weights are half as large
+            yield "signed", search.start_from(inner.best.columns, 2 * inner.best.weights)
     rng, restarts = np.random.default_rng(options.seed), options.restarts
     if restarts is None:
-        restarts = _RESTARTS if search.problem.size <= SMALL and not watch.certified else 0
+        restarts = _RESTARTS if small and not watch.certified else 0
     for restart in range(restarts):
         if watch.best is None or not (watch.best.columns != ONES).any():
             return
@@ -106,6 +116,8 @@ class _Output:
         self.problem, self.l1_start = problem, L1Start(problem, seed)
         self.previous: Incumbent | None = None
         self.given: tuple[NDArray[np.int64], Floats] | None = None
+        self.signed: _Output | None = None
+        """For binary rules on small data: the same columns with signs, whose search ends lower."""
 
 
 class _Watch:
@@ -178,9 +190,9 @@ def fit(
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from the
             L1 solution and after `restarts`, the best result; or "published": the authors' algorithm.
         max_support: largest number of rules ("combo" only); None for no limit.
-        restarts: how often to search again from the best model with a third of its rules dropped, or half of them
-            exchanged, at random ("combo" only). None: 20 times on small data (a million entries of distinct rows
-            and rules) unless ``swap_optimal`` holds, where it is cheap and lowers G by up to a fifth; else never.
+        restarts: how often to search again from the best model with two to five of its rules dropped, or exchanged, at
+            random ("combo" only). None: 20 times on small data (a million entries of distinct rows and rules)
+            unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never.
         start: a fitted model, of any learner, on the same columns: its rules join the candidates, and the search
             starts from them, too. The result is at least as good as they are with the best weights.
         max_iterations: largest number of moves from each start ("combo"), or the paper's I ("published").
@@ -342,11 +354,14 @@ class _Candidates:
         self.pool, self.options = pool, options
         self.outputs: list[_Output] = []
         if options.search == "combo":
-            problem = make_problem(
-                pool.activations, data.outputs[0], data.weights, options.loss, options.encoding,
-                options.penalise_intercept,
-            )  # fmt: skip
+            make = partial(make_problem, pool.activations, data.outputs[0], data.weights, options.loss)
+            problem = make(options.encoding, options.penalise_intercept)
             self.outputs = [_Output(problem.with_target(target), options.seed) for target in data.outputs]
+            one_problem = not (options.penalise_intercept or options.loss.quadratic)
+            if options.encoding == "binary" and one_problem and problem.size <= SMALL:
+                signed = make("signed")
+                for output, target in zip(self.outputs, data.outputs, strict=True):
+                    output.signed = _Output(signed.with_target(target), options.seed)
         if start is not None:
             for output, weights in zip(self.outputs, np.asarray(start.weights).T, strict=True):
                 output.given = problem.columns_of(pool.activations.bits[n_rules:], weights)

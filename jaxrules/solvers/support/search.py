@@ -35,10 +35,12 @@ import numpy as np
 from jaxrules.losses import exponential, merge_rows
 from jaxrules.solvers.support import kernels
 from jaxrules.solvers.support.kernels import ONES
-from jaxrules.solvers.support.problem import CAPACITIES, Floats, Integers, Problem, padded
+from jaxrules.solvers.support.problem import CAPACITIES, SMALL, Floats, Integers, Problem, padded
 from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
-_TRIALS = 8  # refits without success before a search counts as stuck
+_TRIALS = 8  # moves that are refitted after a ranking
+_TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
+_KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
@@ -101,6 +103,7 @@ class Search:
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
         self._large = CAPACITIES[1]
+        self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
     @property
@@ -171,9 +174,9 @@ class Search:
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
     def perturb(self, best: Incumbent, rng: np.random.Generator, exchange: bool) -> Incumbent:
-        """`best` with a third of its rules dropped, or with half of them exchanged for others, all at random."""
+        """`best` with a few of its rules dropped, or exchanged for others, all at random."""
         rules = np.flatnonzero(best.columns != ONES)
-        leaving = rng.choice(rules, -(-len(rules) // (2 if exchange else 3)), replace=False)
+        leaving = rng.choice(rules, min(int(rng.integers(*_KICKS)), len(rules)), replace=False)
         columns, weights = np.delete(best.columns, leaving), np.delete(best.weights, leaving)
         if exchange:
             outside = np.setdiff1d(np.flatnonzero(self.problem.origin >= 0), best.columns)
@@ -271,7 +274,7 @@ class Search:
         flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
         possible = int(np.isfinite(flat).sum())
         exhaustive = possible <= _EXHAUSTIVE_MOVES
-        count = possible if exhaustive else min(_TRIALS, possible)
+        count = possible if exhaustive else min(self._trials, possible)
         order = np.argpartition(flat, min(count, len(flat) - 1))[:count]
         order = order[np.argsort(flat[order], kind="stable")]
         improving = ranked.objective - self._tolerance
