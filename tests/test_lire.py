@@ -465,6 +465,21 @@ def test_regression_finds_the_rules_of_a_step_function() -> None:
     assert fit.model.schema.classes is None
 
 
+def test_the_optimum_is_stable() -> None:
+    """Over encodings, orders of rows and rules, seeds, and whether a path led there."""
+    satisfied, target = noisy(19, 150, 40, signal=8)
+    common = {"global_penalty": 0.005, "local_penalty": 0.01, "restarts": 3}
+    signed = fit_pool(satisfied, target, **common)
+    binary = fit_pool(satisfied, target, encoding="binary", **common)
+    assert binary.objective <= signed.objective + 1e-7
+    rows, rules = np.random.default_rng(0).permutation(150), np.random.default_rng(1).permutation(40)
+    shuffled = fit_pool(satisfied[rows][:, rules], target[rows], seed=4, **common)
+    gammas = [0.02, 0.01, 0.005]
+    path = lire.path(satisfied.astype(float), target, global_penalties=gammas, rules=pool(satisfied), restarts=3)
+    objectives = [signed.objective, binary.objective, shuffled.objective, path[-1].objective]
+    assert max(objectives) <= 1.02 * min(objectives)
+
+
 def test_a_model_as_start() -> None:
     satisfied, target = noisy(18, 250, 30, signal=8)
     X, rules = satisfied.astype(float), pool(satisfied)

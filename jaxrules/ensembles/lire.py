@@ -81,8 +81,8 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
 
 
 def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) -> Iterator[tuple[str, Incumbent]]:
-    """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, and the best
-    model perturbed; each is made when the descent before it is over. On large data the previous model stands for the
+    """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, the best
+    one perturbed; each is made when the descent before it is over. On large data the previous model stands for the
     empty one."""
     small = search.problem.size <= SMALL
     if problem.previous is not None:
@@ -95,9 +95,8 @@ def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) 
         yield "l1", search.start_from(columns, weights)
     if problem.signed is not None:
         inner = _Watch(watch.run.child(), problem.signed.problem)
-        _minimise(
-            problem.signed, dataclasses.replace(search, problem=problem.signed.problem, observe=inner), inner, options
-        )
+        signed = dataclasses.replace(search, problem=inner.problem, observe=inner)
+        _minimise(problem.signed, signed, inner, options)
         if inner.best is not None:  # signed weights are half as large
             yield "signed", search.start_from(inner.best.columns, 2 * inner.best.weights)
     rng, restarts = np.random.default_rng(options.seed), options.restarts
