@@ -217,7 +217,7 @@ def main() -> None:
     if not arguments.no_startup:
         for name, seconds in startup():
             print(f"{name}: {seconds:.2f} CPU s")
-    boosting.fit(np.eye(4), np.arange(4.0), max_rules=1)  # load the kernels
+    boosting.fit(np.eye(4), np.arange(4.0), max_rules=1, **boosting.PAPER)  # load the kernels
     rows = []
     for key in arguments.only.split(","):
         try:

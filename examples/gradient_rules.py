@@ -17,7 +17,7 @@ def main() -> None:
     data = jr.datasets.load("friedman1")
     train, test = jr.datasets.train_test_split(data, test_size=0.5, seed=0)
 
-    start = jr.boosting.fit(train.X, train.y, max_rules=5, search="greedy", corrective=True, intercept=True).model
+    start = jr.boosting.fit(train.X, train.y, max_rules=5, search="greedy").model
     tuned = jr.finetune(start, train.X, train.y)
     print(f"boosted rules, test risk {jr.risk(start, test.X, test.y):.2f}:\n{start}\n")
     print(f"tuned, test risk {jr.risk(tuned.model, test.X, test.y):.2f} at the same complexity:\n{tuned.model}\n")
