@@ -525,6 +525,17 @@ def test_a_search_that_is_stopped_is_not_worse_than_a_wide_beam(seed: int) -> No
     )
 
 
+def test_a_beam_per_unit_of_complexity_ends_when_length_no_longer_pays() -> None:
+    """Every condition excludes a bad row: the value rises up to all forty, what it is worth per unit never."""
+    masks = np.concatenate([~np.eye(40, dtype=bool), np.ones((160, 40), bool)])
+    g = np.where(np.arange(200) < 40, -0.01, 1.0)
+    space, alone = SearchSpace.of(masks), {"gradient": g, "curvature": np.ones(200), "ridge": 1.0}
+    found = rule_search.search_beam(space, SecondOrder(**alone, per_unit=True), width=10)
+    assert found.propositions == ()
+    assert found.evaluations <= 5 * 10 * 40
+    assert len(rule_search.search_beam(space, SecondOrder(**alone), width=10).propositions) == 40
+
+
 def test_a_description_that_may_be_longer_than_needed_proves_nothing() -> None:
     """Two propositions exclude what greedy excludes with three, and no time is left to look."""
     excluded = [range(7), range(7, 14), [*range(4), *range(7, 11)], [4, 5, 11, 12], [6, 13]]

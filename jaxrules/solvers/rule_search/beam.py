@@ -25,6 +25,8 @@ _BLOCK = 2**24
 """Row-proposition visits between two looks at the clock: some ten milliseconds."""
 _TIE = 1e-12
 """What does not raise a value by more than this share of it does not raise it."""
+_PATIENCE = 3
+"""Per unit of complexity, a beam ends after so many levels without a better conjunction; values may rise for ever."""
 
 
 def search_beam(
@@ -83,7 +85,7 @@ class Beam:
     def __init__(self, start: _Partial, worth_of_nothing: float, count: int) -> None:
         self.partials, self.worth_of_nothing, self.count = [start], worth_of_nothing, count
         self.best: dict[bytes, tuple[float, Rule]] = {}
-        self.evaluations = 0
+        self.evaluations, self.idle_levels = 0, 0
 
     def ranked(self) -> list[tuple[float, Rule]]:
         """Worth and propositions, best first."""
@@ -103,9 +105,14 @@ class Beam:
         pays = np.flatnonzero(value > before + rise)
         different = self._different(space, value, pays[np.argsort(-value.ravel()[pays], kind="stable")])
         best = list(itertools.islice(different, self.count))
+        known = len(self.best), self.floor
         for place, partial in best:
             self._offer(partial, float(worth.flat[place]))
+        self.idle_levels = self.idle_levels + 1 if known == (len(self.best), self.floor) else 0
         self.evaluations += value.size
+        if objective.per_unit and self.idle_levels >= _PATIENCE:
+            self.partials = []
+            return
         floor = self.floor
         promising = (partial for place, partial in itertools.chain(best, different) if outlook.flat[place] > floor)
         self.partials = list(itertools.islice(promising, width))
