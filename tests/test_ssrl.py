@@ -423,15 +423,19 @@ def test_the_gain_is_a_difference_of_submodular_functions(seed, m, alpha):
 # Cross-validation
 
 
-def test_cross_validation_measures_held_out_rows(iris):
+@pytest.mark.parametrize("constrained", [False, True])
+def test_cross_validation_measures_held_out_rows(iris, constrained):
     X, y = iris
-    pool = literals_of(jr.as_table(X))
-    fit = ssrl.cross_validate(X, y, literal_penalties=[0.5, 3.0], max_rules=[1, 4], n_folds=3, seed=1)
+    pool, sizes, options = literals_of(jr.as_table(X)), [1, 4], {}
+    if constrained:  # an expert knows setosa, and the first column may not be used
+        expert = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.below(2, 2.5)]])
+        sizes, options = [2, 4], {"forbidden": [0], "first": expert, "first_labels": [y[0]]}
+    fit = ssrl.cross_validate(X, y, literal_penalties=[0.5, 3.0], max_rules=sizes, n_folds=3, seed=1, **options)
     accuracies, details = fit.details["accuracies"], fit.details
     assert accuracies.shape == details["rules"].shape == details["literals"].shape == (3, 2, 2)
     best = np.unravel_index(np.argmax(accuracies.mean(axis=0)), (2, 2))
-    assert (details["literal_penalty"], details["max_rules"]) == ([0.5, 3.0][best[0]], [1, 4][best[1]])
-    again = ssrl.fit(X, y, literal_penalty=details["literal_penalty"], max_rules=details["max_rules"])
+    assert (details["literal_penalty"], details["max_rules"]) == ([0.5, 3.0][best[0]], sizes[best[1]])
+    again = ssrl.fit(X, y, literal_penalty=details["literal_penalty"], max_rules=details["max_rules"], **options)
     assert fit.objective == again.objective
     assert str(fit.model) == str(again.model)
     order = np.random.default_rng(1).permutation(len(y))
@@ -439,9 +443,9 @@ def test_cross_validation_measures_held_out_rows(iris):
     for k in range(3):
         held_out = np.isin(np.arange(len(y)), order[k::3])
         for i, j in itertools.product(range(2), range(2)):
-            setting = {"literal_penalty": [0.5, 3.0][i], "max_rules": [1, 4][j]}
+            setting = {"literal_penalty": [0.5, 3.0][i], "max_rules": sizes[j], **options}
             alone = ssrl.fit(X[~held_out], y[~held_out], literals=pool, **setting)
-            assert accuracies[k, i, j] == jr.accuracy(alone.model, X[held_out], y[held_out])
+            assert accuracies[k, i, j] == pytest.approx(jr.accuracy(alone.model, X[held_out], y[held_out]))
             assert details["rules"][k, i, j] == len(alone.model.conjunctions)
             assert details["literals"][k, i, j] == alone.model.conjunctions.propositions.sum()
 

@@ -104,12 +104,14 @@ class FirstRules:
         labels: what they say, (rules,).
         decided: the weight of every class among the rows that each captures, (rules, classes).
         rest: which rows they leave, bool (rows,).
+        right: which rows they get right, bool (rows,).
     """
 
     rules: Conjunctions
     labels: NDArray[np.int32]
     decided: NDArray[np.float64]
     rest: Bools
+    right: Bools
 
     @classmethod
     def of(
@@ -135,7 +137,9 @@ class FirstRules:
         rest = position == len(rules)
         require(rest.any(), "first has rules that cover every row: there is nothing left to learn")
         require(len(rules) < max_rules, f"first has {len(rules)} rules, of {max_rules} in all: none is left to learn")
-        return cls(rules, labels, decided[:-1], rest)
+        said = np.append(labels, -1)[position]
+        right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
+        return cls(rules, labels, decided[:-1], rest, right)
 
     def objective(self, penalty: float) -> float:
         """What they add to the objective: the weight that is right minus the price of the literals."""

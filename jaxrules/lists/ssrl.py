@@ -137,6 +137,11 @@ def cross_validate(
     cut_points: Mapping[str, Sequence[float]] | None = None,
     literals: PropositionPool | None = None,
     default: Label | Literal["majority"] = "majority",
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
+    first_labels: Sequence[Label] | None = None,
     subproblem: Subproblem = "beam",
     beam_width: int = 36,
     local_search: bool = True,
@@ -158,8 +163,8 @@ def cross_validate(
         n_folds: how many folds.
         seed: of the folds.
         time_limit: seconds for everything; four fifths are for the folds, and settings that no fold reached are out.
-        X, y, max_length, quantiles, cut_points, literals, default, subproblem, beam_width, local_search, max_rounds,
-            sample_weight, missing, progress: as in `fit`.
+        X, y, max_length, quantiles, cut_points, literals, default, forbidden, required, monotone, first, first_labels,
+            subproblem, beam_width, local_search, max_rounds, sample_weight, missing, progress: as in `fit`.
 
     Returns:
         The Fit on all rows; ``details`` tell besides those of `fit`: literal_penalty and max_rules, the setting with
@@ -175,7 +180,10 @@ def cross_validate(
     grid = [(float(penalty), size) for penalty in penalties for size in sizes]
     checks.integer("n_folds", n_folds, at_least=2)
     run = Run("ssrl", time_limit, progress)
-    task = _Task.of(X, y, sample_weight, missing, literals, quantiles, cut_points, default, max(sizes))
+    task = _Task.of(
+        X, y, sample_weight, missing, literals, quantiles, cut_points, default, min(sizes), forbidden, required,
+        monotone, first, first_labels,
+    )  # fmt: skip
     if np.bincount(task.codes).min() < n_folds:
         raise ValueError(f"y has a class with fewer rows than n_folds = {n_folds}")
     order = np.random.default_rng(checks.seed(seed)).permutation(len(task.codes))
@@ -186,16 +194,14 @@ def cross_validate(
     with part:
         for k, (at, (penalty, size)) in itertools.product(range(n_folds), enumerate(grid)):
             chosen = _Settings.of({**options, "literal_penalty": penalty, "max_rules": size}, max(sizes))
-            inside = fold != k
-            search = _Search(task.examples(task.data.weights * inside), chosen, part.child(task="ssrl, one fold"))
-            search.run()
+            inside, outside = task.data.weights * (fold != k), task.data.weights * (fold == k)
+            search = task.search(inside, chosen, part.child(task="ssrl, one fold"))
             if part.stopped():
                 break
-            held_out = replace(
-                search.best, examples=task.examples(task.data.weights * ~inside, search.examples.default)
-            )
-            n_literals = sum(map(len, search.best.conditions))
-            figures[:, k, at] = held_out.right() / held_out.examples.counts.sum(), len(search.best), n_literals
+            examples = task.examples(outside * task.first.rest, search.examples.default)
+            right = replace(search.best, examples=examples).right() + outside @ task.first.right
+            n_literals = int(task.first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
+            figures[:, k, at] = right / outside.sum(), search.before + len(search.best), n_literals
             part.report(k * len(grid) + at + 1)
     reached = ~np.isnan(figures[0]).all(axis=0)
     mean = np.nanmean(figures[:, :, reached], axis=1) if reached.any() else np.zeros((3, 1))
@@ -259,8 +265,8 @@ class _Task:
     def of(
         cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule,
         literals: PropositionPool | None, quantiles: int | Sequence[float],
-        cut_points: Mapping[str, Sequence[float]] | None, default: Any, max_rules: int, forbidden: Any = (),
-        required: Any = (), monotone: Any = None, first: Any = None, first_labels: Any = None,
+        cut_points: Mapping[str, Sequence[float]] | None, default: Any, max_rules: int, forbidden: Any,
+        required: Any, monotone: Any, first: Any, first_labels: Any,
     ) -> _Task:  # fmt: skip
         data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
         table, classes = data.table, data.classes or ()
@@ -303,15 +309,20 @@ class _Task:
         class_weights = self.rows.class_weights(self.codes, n_classes, weights)
         return Examples(self.rows.by_rule, class_weights, default, allowed)
 
-    def fit(self, chosen: _Settings, options: Mapping[str, Any], run: Run, **details: Any) -> Fit[RuleList]:
-        """Search on all rows; make a model of the best list."""
-        totals = np.bincount(self.codes, self.data.weights, len(self.data.classes or ()))
+    def search(self, weights: Floats, chosen: _Settings, run: Run) -> _Search:
+        """A finished search on rows of these weights, for what comes after the expert's rules."""
+        totals = np.bincount(self.codes, weights, len(self.data.classes or ()))
         default = int(totals.argmax()) if self.default is None else self.default
-        examples = self.examples(self.data.weights * self.first.rest, default)
         chosen = replace(chosen, max_rules=chosen.max_rules - len(self.first.rules))
+        examples = self.examples(weights * self.first.rest, default)
         search = _Search(examples, chosen, run, self.constraints.using(self.pool), self.first)
         search.run()
-        best = search.best
+        return search
+
+    def fit(self, chosen: _Settings, options: Mapping[str, Any], run: Run, **details: Any) -> Fit[RuleList]:
+        """Search on all rows; make a model of the best list."""
+        search = self.search(self.data.weights, chosen, run)
+        best, examples, default = search.best, search.examples, search.examples.default
         decided = np.zeros((len(best) + 1, examples.n_classes))
         np.add.at(decided, best.first(), examples.counts)
         rules, labels = self.pool.conjunctions(best.conditions, self.data.schema), np.append(best.labels, default)
