@@ -228,8 +228,8 @@ def rule_pool(
 ) -> RulePool:
     """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`.
 
-    A time limit makes the forest smaller, so that the search has the greater part of the time. Without any, the pool
-    is empty.
+    A time limit makes the forest smaller, so that the search has the greater part of the time. Without any, or where
+    no tree finds a split that is worth it, the pool is empty.
 
     Raises:
         TypeError: if they are no rules.
@@ -240,7 +240,7 @@ def rule_pool(
         forest = _grow(data.table, data.labels, data.weights, data.classes is not None, seed=seed, stopped=part.stopped)
         run.shortened |= forest is None or forest.n_estimators < _TREES
         none = Conjunctions.build(data.table.schema, [])
-        if forest is None or run.stopped():
+        if forest is None or run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
             rules, activations = none, Activations.of(none, data.table)
         else:
             rules, activations = extract_rules(forest, data.table, activations=True)
