@@ -170,7 +170,7 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
             for column in ("penalty", "attributes", "evaluations"):
                 values[label, column] = f"{row[column]:g}" if row else "not run"
     columns = (*(count.replace("_", " ") for count in COUNTS), "penalty", "attributes", "evaluations")
-    text = """
+    text = f"""
         Activations in the paper's own Algorithm 1 (search="published"), summed over ten stages, on the attributes that
         the authors' program makes (those included that hold on all rows), training rows of their first split, at their
         lambda. Not compared within a tolerance: the paper does not say on which rows it counted, and from split to
@@ -180,7 +180,8 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         only when it has made a child, not when it takes a node: when nothing can be better any more it takes the whole
         boundary all the same, and most augmentations then count as pruned by their propagated bound. That is counted
         first; the rows "with the stop" end when the bound meets the incumbent. The difference is where the paper's
-        larger numbers of propagated bounds come from. Counts of stages that were not finished are too small.
+        larger numbers of propagated bounds come from. A stage may take {COUNT_SECONDS:g} s; counts of stages that
+        were not finished are too small.
     """
     return Section(text, (ComparisonTable("Pruning activations", labels, columns, values, corner="data"),))
 
