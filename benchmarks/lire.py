@@ -250,7 +250,7 @@ def ridge(names: list[str], splits: int) -> list[dict[str, Any]]:
                 largest = float(np.abs(model.weights).max(initial=0.0))
                 found.append((loss, jr.accuracy(model, test.X, test.y), largest, jr.support(model)))
         for l2_penalty, found in measured.items():
-            loss, accuracy, largest, support = np.mean(found, axis=0)
+            loss, accuracy, _, support = np.mean(found, axis=0).tolist()
             row = {"set": name, "l2_penalty": "default" if l2_penalty is None else "0", "test log-loss": round(loss, 4),
                    "test accuracy": round(accuracy, 4), "largest weight": round(max(f[2] for f in found), 2),
                    "support": round(support, 1)}  # fmt: skip
