@@ -25,6 +25,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules import checks
 from jaxrules.table import MISSING, Feature, Label, Schema, Table, as_table
 
 Task = Literal["binary", "multiclass", "regression"]
@@ -78,6 +79,9 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
         ValueError: for an unknown name, or a file that does not match its manifest.
         FileNotFoundError: if the set is in no folder and cannot be had from OpenML; it says what to put where.
     """
+    seed = checks.seed(seed)
+    if not isinstance(name, str):
+        raise TypeError(f"name must be the name of a data set, see available(), got {type(name).__name__}")
     if name in _BUNDLED:
         return _BUNDLED[name](name)
     if name in _GENERATED:
@@ -113,6 +117,8 @@ def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -
     Raises:
         ValueError: if `test_size` leaves either part without rows.
     """
+    checks.instance("data", data, Dataset, "jaxrules.datasets.load")
+    test_size, seed = checks.number("test_size", test_size), checks.seed(seed)
     n_test = round(test_size * len(data)) if 0 < test_size < 1 else 0
     if not 0 < n_test < len(data):
         raise ValueError(f"test_size must be a share between 0 and 1 that leaves rows on both sides, got {test_size}")
@@ -172,6 +178,8 @@ def _home(data_home: str | os.PathLike[str] | None) -> Path | None:
     named = data_home if data_home is not None else os.environ.get(DATA_HOME_VARIABLE)
     if named is None:
         return None
+    if not isinstance(named, (str, os.PathLike)) or "\0" in os.fspath(named):
+        raise TypeError(f"data_home must be the path of a folder, got {named!r}")
     if not (Path(named) / "manifest.json").is_file():
         source = "data_home" if data_home is not None else f"the environment variable {DATA_HOME_VARIABLE}"
         raise FileNotFoundError(f"{source} names {str(named)!r}, which holds no manifest.json")

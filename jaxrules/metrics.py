@@ -91,7 +91,9 @@ def local_support(model: RuleEnsemble | RuleList, X: Any) -> float:
     Raises:
         ValueError: if `X` does not fit the model's columns.
     """
-    return float(local_supports(model, X).mean())
+    supports = local_supports(model, X)
+    checks.require(len(supports) > 0, "X has no rows")
+    return float(supports.mean())
 
 
 def local_supports(model: RuleEnsemble | RuleList, X: Any) -> NDArray[np.int64]:
@@ -124,7 +126,9 @@ def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None =
         ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that the model
             does not know, or if the model predicts numbers.
     """
+    checks.concrete("X", X)
     predicted = np.asarray(predict(model, X))
+    checks.require(len(predicted) > 0, "X has no rows")
     classes = model.schema.classes
     if classes is None:
         raise ValueError("model predicts numbers, which have no accuracy; use risk")
@@ -166,7 +170,9 @@ def risk(
             not know, if the loss is not defined for `y`, or if the model was fitted with a loss of one's own, which
             must be passed again.
     """
+    checks.concrete("X", X)
     scores = np.asarray(decision_function(model, X), np.float64)
+    checks.require(len(scores) > 0, "X has no rows")
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     weights = check_sample_weight(sample_weight, len(scores))
     classes = model.schema.classes

@@ -90,6 +90,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         ValueError: if the model is not valid, or too large (1 GiB).
         OSError: if the file cannot be written.
     """
+    _check_path(path)
     content = to_json(model).encode()
     if len(content) > _LARGEST_FILE:
         raise ValueError(f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts")
@@ -120,6 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             what is wrong with it and what to do.
         OSError: if it cannot be read.
     """
+    _check_path(path)
     with open(path, "rb") as file:
         content = file.read(_LARGEST_FILE + 1)
     with _naming(os.fspath(path)):
@@ -169,6 +171,11 @@ def from_json(text: str) -> Any:
         raise TypeError(f"text must be a string, got {type(text).__name__}; load reads files")
     with _naming("the text"):
         return _from_text(text)
+
+
+def _check_path(path: Any) -> None:
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise TypeError(f"path must be that of a file, got {path!r}")
 
 
 class _Malformed(ValueError):

@@ -74,13 +74,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress callback receives."""
+    """What a progress callback receives.
+
+    Attributes:
+        task: the learner, and which part of its work.
+        done, total: steps; total is None where their number is not known before.
+        objective, size: of the best model so far, None before there is one.
+        seconds: since the task began.
+        phase: what is being done: "rules", "start", "search", "restarts", ...; empty where there is one alone.
+    """
 
     task: str
     done: int
     total: int | None
     objective: float | None
     seconds: float
+    size: int | None = None
+    phase: str = ""
 
 
 ProgressOption = bool | Callable[[Progress], None]
@@ -117,11 +127,17 @@ class Fit(Generic[ModelT]):
             return None
         return abs(self.bound - self.objective) / max(abs(self.objective), 1e-12)
 
+    @property
+    def advice(self) -> str:
+        """What the status means for this fit, and what to do next."""
+        open_end = self.status is Status.CONVERGED and self.bound is None
+        return self.status.advice + (" Nothing is proved: it may be a local optimum." if open_end else "")
+
     def __repr__(self) -> str:
         certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
         return (
             f"Fit(status={self.status.value}, objective={self.objective:.6g} ({self.sense}){certificate}, "
-            f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.status.advice}"
+            f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.advice}"
         )
 
     def _repr_html_(self) -> str:
@@ -325,6 +341,7 @@ class Run:
             raise TypeError("progress must be False, True (a bar) or a function of one jaxrules.Progress")
         self.task = task
         self.total = total
+        self.phase = ""
         self.deadline = Deadline.of(time_limit)
         self._interrupt = _Interrupt()
         self._start = self.deadline.clock()
@@ -357,12 +374,18 @@ class Run:
     def step(self, objective: float, size: int, done: int | None = None) -> None:
         """Record a step in the history and report progress; `done` defaults to the steps so far."""
         self._history.append(Step(float(objective), int(size), self.seconds()))
-        self.report(len(self._history) if done is None else done, objective)
+        self.report(len(self._history) if done is None else done, objective, size)
 
-    def report(self, done: int, objective: float | None = None) -> None:
+    def report(self, done: int, objective: float | None = None, size: int | None = None) -> None:
         """Report progress without recording a step."""
         if self._report is not None:
-            self._report(Progress(self.task, done, self.total, objective, self.seconds()))
+            self._report(Progress(self.task, done, self.total, objective, self.seconds(), size, self.phase))
+
+    def preparing(self, phase: str) -> None:
+        """Tell of a preparation that takes a while; Ctrl-C that a callback raises is remembered."""
+        with self:
+            self.phase = phase
+            self.report(0)
 
     def stopped(self) -> bool:
         """Whether the deadline is over or the user interrupted; asked between steps."""
@@ -434,19 +457,21 @@ class _Bar:
 
     def __init__(self) -> None:
         self._drawn: Any = None
-        self._task: tuple[str, int | None] | None = None
+        self._task: tuple[str, str, int | None] | None = None
 
     def __call__(self, progress: Progress) -> None:
-        if self._task != (progress.task, progress.total):
+        task = progress.task, progress.phase, progress.total
+        if self._task != task:
             self.close()
         if self._drawn is None:
             from tqdm.auto import tqdm
 
-            self._task = (progress.task, progress.total)
-            self._drawn = tqdm(desc=progress.task, total=progress.total, leave=False)
+            self._task, named = task, ": ".join(filter(None, (progress.task, progress.phase)))
+            self._drawn = tqdm(desc=named, total=progress.total, leave=False)
         self._drawn.n = progress.done
         if progress.objective is not None:
-            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}", refresh=False)
+            size = "" if progress.size is None else f", size {progress.size}"
+            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}{size}", refresh=False)
         self._drawn.refresh()
 
     def close(self) -> None:

@@ -301,6 +301,12 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
     else:
         names, raw, named = _read_dataframe(X) or _read_array(X)
     if feature_names is not None:
+        if (
+            isinstance(feature_names, (str, bytes))
+            or not hasattr(feature_names, "__len__")
+            or np.ndim(feature_names) != 1
+        ):
+            raise TypeError(f"feature_names must be a list of names, got {type(feature_names).__name__}")
         if len(feature_names) != len(names):
             raise ValueError(f"feature_names has {len(feature_names)} names for {len(names)} columns of X")
         if named:
@@ -477,6 +483,19 @@ def _check_values(table: Table) -> None:
             f"X has missing values in {_listed(incomplete)}; fill them, drop the rows, or fit with "
             'missing="own_category", which makes "is missing" a condition of its own'
         )
+
+
+def refuse_large(table: Table, largest: float, why: str) -> None:
+    """Refuse numbers that a computation cannot hold.
+
+    Raises:
+        ValueError: naming the column.
+    """
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        if feature.is_numeric and np.nanmax(np.abs(column), initial=0.0) > largest:
+            raise ValueError(
+                f"column {feature.name!r} of X has values beyond {largest:.3g}, {why}; divide it by a constant"
+            )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -36,6 +36,8 @@ from jaxrules.table import (
 FIGURES = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
 """What ``details`` tell of every class, by name."""
 _RULE_SCALE = 0.4
+_NO_SHARE = 1e-13
+"""A class of a smaller share of the weight is as good as absent: its log-odds are beyond 30."""
 _NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
 
 
@@ -147,9 +149,11 @@ def training_data(
     if loss.target == "sign":
         codes, classes = (binary_target if binary else class_target)(y, table.n_rows)
         weight_of = np.bincount(codes.astype(np.int64), weights, len(classes))
-        if not weight_of.all():
+        if weight_of.min() < _NO_SHARE * weight_of.sum():
             absent = classes[int(weight_of.argmin())]
-            raise ValueError(f"sample_weight is zero for every row of class {absent!r}; give it weight, or drop it")
+            raise ValueError(
+                f"sample_weight is zero for every row of class {absent!r}, or as good as; give it weight, or drop it"
+            )
         positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
         target = np.where(positive, 1.0, -1.0)
     else:

@@ -98,8 +98,8 @@ def test_a_run_records_steps_and_reports() -> None:
     assert fit.bound == 1.0
     assert fit.details == {"rounds": 2}
     assert reports == [
-        jr.Progress("task", 1, 3, 3.0, 1.5),
-        jr.Progress("task", 2, 3, 2.0, 3.0),
+        jr.Progress("task", 1, 3, 3.0, 1.5, 7),
+        jr.Progress("task", 2, 3, 2.0, 3.0, 7),
         jr.Progress("task", 99, 3, None, 3.0),
     ]
 
@@ -478,3 +478,32 @@ def test_a_fit_shows_itself_and_its_model_in_a_notebook() -> None:
     fit = jr.Fit("<rules>", 0.5, "min", jr.Status.CONVERGED)
     assert fit._repr_html_().startswith("<p>Fit(status=converged, objective=0.5 (min), 0.00 s, str)<br>")
     assert fit._repr_html_().endswith("<pre>&lt;rules&gt;</pre>")
+
+
+def test_phases_have_names_and_the_incumbent_a_size() -> None:
+    reports: list[jr.Progress] = []
+    run = Run("task", None, reports.append)
+    run.preparing("rules")
+    with run:
+        run.phase, run.total = "search", 2
+        run.step(3.0, 7)
+        run.report(2, 2.5, 8)
+    assert [(one.phase, one.done, one.total, one.objective, one.size) for one in reports] == [
+        ("rules", 0, None, None, None), ("search", 1, 2, 3.0, 7), ("search", 2, 2, 2.5, 8)
+    ]  # fmt: skip
+
+
+def test_ctrl_c_while_a_preparation_is_told_is_remembered() -> None:
+    def impatient(progress: jr.Progress) -> None:
+        raise KeyboardInterrupt
+
+    run = Run("task", None, impatient)
+    run.preparing("rules")
+    assert run.limit is jr.Status.INTERRUPTED
+
+
+def test_a_fit_says_where_nothing_is_proved() -> None:
+    said = {bound: jr.Fit("model", 1.0, "min", jr.Status.CONVERGED, bound).advice for bound in (None, 0.9)}
+    assert said[None] == said[0.9] + " Nothing is proved: it may be a local optimum."
+    assert said[None] in repr(jr.Fit("model", 1.0, "min", jr.Status.CONVERGED))
+    assert "local" not in jr.Fit("model", 1.0, "min", jr.Status.TIME_LIMIT).advice

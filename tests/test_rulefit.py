@@ -202,6 +202,8 @@ def test_progress_is_reported(cancer, cancer_rules):
     jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=4, progress=seen.append)
     assert [p.done for p in seen] == [1, 2, 3, 4]
     assert {p.total for p in seen} == {4}
+    assert {p.phase for p in seen} == {"search"}
+    assert [p.size > 0 for p in seen] == [False, True, True, True]
 
 
 def test_ctrl_c_before_the_first_solution_returns_the_constant(cancer, cancer_rules):

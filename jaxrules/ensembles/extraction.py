@@ -34,6 +34,7 @@ from jaxrules.table import (
     category_text,
     check_sample_weight,
     class_target,
+    refuse_large,
     regression_target,
     target_array,
 )
@@ -116,6 +117,9 @@ def extract_rules(
     References:
         Friedman and Popescu, "Predictive learning via rule ensembles", 2008, Sec. 3.
     """
+    drop_duplicates = checks.flag("drop_duplicates", drop_duplicates)
+    drop_complements = checks.flag("drop_complements", drop_complements)
+    activations = checks.flag("activations", activations)
     if drop_complements and (X is None or not drop_duplicates):
         raise ValueError("drop_complements compares rules on rows; pass X, and leave drop_duplicates=True")
     if activations and X is None:
@@ -192,6 +196,11 @@ def default_forest(
     Raises:
         ValueError: for a target or weights that do not fit.
     """
+    classification, seed = checks.flag("classification", classification), checks.seed(seed)
+    n_trees, max_depth = (
+        checks.integer(name, number, at_least=1, at_most=2**31 - 1)
+        for name, number in {"n_trees": n_trees, "max_depth": max_depth}.items()
+    )
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
     class_target(target) if classification else regression_target(target)  # refuses what cannot be learnt
@@ -206,9 +215,10 @@ def _grow(
     """`default_forest`, of fewer trees when it is stopped: the first ones. None if there was no time for any."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+    refuse_large(table, float(np.finfo(np.float32).max), "which random forests cannot read")
     kind = RandomForestClassifier if classification else RandomForestRegressor
     forest = kind(n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True)
-    with np.errstate(all="ignore"):  # it refuses numbers beyond float32 itself
+    with np.errstate(under="ignore"):
         matrix = table.one_hot()[0].astype(np.float32)
     used = weight > 0
     given: dict[str, Any] = {"X": matrix[used], "y": target[used]}
@@ -236,6 +246,7 @@ def rule_pool(
         ValueError: for rules of other columns, or that were activated on other rows, or if there are none given.
     """
     if rules is None:
+        run.preparing("rules")
         part = run.child(_FOREST_SHARE)
         forest = _grow(data.table, data.labels, data.weights, data.classes is not None, seed=seed, stopped=part.stopped)
         run.shortened |= forest is None or forest.n_estimators < _TREES
@@ -269,7 +280,7 @@ class _Found(NamedTuple):
 
 def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
     """The rules of the nodes, and `X` as a table."""
-    read = read_forest(forest)
+    leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
     if not (read.trees.parent != NO_NODE).any():
         raise ValueError("forest has no split, so it holds no rules; train deeper trees on columns that vary")

@@ -130,6 +130,7 @@ def fit(
     made = settings("glrm", locals())
     require(loss, "conjugate", _CERTIFICATE)
     rule_price = checks.optional(checks.number, "rule_penalty", rule_penalty, above=0)
+    checks.require(rule_price is None or rule_price >= 1e-30, f"rule_penalty must be at least 1e-30, got {rule_price}")
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     options = _Options(
         rule_price or 0.0,
@@ -185,8 +186,10 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
     options, state = problem.options, _State(problem)
     status = Status.MAX_ITERATIONS
     with run:
+        run.phase = "start"
         state.solve(run)
         run.step(state.objective, state.size)
+        run.phase = "search"
         while not run.stopped():
             found = _price(problem, state, run)
             state.note(found)

@@ -69,7 +69,7 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
             run.shortened = True
             return exhausted
     for start, incumbent in _starts(problem, search, watch, options):
-        watch.start = start
+        watch.start, watch.run.phase = start, "restarts" if start == "restart" else "search"
         search.moves = options.max_iterations
         reached = search.descend(incumbent)
         exhausted |= search.moves <= 0
@@ -91,6 +91,7 @@ def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) 
         yield "empty", search.start_empty()
     if problem.given is not None:
         yield "given", search.start_from(*problem.given)
+    watch.run.phase = "start"
     for columns, weights in problem.l1_start.starts(search.gamma, watch.run):
         yield "l1", search.start_from(columns, weights)
     if problem.signed is not None:
@@ -482,10 +483,15 @@ def objective(
     gamma = checks.penalty("global_penalty", global_penalty)
     lam = checks.penalty("local_penalty", local_penalty)
     ridge = checks.penalty("l2_penalty", l2_penalty)
-    options = dict(model.options)
+    checks.concrete("X", X)
+    options, penalise_intercept = (
+        dict(model.options),
+        checks.optional(checks.flag, "penalise_intercept", penalise_intercept),
+    )
     if penalise_intercept is None:
         penalise_intercept = bool(options.get("penalise_intercept", False))
     scores = np.asarray(decision_function(model, X), np.float64).reshape(-1, model.n_outputs)
+    checks.require(len(scores) > 0, "X has no rows")
     weight = check_sample_weight(sample_weight, len(scores))
     satisfied = model.conjunctions.satisfied(conform(X, model.schema))
     coverage, classes = np.average(satisfied, axis=0, weights=weight), model.schema.classes

@@ -242,7 +242,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, _Plan]:
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
 
     def count(name: str) -> int:
-        return checks.integer(name, given[name], at_least=1)
+        return checks.integer(name, given[name], at_least=1, at_most=10**6)
 
     def flag(name: str) -> bool:
         return checks.flag(name, given[name])

@@ -207,7 +207,7 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
 
     def count(name: str) -> int:
-        return checks.integer(name, given[name], at_least=1)
+        return checks.integer(name, given[name], at_least=1, at_most=10**6)
 
     of_fit = "l1_penalty" in given
     pairs = [

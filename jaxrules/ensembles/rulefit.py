@@ -117,7 +117,7 @@ def fit(
     pools = _fold_pools(data, pool, fold_of, None if rules is not None else options["seed"], search)
     problem = _Problem.of(data, pool, options, pools)
     penalties = _penalties(problem, _STEPS)
-    search.total = len(penalties)
+    search.phase, search.total = "search", len(penalties)
     scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached
     with run:
         if not search.stopped():
@@ -168,7 +168,7 @@ def path(
     options = settings("rulefit", locals())
     del options["penalties"], options["n_penalties"]  # every model keeps its own
     run = Run("rulefit path", time_limit, progress)
-    n_penalties = checks.integer("n_penalties", n_penalties, at_least=2)
+    n_penalties = checks.integer("n_penalties", n_penalties, at_least=2, at_most=10_000)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
     problem = _Problem.of(*_prepare(X, y, loss, rules, sample_weight, options, run), options)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
@@ -291,7 +291,7 @@ def _walk(
 ) -> tuple[Fit[RuleEnsemble], ...]:
     """Warm-started fits until the run is stopped; at least one. `rough`: tolerance of all but the last, at least."""
     path: list[_Solved] = []
-    run.total = len(penalties)
+    run.phase, run.total = "search", len(penalties)
     with run:
         for penalty in penalties:
             tolerance = rough if len(path) < len(penalties) - 1 else 0.0
@@ -372,7 +372,7 @@ def _cross_validate(
             solved[k] = found = fold.problem.solve(penalty, solved[k], run, _ROUGH)
             scores[k, i] = fold.risk(found)
         mean = scores[:, : i + 1].mean(axis=0)
-        run.report(i + 1, float(mean[i]))
+        run.report(i + 1, float(mean[i]), int(np.mean([one.coefficients.any(axis=1).sum() for one in solved if one])))
         if i - mean.argmin() >= _PATIENCE:
             return
 

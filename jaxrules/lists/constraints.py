@@ -182,7 +182,7 @@ def _speaks_of(rules: Conjunctions, column: int) -> Bools:
 
 
 def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
-    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) or (hasattr(keys, "ndim") and keys.ndim != 1):
         raise TypeError(f"{name} must be a list of column names or positions, got {type(keys).__name__}")
     return [_column(schema, name, key) for key in keys]
 

@@ -113,7 +113,7 @@ def fit(
     """
     options = settings("drnet", locals())
     plan = _Plan(
-        checks.integer("max_rules", max_rules, at_least=1),
+        checks.integer("max_rules", max_rules, at_least=1, at_most=10**6),
         checks.penalty("literal_penalty", literal_penalty),
         checks.penalty("rule_penalty", rule_penalty),
         checks.integer("iterations", iterations, at_least=1),

@@ -131,6 +131,6 @@ def _defaults(default: Any, classes: tuple[Label, ...], totals: Floats) -> NDArr
     """Which labels the default may be."""
     if isinstance(default, str) and default not in classes and default in ("majority", "free"):
         return np.full(len(classes), default == "free") | (np.arange(len(classes)) == totals.argmax())
-    if default not in classes:
+    if np.ndim(default) or default not in classes:
         raise ValueError(f'default must be "majority", "free" or one of the classes {classes}, got {default!r}')
     return np.arange(len(classes)) == classes.index(default)

@@ -38,6 +38,8 @@ def literals_of(
         shares = np.arange(1, n + 1) / (n + 1)
     else:
         shares = checks.sequence("quantiles", quantiles, above=0, below=1)
+    if cut_points is not None and not isinstance(cut_points, Mapping):
+        raise TypeError(f"cut_points must map names of columns to numbers, got {type(cut_points).__name__}")
     given = {name: checks.sequence(f"cut_points[{name!r}]", cuts) for name, cuts in (cut_points or {}).items()}
     numeric = {feature.name for feature in table.schema.features if feature.is_numeric}
     for name in given:

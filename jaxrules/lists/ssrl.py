@@ -176,7 +176,9 @@ def cross_validate(
     """
     options = settings("ssrl", {name: value for name, value in locals().items() if name not in _GRID})
     penalties = checks.sequence("literal_penalties", literal_penalties, at_least=0)
-    sizes = [checks.integer("max_rules", size, at_least=1) for size in max_rules]
+    if not isinstance(max_rules, (list, tuple, range, np.ndarray)) or not np.size(max_rules):
+        raise TypeError(f"max_rules must be a non-empty sequence of integers, got {max_rules!r}")
+    sizes = [checks.integer("max_rules", size, at_least=1, at_most=10_000) for size in np.ravel(max_rules).tolist()]
     grid = [(float(penalty), size) for penalty in penalties for size in sizes]
     checks.integer("n_folds", n_folds, at_least=2)
     run = Run("ssrl", time_limit, progress)
@@ -235,7 +237,7 @@ class _Settings:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], room: int = 0) -> _Settings:
-        max_rules = checks.integer("max_rules", options["max_rules"], at_least=1)
+        max_rules = checks.integer("max_rules", options["max_rules"], at_least=1, at_most=10_000)
         checks.seed(options["seed"])
         return cls(
             max_rules,
@@ -291,7 +293,7 @@ class _Task:
         for column, spoken in zip(constraints.required, constraints.using(pool), strict=True):
             checks.require(spoken.any(), f"required names {data.schema.names[column]!r}, of which there is no literal")
         majority = isinstance(default, str) and default == "majority" and "majority" not in classes
-        if not majority and default not in classes:
+        if not majority and (np.ndim(default) or default not in classes):
             raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')
         label = None if majority else classes.index(default)
         return cls(data, pool, Activations.of(pool, table), codes, label, constraints, before)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.paths.costs import Array, Quadratic, Sequence
-from jaxrules.paths.data import ModelSpace, check_step_weights
+from jaxrules.paths.data import MOST_STEPS, ModelSpace, check_step_weights
 from jaxrules.paths.model import CoordinatePath, ModelSequence
 from jaxrules.paths.problem import Changes, PathProblem, greedy_path, path_along
 from jaxrules.table import MissingRule
@@ -37,7 +37,7 @@ def greedy(
 
     The arguments are those of `fit`; the step weights only price the path.
     """
-    steps = checks.integer("steps", steps, at_least=1)
+    steps = checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
     weights = check_step_weights(step_weights, steps)
     space = ModelSpace.of(
         X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
@@ -107,7 +107,8 @@ def lasso_sequence(
     """
     from sklearn.linear_model import lars_path_gram
 
-    steps = checks.integer("steps", steps, at_least=1)
+    refit = checks.flag("refit", refit)
+    steps = checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
     space = ModelSpace.of(
         X, y, intercept=intercept, standardise=standardise, sample_weight=sample_weight, missing=missing
     )

@@ -22,10 +22,13 @@ from jaxrules.table import (
     as_table,
     binary_target,
     check_sample_weight,
+    refuse_large,
     regression_target,
 )
 
 CostName = Literal["squared", "logistic"]
+MOST_STEPS = 10_000
+"""That a path may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,7 @@ class ModelSpace:
         l2_penalty = checks.penalty("l2_penalty", l2_penalty)
         intercept, standardise = checks.flag("intercept", intercept), checks.flag("standardise", standardise)
         table = as_table(X, missing=missing)
+        refuse_large(table, 1e100, "whose squares overflow")
         weights = check_sample_weight(sample_weight, table.n_rows)
         shares = weights / weights.sum()
         columns = encoded_columns(table)
@@ -178,9 +182,11 @@ class ModelSpace:
         if isinstance(given, Mapping):
             values = np.full(self.n_columns, default)
             for key, value in given.items():
-                values[self.column(key, name)] = value
+                one = checks.array(f"{name}[{key!r}]", value)
+                checks.require(one.ndim == 0, f"{name}[{key!r}] must be one number, got shape {one.shape}")
+                values[self.column(key, name)] = one
             return values
-        values = np.asarray(given, np.float64)
+        values = checks.array(name, given)
         if values.ndim == 0 and name in ("lower", "upper"):
             values = np.full(self.n_columns, float(values))
         if values.shape != (self.n_columns,):
@@ -203,7 +209,8 @@ class ModelSpace:
 
     def without(self, forbidden: Iterable[Any]) -> Sequence:
         """All columns but the forbidden ones; a categorical feature's name forbids all its categories."""
-        if isinstance(forbidden, (str, bytes)) or not isinstance(forbidden, Iterable):
+        nested = hasattr(forbidden, "ndim") and forbidden.ndim != 1
+        if isinstance(forbidden, (str, bytes)) or not isinstance(forbidden, Iterable) or nested:
             raise TypeError("forbidden must be a list of column names or positions")
         banned = set()
         for key in forbidden:
@@ -281,7 +288,9 @@ def check_step_weights(step_weights: Any, steps: int) -> Array:
         gamma = checks.number("step_weights, given as gamma,", step_weights, above=0)
         weights = geometric_weights(gamma, steps)
         if not np.isfinite(weights).all() or weights[-1] == 0:
-            raise ValueError(f"gamma = {gamma} overflows or underflows within {steps} steps; bring it nearer to 1")
+            raise ValueError(
+                f"step_weights, given as gamma = {gamma}, overflow or underflow in {steps} steps; change it"
+            )
         return weights
     weights = checks.sequence("step_weights", step_weights, at_least=0)
     if len(weights) != steps:

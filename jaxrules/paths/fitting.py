@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from jaxrules import checks
 from jaxrules.paths import bounded, exact, given_end, integer, local, logistic, mip
 from jaxrules.paths.costs import LossCost
-from jaxrules.paths.data import CostName, ModelSpace, check_step_weights
+from jaxrules.paths.data import MOST_STEPS, CostName, ModelSpace, check_step_weights
 from jaxrules.paths.logistic import SequentialCertificate
 from jaxrules.paths.model import CoordinatePath
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
@@ -97,7 +97,7 @@ def fit(
     """
     cost = ("logistic" if holds_classes(y) else "squared") if cost is None else cost
     options = settings("paths", locals())
-    weights = check_step_weights(step_weights, checks.integer("steps", steps, at_least=1))
+    weights = check_step_weights(step_weights, checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS))
     checks.choice("method", method, ("exact", "mip", "local"))
     checks.choice("integer_steps", integer_steps, (None, "any", "unit"))
     batch = min(checks.integer("batch", batch, at_least=1, at_most=3), len(weights))
@@ -122,7 +122,9 @@ def fit(
 
     status = Status.INTERRUPTED
     with run:
+        run.phase = "start"
         run.step(certificate.objective, len(weights))
+        run.phase = "search"
         certificate.improved = lambda objective: run.step(objective, len(weights))
         if isinstance(certificate, SequentialCertificate):
             status = logistic.search(

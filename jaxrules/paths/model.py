@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from jaxrules import display
+from jaxrules import checks, display
 from jaxrules.metrics import complexity
 from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba, to_latex
 from jaxrules.paths.problem import geometric_weights
@@ -345,7 +345,7 @@ def _(model: CoordinatePath, measure: str = "steps") -> int:
 
 def complexity_loss(path: ModelSequence) -> int:
     """L_c: the number of steps (Section 2.1)."""
-    return len(path)
+    return len(checks.instance("path", path, ModelSequence, "jaxrules.paths.fit"))
 
 
 def weighted_loss(path: ModelSequence, step_weights: ArrayLike) -> float:
@@ -359,7 +359,8 @@ def weighted_loss(path: ModelSequence, step_weights: ArrayLike) -> float:
         ValueError: if there are too few weights, or a weight is negative or not finite (then the loss would
             not be coherent).
     """
-    weights = np.asarray(step_weights, np.float64)
+    checks.instance("path", path, ModelSequence, "jaxrules.paths.fit")
+    weights = checks.array("step_weights", step_weights)
     if weights.ndim != 1 or len(weights) < len(path):
         raise ValueError(f"step_weights must be a sequence of at least {len(path)} numbers")
     if not (np.isfinite(weights) & (weights >= 0)).all():
@@ -373,14 +374,15 @@ def geometric_loss(path: ModelSequence, gamma: float) -> float:
     Raises:
         ValueError: if gamma is not positive and finite.
     """
-    if not (np.isfinite(gamma) and gamma > 0):
-        raise ValueError(f"gamma must be positive and finite, got {gamma}")
-    return weighted_loss(path, geometric_weights(gamma, len(path)))
+    checks.instance("path", path, ModelSequence, "jaxrules.paths.fit")
+    return weighted_loss(path, geometric_weights(checks.number("gamma", gamma, above=0), len(path)))
 
 
 def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0) -> bool:
     """Whether c_k <= c'_k at every step (condition (b) of Section 3.1; steps beyond the end cost 0)."""
-    length = max(len(path), len(other))
+    for name, given in {"path": path, "other": other}.items():
+        checks.instance(name, given, ModelSequence, "jaxrules.paths.fit")
+    tolerance, length = checks.number("tolerance", tolerance), max(len(path), len(other))
     ours, theirs = (np.pad(p.costs[1:], (0, length - len(p))) for p in (path, other))
     return bool((ours <= theirs + tolerance).all())
 

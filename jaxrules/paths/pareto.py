@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.paths import exact
 from jaxrules.paths.costs import Array, Quadratic, Sequence
-from jaxrules.paths.data import ModelSpace, check_step_weights
+from jaxrules.paths.data import MOST_STEPS, ModelSpace, check_step_weights
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
@@ -141,7 +141,7 @@ def pareto(
     Raises:
         TypeError, ValueError: as `fit`.
     """
-    max_steps = checks.integer("max_steps", max_steps, at_least=1)
+    max_steps = checks.integer("max_steps", max_steps, at_least=1, at_most=MOST_STEPS)
     alpha = check_step_weights(step_weights, max_steps)
     lambdas = TRADEOFFS if tradeoffs is None else checks.sequence("tradeoffs", tradeoffs, above=0)
     lambdas = np.unique(np.append(lambdas, SMALLEST_TRADEOFF))[::-1]
@@ -376,7 +376,7 @@ def interpretability(
     Raises:
         TypeError, ValueError: as `fit`; if the model is not reachable in `max_steps`.
     """
-    max_steps = checks.integer("max_steps", max_steps, at_least=1)
+    max_steps = checks.integer("max_steps", max_steps, at_least=1, at_most=MOST_STEPS)
     alpha = check_step_weights(step_weights, max_steps)
     checks.choice("method", method, ("exact", "mip"))
     run = Run("interpretability", time_limit, progress, total=max_steps)
@@ -384,7 +384,7 @@ def interpretability(
         X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
         standardise=standardise, sample_weight=sample_weight, missing=missing,
     )  # fmt: skip
-    whole = space.problem(alpha, end=model)
+    whole = space.problem(alpha, end=space.coefficients(model, "model"))
     check_method(whole, method, "squared")
     assert whole.end is not None
     shortest = int((whole.end != 0).sum())

@@ -1,0 +1,453 @@
+"""Wrong, odd and extreme values for every argument of every public function: what comes back.
+
+A call gives a model (numbers that are finite), or a clear error: a ValueError or TypeError that this library raises
+and that names the argument. Anything else is a defect: a raw error, from other code or without the argument's name,
+or
+silent nonsense, numbers that are not finite or a value taken that has no meaning.
+
+``python tests/fuzz.py [name ...]`` tells how many calls of the functions end how, and which are defects.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import pandas as pd
+import polars as pl
+import scipy.sparse
+
+import jaxrules as jr
+
+Outcome = Literal["model", "clear error", "raw error", "silent nonsense"]
+SECONDS_PER_CALL = 60
+_HOME = str(Path(jr.__file__).parent)
+
+# Data that work
+
+_random = np.random.default_rng(0)
+N_ROWS = 48
+X = _random.integers(0, 4, (N_ROWS, 3)).astype(float)
+_signal = (X[:, 0] > 1) & (X[:, 1] < 3)
+LABELS = np.where(_signal ^ (_random.random(N_ROWS) < 0.1), "yes", "no")
+NUMBERS = 2.0 * _signal + X[:, 2] + 0.1 * _random.normal(size=N_ROWS)
+
+
+def _pool() -> jr.Conjunctions:
+    c = jr.Condition
+    return jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(0, 1.0)], [c.below(1, 3.0), c.above(2, 0.0)]])
+
+
+RULES = _pool()
+FOREST = jr.default_forest(X, LABELS, n_trees=3)
+ENSEMBLE = jr.RuleEnsemble(
+    RULES.with_schema(RULES.schema.with_classes(("no", "yes"))), np.array([[1.0], [2.0]]), np.array([-1.0]),
+    link="logistic",
+)  # fmt: skip
+LIST = jr.RuleList(ENSEMBLE.conjunctions, np.array([1, 1, 0], np.int32), np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]]))
+PATH_FIT = jr.paths.fit(X, NUMBERS, steps=3, method="local", restarts=1)
+PATH = PATH_FIT.model
+OTHER = jr.RuleEnsemble(
+    jr.Conjunctions.build(jr.Schema((jr.Feature("elsewhere"),)), []), np.zeros((0, 1)), np.array([0.0])
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A value that JAX traces."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Bad:
+    """A value that must be refused."""
+
+    value: Any
+
+
+# What is tried
+
+HUGE = 10**30
+VALUES: tuple[Any, ...] = (
+    None, True, np.True_, -1, 0, 3, HUGE, 2**40, -HUGE, np.int32(3), np.int64(-1), np.uint8(2), 1.5, -0.5, 1e-320,
+    1e300, np.nan, np.inf, -np.inf, np.float32(0.5), np.float64("nan"), 1j, "0", "", (), [], [1.0], [np.nan], [0.5,
+    0.25],
+    (1, 2, 3), {}, {"x0": 1}, {"x0": "1"}, {0: [1.0]}, np.zeros(0), np.zeros((2, 2)), np.ones(3), ["x0"], [0], X,
+    FOREST, ENSEMBLE, PATH, PATH_FIT, jr.Status.OPTIMAL,
+    *map(Bad, ("no such value", b"1", object(), Exception, np.array(object()), {"no": "meaning"})),
+)  # fmt: skip
+"""For options; some are right for some of them."""
+
+
+def _column(values: Any) -> Any:
+    return np.column_stack([values, X[:, 1:]])
+
+
+SEVERAL = pd.DataFrame(X, columns=["x0", "x1", "x1"])
+FRAME = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+TABLES: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None, "file.csv", b"file.csv", 3.0, True, {}, {"x0": X[:, 0]}, [], [[]], X[:, 0], X[None], X[:, :0], X[0],
+            [[1.0, 2.0], [3.0]], X.astype(str), X.astype(object), X + 1j, X.astype("datetime64[s]"),
+            _column(np.where(X[:, 0] == 1, np.nan, X[:, 0])), _column(np.where(X[:, 0] == 1, np.inf, X[:, 0])),
+            scipy.sparse.csr_matrix(X), np.ma.masked_equal(X, 1), SEVERAL, FRAME.assign(x0=pd.Timestamp(0)),
+            FRAME.assign(x0=None), FRAME.assign(x0=[object()] * N_ROWS), FRAME.assign(x0=1j),
+            pl.from_pandas(FRAME).lazy(), _column(np.full(N_ROWS, 2**60)).astype(np.int64), FRAME["x0"], PATH_FIT,
+            ENSEMBLE, FOREST, object(), len,
+            iter([]), range(3), FRAME.rename(columns={"x0": "x1"}),
+        ),
+    ),
+    X[:0], FRAME[:0], X[:1], X[:2], X[1:], np.zeros_like(X), _column(1e39 * X[:, 0]), _column(1e160 * X[:, 0]),
+    _column(X[:, 0] * 5e307), _column(1e-320 * X[:, 0]), _column(X[:, 0] + 1e15), -1e300 * X,
+    X.astype(bool),
+    X.astype(np.float16), X.astype(np.uint8), X.tolist(), FRAME, FRAME.astype(str), FRAME.assign(x0="same"),
+    FRAME.assign(x0=[str(i) for i in range(N_ROWS)]), FRAME.astype({"x0": "category"}), FRAME.assign(x0=X[:, 0] > 1),
+    FRAME.rename(columns={"x0": "\x1b[31m"}), FRAME.convert_dtypes(), pl.from_pandas(FRAME), jr.as_table(X),
+    jax.numpy.asarray(X), Traced(X), np.asfortranarray(X), X[:, [0, 0, 0]], FRAME[["x2", "x1", "x0"]],
+)  # fmt: skip
+TARGETS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None, "target", b"target", 3.0, True, {}, {"y": 1}, [], X, LABELS[:, None], LABELS[None], LABELS[1:],
+            [LABELS], np.where(X[:, 0] == 1, np.nan, NUMBERS), np.where(X[:, 0] == 1, np.inf, NUMBERS), NUMBERS + 1j,
+            np.full(N_ROWS, "same"), np.zeros(N_ROWS), [object()] * N_ROWS, ["yes", 1] * (N_ROWS // 2),
+            [None, 1] * (N_ROWS // 2), [1, True] * (N_ROWS // 2), LABELS.astype(bytes),
+            np.full(N_ROWS, np.datetime64(0, "s")), [2**70, 1] * (N_ROWS // 2), np.ma.masked_equal(X[:, 0], 1),
+            PATH_FIT, object(), len, NUMBERS * 1e200,
+            pd.Series([None, *LABELS[1:]]), FRAME,
+        ),
+    ),
+    1e-320 * NUMBERS, 1e90 * NUMBERS, -NUMBERS, NUMBERS + 1e15, 1e-90 * NUMBERS, NUMBERS.astype(np.float16),
+    np.arange(N_ROWS), X[:, 0], X[:, 0].astype(int), X[:, 0].astype(bool), LABELS.tolist(), pd.Series(LABELS),
+    pd.Series(LABELS, dtype="category"), pl.Series(LABELS), np.where(np.arange(N_ROWS) == 3, "yes", "no"),
+    np.where(_signal, 2**62, -(2**62)), np.where(_signal, "\x1b[31m", "\n"), np.where(_signal, "", "no"),
+    LABELS.astype(object), jax.numpy.asarray(_signal), Traced(NUMBERS), NUMBERS > 1, (_signal * 1).tolist(),
+)  # fmt: skip
+ONES = np.ones(N_ROWS)
+FIRST = np.arange(N_ROWS) == 0
+WEIGHTS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            "ones", 1.0, 3, {}, [], [1.0], ONES[1:], ONES[:, None], -ONES, 0 * ONES, np.nan * ONES, np.inf * ONES,
+            np.where(FIRST, np.nan, 1), np.where(FIRST, -1e-320, 1), ONES.astype(str), ONES + 1j, [None] * N_ROWS,
+            [object()] * N_ROWS, len, PATH_FIT, {"x0": ONES}, np.where(LABELS == "yes", 0.0, 1.0), X,
+        ),
+    ),
+    ONES, 1e308 * ONES, 1e-320 * ONES, np.where(FIRST, 1e-320, 1), np.where(FIRST, 1e-90, 1), np.where(FIRST, 1e90,
+    1),
+    1e-12 * ONES, np.where(FIRST, 0.0, 1), ONES.astype(int), ONES.astype(bool), ONES.tolist(), pd.Series(ONES),
+    1 + X[:, 1], ONES.astype(np.float16), jax.numpy.asarray(ONES), [1] * N_ROWS, Traced(ONES), FIRST * 1.0,
+    ONES.astype(object),
+)  # fmt: skip
+MODELS: tuple[Any, ...] = (
+    *map(Bad, (None, PATH_FIT, "model.json", 3, {}, [], FOREST, X, object(), jr.RuleEnsemble, RULES, [ENSEMBLE])),
+    ENSEMBLE, LIST, PATH, OTHER,
+)  # fmt: skip
+FORESTS: tuple[Any, ...] = (
+    *map(Bad, (None, PATH_FIT, "forest", 3, {}, [], ENSEMBLE, X, object(), type(FOREST), type(FOREST)(), [FOREST])),
+    FOREST, FOREST.estimators_[0],
+)  # fmt: skip
+FILES: tuple[Any, ...] = tuple(
+    map(Bad, (None, "", "/nowhere/at.all", ".", b"\0", "\0", 3.5, [], {}, object(), ENSEMBLE))
+)
+BY_NAME: Mapping[str, tuple[Any, ...]] = {
+    "X": TABLES, "y": TARGETS, "sample_weight": WEIGHTS, "model": MODELS, "forest": FORESTS, "path": FILES,
+    "data_home": FILES, "data": (*map(Bad, (None, X, "iris", 3, {}, object())),), "sequences": VALUES,
+    "front": VALUES,
+}  # fmt: skip
+
+
+# What is called
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A public function with arguments that work.
+
+    Attributes:
+        skip: arguments that are not tried.
+        takes: (argument, value) that have a meaning here, though `VALUES` calls them bad.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    skip: tuple[str, ...] = ()
+
+    @property
+    def tried(self) -> list[str]:
+        return [name for name in inspect.signature(self.call).parameters if name not in self.skip]
+
+
+def entries() -> list[Entry]:
+    """All of them."""
+    data = {"X": X, "y": LABELS}
+    timed = {**data, "time_limit": 2.0}
+    penalties = {"global_penalty": 0.02, "local_penalty": 0.02}
+    network = {"max_rules": 4, "max_length": 2, "iterations": 50, "restarts": 2}
+    path = {"path": PATH}
+    found = [
+        Entry("rulefit.fit", jr.rulefit.fit, {**timed, "rules": RULES, "l1_penalty": 0.02}),
+        Entry("rulefit.path", jr.rulefit.path, {**timed, "rules": RULES, "n_penalties": 3}),
+        Entry("lire.fit", jr.lire.fit, {**timed, "rules": RULES, "restarts": 1, **penalties}),
+        Entry("lire.path", jr.lire.path, {**timed, "rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]}),
+        Entry("lire.objective", jr.lire.objective, {**data, "model": ENSEMBLE, **penalties}),
+        Entry("boosting.fit", jr.boosting.fit, {**timed, "max_rules": 2}),
+        Entry("boosting.path", jr.boosting.path, {**timed, "max_rules": 2}),
+        Entry("lltboost.fit", jr.lltboost.fit, {**timed, "max_rules": 2}),
+        Entry("lltboost.path", jr.lltboost.path, {**timed, "max_rules": 2}),
+        Entry("ltrnet.fit", jr.ltrnet.fit, {**timed, **network}),
+        Entry("ltrnet.path", jr.ltrnet.path, {**timed, **network}),
+        Entry("glrm.fit", jr.glrm.fit, {**timed, "rule_penalty": 0.02}),
+        Entry("ssrl.fit", jr.ssrl.fit, {**timed, "max_rules": 2}),
+        Entry("ssrl.cross_validate", jr.ssrl.cross_validate, {**timed, "max_rules": [2], "literal_penalties": [1.0],
+                                                             "n_folds": 2}),
+        Entry("exact_list.fit", jr.exact_list.fit, {**timed, "max_rules": 2}),
+        Entry("exact_list.near_optimal", jr.exact_list.near_optimal, {**timed, "max_rules": 1}),
+        Entry("drnet.fit", jr.drnet.fit, {**timed, "max_rules": 4, "iterations": 50, "restarts": 1}),
+        Entry("finetune", jr.finetune, {**timed, "model": ENSEMBLE, "iterations": 20}),
+        Entry("paths.fit", jr.paths.fit, {**timed, "y": NUMBERS, "steps": 3, "restarts": 2}),
+        Entry("paths.fit, local", jr.paths.fit, {**timed, "steps": 3, "restarts": 2, "method": "local"}),
+        Entry("paths.pareto", jr.paths.pareto, {**timed, "y": NUMBERS, "max_steps": 2, "tradeoffs": [1.0]}),
+        Entry("paths.interpretability", jr.paths.interpretability,
+              {**timed, "y": NUMBERS, "model": {"x0": 1.0, "x2": 0.5}, "max_steps": 3}),
+        Entry("paths.greedy", jr.paths.greedy, {"X": X, "y": NUMBERS, "steps": 3}),
+        Entry("paths.direct", jr.paths.direct, {"X": X, "y": NUMBERS}),
+        Entry("paths.lasso_sequence", jr.paths.lasso_sequence, {"X": X, "y": NUMBERS, "steps": 3}),
+        Entry("paths.complexity_loss", jr.paths.complexity_loss, path),
+        Entry("paths.weighted_loss", jr.paths.weighted_loss, {**path, "step_weights": [1, 1, 1]}),
+        Entry("paths.geometric_loss", jr.paths.geometric_loss, {**path, "gamma": 1.0}),
+        Entry("paths.dominates", jr.paths.dominates, {**path, "other": PATH}),
+        Entry("as_table", jr.as_table, {"X": X}),
+        Entry("default_forest", jr.default_forest, {**data, "n_trees": 2}),
+        Entry("extract_rules", jr.extract_rules, {"forest": FOREST, "X": X}),
+        Entry("tree_rules", jr.tree_rules, {"forest": FOREST, "X": X}),
+        Entry("datasets.load", jr.datasets.load, {"name": "wine"}, ("data_home",)),
+        Entry("datasets.available", jr.datasets.available, {}),
+        Entry("datasets.train_test_split", jr.datasets.train_test_split, {"data": jr.datasets.load("iris")}),
+        Entry("with_weights", jr.with_weights, {"model": ENSEMBLE, "weights": [1.0, 2.0]}),
+        Entry("complexity", jr.complexity, {"model": ENSEMBLE}),
+        Entry("support", jr.support, {"model": ENSEMBLE}),
+        Entry("to_latex", jr.to_latex, {"model": ENSEMBLE}),
+        Entry("save", jr.save, {"model": ENSEMBLE, "path": str(Path(tempfile.gettempdir()) / "jaxrules-fuzz.json")}),
+        Entry("load", jr.load, {}),
+    ]  # fmt: skip
+    for kind, model in {"ensemble": ENSEMBLE, "list": LIST, "path": PATH}.items():
+        of_rows: list[Callable[..., Any]] = [jr.predict, jr.explain]
+        of_targets: list[Callable[..., Any]] = []
+        if kind != "path":
+            of_rows += [jr.predict_proba, jr.local_support, jr.local_supports]
+            of_targets.append(jr.accuracy)
+        if kind != "list":
+            of_rows.append(jr.decision_function)
+            of_targets.append(jr.risk)
+        options = {"loss": "squared"} if kind == "path" else {}
+        y = NUMBERS if kind == "path" else LABELS
+        found += [Entry(f"{f.__name__}, {kind}", f, {"model": model, "X": X}) for f in of_rows]
+        for f in of_targets:
+            given = {**options, "model": model, "X": X, "y": y} if f is jr.risk else {"model": model, "X": X, "y": y}
+            found.append(Entry(f"{f.__name__}, {kind}", f, given))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call: an argument with a value."""
+
+    entry: Entry
+    name: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.entry.name}({self.name}={_shown(self.value)})"
+
+
+def cases(entry: Entry) -> list[Case]:
+    """All values of all arguments."""
+    return [
+        Case(entry, name, value)
+        for name in entry.tried
+        for value in (VALUES if entry.name == "paths.interpretability" and name == "model" else BY_NAME.get(
+            name if not (name == "path" and entry.name.startswith("paths")) else "model", VALUES))
+    ]  # fmt: skip
+
+
+# What comes of it
+
+
+@dataclass(frozen=True)
+class Result:
+    outcome: Outcome
+    told: str = ""
+
+    @property
+    def is_defect(self) -> bool:
+        return self.outcome in ("raw error", "silent nonsense")
+
+
+def run(case: Case) -> Result:
+    """Call the function, and judge what it returns or raises."""
+    value, must_fail = (case.value.value, True) if isinstance(case.value, Bad) else (case.value, False)
+    arguments = dict(case.entry.arguments)
+    if case.name == "X":
+        arguments.pop("rules", None)  # they are of the right columns
+    if hasattr(value, "__next__"):
+        value = iter([])
+    try:
+        with warnings.catch_warnings(), _time_limit():
+            warnings.simplefilter("error")
+            warnings.filterwarnings("default", category=UserWarning)
+            if isinstance(value, Traced):
+                found = jax.jit(lambda traced: _arrays(_call(case, {**arguments, case.name: traced})))(value.value)
+            else:
+                found = _call(case, {**arguments, case.name: value})
+            if wrong := _wrong(found, X):
+                return Result("silent nonsense", wrong)
+    except Exception as error:
+        return _judged(error, case)
+    return Result("silent nonsense", "was taken") if must_fail and not _meant(case) else Result("model")
+
+
+def warm_up(entry: Entry) -> None:
+    """A call that works: kernels are compiled before calls are timed."""
+    if entry.arguments:
+        bound = inspect.signature(entry.call).bind(**entry.arguments)
+        entry.call(*bound.args, **bound.kwargs)
+
+
+def _call(case: Case, arguments: Mapping[str, Any]) -> Any:
+    bound = inspect.signature(case.entry.call).bind(**arguments)
+    return case.entry.call(*bound.args, **bound.kwargs)
+
+
+def _meant(case: Case) -> bool:
+    """Whether a value of `VALUES` that is bad for most arguments is right for this one."""
+    value = case.value.value
+    text, function = isinstance(value, str), callable(value)
+    return (
+        (case.name == "progress" and function)
+        or (
+            case.name in ("X", "forest", "data")
+            and value is None
+            and case.entry.name in ("extract_rules", "tree_rules")
+        )
+        or (case.name in ("data_home", "sample_weight") and value is None)
+        or (case.name == "path" and text)
+        or (case.name == "sample_weight" and (not _has_classes(case) or "model" in case.entry.arguments))
+        or (case.name == "y" and not _has_classes(case))
+    )
+
+
+def _has_classes(case: Case) -> bool:
+    return case.entry.arguments.get("y") is LABELS
+
+
+def _judged(error: Exception, case: Case) -> Result:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = frames[-1].filename.startswith(_HOME)
+    kinds: tuple[type[Exception], ...] = (ValueError, TypeError)
+    if case.name in ("path", "data_home", "name"):
+        kinds = (*kinds, OSError)
+    names = {case.name} | ({"model"} if case.name == "X" else set())  # X without the columns that a model names
+    named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
+    named = named or isinstance(error, OSError)
+    told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
+    if isinstance(error, kinds) and named and (ours or isinstance(error, OSError)):
+        return Result("clear error", told)
+    why = "" if ours else f" [{Path(frames[-1].filename).name}:{frames[-1].lineno}]"
+    return Result("raw error", told + why)
+
+
+def _arrays(found: Any) -> Any:
+    return found if all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(found)) else 0
+
+
+def _wrong(found: Any, rows: Any) -> str:
+    """What is not finite in a result, or not valid."""
+    if isinstance(found, jr.Fit):
+        if not np.isfinite(found.objective):
+            return f"objective {found.objective}"
+        if found.bound is not None and np.isnan(found.bound):
+            return "bound NaN"
+        return _wrong(found.model, rows)
+    if isinstance(found, (list, tuple)) and found and all(isinstance(one, (jr.Fit, jr.RuleEnsemble)) for one in found):
+        return next(filter(None, (_wrong(one, rows) for one in found)), "")
+    if callable(getattr(found, "validate", None)) and is_dataclass(found):
+        try:
+            found.validate()
+        except Exception as error:
+            return f"not valid: {error}"
+        if hasattr(found, "intercept") or hasattr(found, "intercepts"):
+            leaves = [leaf for leaf in jax.tree.leaves(found) if np.asarray(leaf).dtype.kind == "f"]
+            if any(np.isnan(leaf).any() for leaf in leaves):
+                return "NaN in the model"
+        return ""
+    if isinstance(found, (float, np.ndarray, jax.Array)) and np.asarray(found).dtype.kind == "f":
+        return "" if np.isfinite(found).all() else f"{type(found).__name__} not finite"
+    return ""
+
+
+class _time_limit:
+    """A call that does not come back is a raw error."""
+
+    def __enter__(self) -> None:
+        def over(number: int, frame: FrameType | None) -> None:
+            raise RuntimeError(f"no answer within {SECONDS_PER_CALL} s")
+
+        self._before = signal.signal(signal.SIGALRM, over)
+        signal.alarm(SECONDS_PER_CALL)
+
+    def __exit__(self, *error: Any) -> None:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, self._before)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (Bad, Traced)):
+        return f"{type(value).__name__}({_shown(value.value)})"
+    if isinstance(value, np.ndarray) and value.size > 4:
+        return f"array{value.shape} {value.dtype} from {value.ravel()[:3]}"
+    text = re.sub(r"\s+", " ", repr(value))
+    return text if len(text) < 70 else text[:67] + "..."
+
+
+def main(wanted: list[str]) -> None:
+    """Print how many calls end how, and the defects. A number n among the names tries every n-th call alone."""
+    step = next((int(name) for name in wanted if name.isdigit()), 1)
+    wanted = [name for name in wanted if not name.isdigit()]
+    total: Counter[Outcome] = Counter()
+    for entry in entries():
+        if wanted and not any(name in entry.name for name in wanted):
+            continue
+        counts: Counter[Outcome] = Counter()
+        warm_up(entry)
+        for case in cases(entry)[::step]:
+            result = run(case)
+            counts[result.outcome] += 1
+            if result.is_defect:
+                print(f"    {result.outcome}: {case}: {result.told}", flush=True)
+        print(f"{entry.name}: {dict(counts)}", flush=True)
+        total += counts
+    print(dict(total), sum(total.values()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
