@@ -28,7 +28,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "boosting best-first": ("boosting", {"objective": "orthogonal", "corrective": True}),
     "boosting beam": ("boosting", {"search": "beam"}),
     "boosting greedy": ("boosting", {"search": "greedy"}),
-    "boosting published": ("boosting", {"search": "published"}),
+    "boosting published": ("boosting", {"search": "published", "objective": "second_order", "per_unit": False}),
     "lire combo": ("lire", {}),
     "lire published": ("lire", {"search": "published"}),
     "rulefit cv": ("rulefit", {}),
