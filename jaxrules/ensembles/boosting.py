@@ -301,6 +301,7 @@ def _boost(
             seconds = stage.seconds()
             weight = state.add(found.propositions, space.selected(found.propositions))
             if not state.gain > _NOTHING_LEFT * abs(steps[0].risk):
+                run.shortened |= found.status is Status.TIME_LIMIT
                 break
             if options.eliminate:
                 gain = (steps[-1].risk - state.step().risk) / (1 + len(found.propositions))
