@@ -369,7 +369,7 @@ def test_gradients_through_a_jit_with_traced_data() -> None:
         return jax.grad(lambda w: jr.predict_proba(jr.with_weights(model, w), x)[:, 1].sum())(weights)
 
     p = np.asarray(jr.predict_proba(model, X))[:, 1]
-    satisfied = model.conjunctions.satisfied(jr.as_table(X, missing="own_category", feature_names="xyz"))
+    satisfied = model.conjunctions.satisfied(jr.as_table(X, missing="own_category", feature_names=list("xyz")))
     expected = satisfied.T @ (p * (1 - p))
     np.testing.assert_allclose(gradient(jnp.asarray(model.weights[:, 0]), X), expected, rtol=1e-4)
 

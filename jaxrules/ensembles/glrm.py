@@ -50,6 +50,8 @@ _DEBIASED_PENALTY = 1e-6
 _CERTIFICATE = "the certificate of generalised linear rule models"
 _PRICE = 0.05
 """The default price of a rule: this share of what would keep every single proposition out."""
+_LEAST_PRICE = 1e-6
+"""The least default price for classes: one with less than some millionths of the weight is left alone."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -91,7 +93,7 @@ def fit(
         loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
             "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         rule_penalty: lambda_0, the price of a rule's weight, positive, against the mean loss. None: a twentieth
-            of what would keep every single proposition out.
+            of what would keep every single proposition out, and for classes at least 1e-6.
         condition_penalty: lambda_1, the price of each proposition in a rule, at least 0; None takes a fifth
             of `rule_penalty`, as in the paper's experiments. A rule's length counts its propositions, also
             where two on one feature are shown as one interval.
@@ -162,7 +164,10 @@ def fit(
     if not len(pool) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
     if rule_price is None:
-        rule_price = made["rule_penalty"] = _PRICE * _largest_slope(data, space)
+        rule_price = _PRICE * _largest_slope(data, space)
+        if data.classes is not None:
+            rule_price = max(rule_price, _LEAST_PRICE)
+        made["rule_penalty"] = rule_price
         options = replace(options, rule_price=rule_price, made=tuple(made.items()))
     if condition_price is None:
         options = replace(options, condition_price=rule_price / 5)
