@@ -389,7 +389,7 @@ def test_own_propositions() -> None:
     with pytest.raises(ValueError, match="other columns"):
         paper_fit(X[:, :2], Y, propositions=pool)
     with pytest.raises(TypeError, match="PropositionPool"):
-        paper_fit(X, Y, propositions=[Threshold(0, ">", 0.0)])  # type: ignore[arg-type]
+        paper_fit(X, Y, propositions=[Threshold(0, ">", 0.0)])
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -396,7 +396,7 @@ def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr
         with pytest.raises(ValueError, match=wrong):
             jr.to_sql(constant(("a", "b", "c"), [0.0, 1.0, 2.0], "softmax"), "score", label=label)
     with pytest.raises(ValueError, match="what must be"):
-        jr.to_sql(ensemble, "label")  # type: ignore[arg-type]
+        jr.to_sql(ensemble, "label")
     with pytest.raises(TypeError, match="a RuleList has no scores"):
         jr.to_sql(rule_list, "score")
     with pytest.raises(ValueError, match="it predicts numbers"):
@@ -483,7 +483,7 @@ def test_a_dataframe_of_several_outputs_and_terms() -> None:
         "conditions": [0, 0], "weight of a": [0.0, 1.0], "weight of b": [1.0, 2.0], "weight of c": [2.0, 0.0],
     }  # fmt: skip
     with pytest.raises(ValueError, match='backend must be "pandas", "polars"'):
-        jr.to_dataframe(model, "excel")  # type: ignore[arg-type]
+        jr.to_dataframe(model, "excel")
 
 
 EXPORTS = pytest.mark.parametrize("export", [jr.to_python, jr.to_sql, jr.to_pmml, jr.to_dataframe])

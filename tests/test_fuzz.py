@@ -44,7 +44,7 @@ def raises(value: float) -> float:
     ],
 )
 def test_what_comes_back_is_judged(call: object, outcome: str) -> None:
-    entry = fuzz.Entry("call", call, {})  # type: ignore[arg-type]
+    entry = fuzz.Entry("call", call, {})
     name = next(iter(fuzz.inspect.signature(entry.call).parameters))
     assert fuzz.run(fuzz.Case(entry, name, 1.5)).outcome == outcome
     if outcome == "model":

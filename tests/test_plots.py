@@ -150,7 +150,7 @@ def test_a_waterfall_needs_scores(rule_list: jr.RuleList, table: jr.Table, two_c
     with pytest.raises(ValueError, match="output must be at most 0"):
         plots.waterfall(jr.explain(two_columns[0], [[0.0, 0.0]])[0], output=1)
     with pytest.raises(TypeError, match="explanation must be"):
-        plots.waterfall(jr.explain(rule_list, table))  # type: ignore[arg-type]
+        plots.waterfall(jr.explain(rule_list, table))
 
 
 def test_decision_regions_are_predictions(two_columns: Any) -> None:
