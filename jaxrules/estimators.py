@@ -118,7 +118,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two")
-        _require_target(self, "sign", "a classifier")
+        _require_target(self, ("sign",), "a classifier")
         if self.class_weight is not None:
             of_class = compute_sample_weight(self.class_weight, labels)
             sample_weight = of_class if sample_weight is None else of_class * np.asarray(sample_weight)
@@ -145,7 +145,7 @@ class _Regressor(RegressorMixin, _RuleModel):
             sample_weight: not negative, shape (rows,).
         """
         X = self._columns(X, reset=True)
-        _require_target(self, "real", "count", "a regressor")
+        _require_target(self, ("real", "count"), "a regressor")
         return self._fit(X, _target(self, y), sample_weight)
 
 
@@ -156,11 +156,11 @@ def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
     return column_or_1d(y, warn=True)
 
 
-def _require_target(estimator: _RuleModel, *kinds: str) -> None:
-    """Refuse a loss that is not for this kind of target; the last of `kinds` says what the estimator is."""
+def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) -> None:
+    """Refuse a loss for other targets than these, see `jaxrules.losses.Loss`."""
     loss = getattr(estimator, "loss", None)
-    if loss is not None and loss_by_name(loss).target not in kinds[:-1]:
-        raise ValueError(f"loss={loss!r} is not for {kinds[-1]}; leave it at its default")
+    if loss is not None and loss_by_name(loss).target not in targets:
+        raise ValueError(f"loss={loss!r} is not for {what}; leave it at its default")
 
 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:

@@ -461,8 +461,7 @@ def objective(
     penalise_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L; or its ridge
-    added.
+    """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L, and a ridge.
 
     Args:
         model: an ensemble of rules without linear terms; of several outputs, G is the mean over the classes.
@@ -484,10 +483,8 @@ def objective(
     lam = checks.penalty("local_penalty", local_penalty)
     ridge = checks.penalty("l2_penalty", l2_penalty)
     checks.concrete("X", X)
-    options, penalise_intercept = (
-        dict(model.options),
-        checks.optional(checks.flag, "penalise_intercept", penalise_intercept),
-    )
+    options = dict(model.options)
+    penalise_intercept = checks.optional(checks.flag, "penalise_intercept", penalise_intercept)
     if penalise_intercept is None:
         penalise_intercept = bool(options.get("penalise_intercept", False))
     scores = np.asarray(decision_function(model, X), np.float64).reshape(-1, model.n_outputs)
