@@ -7,8 +7,9 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 from jaxrules import datasets, losses, paths, plots
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
-from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
+from jaxrules.ensembles.extraction import extract_rules, tree_rules
 from jaxrules.ensembles.finetune import finetune
+from jaxrules.ensembles.growing import default_forest
 from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
 from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
 from jaxrules.lists import drnet, exact_list, ssrl
