@@ -1,11 +1,11 @@
 """The trees that candidate rules come from: boosted trees, a random forest, or both.
 
 "forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5): 100 trees of depth at most
-3. "boosted_trees" is stochastic gradient boosting (Friedman 2002): every tree is grown to the slopes of the loss at the
-scores of the trees before it, on a part of the rows, so that later trees ask what earlier ones leave open, and no two
-see the same rows. Friedman and Popescu (2008, Sec. 3.3) make their rules in this way. The loss is the logistic one for
-classes, whatever the learner's, and squared error for numbers: equal data, weights and seeds give equal trees, and so
-equal rules, to all learners.
+3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman and Popescu 2008, Sec. 3.3), 100 trees of
+depth at most 3 too: each is grown to the slopes of the loss at the scores of the trees before it, so that later trees
+ask what earlier ones leave open, on min(n / 2, 100 + 6 sqrt(n)) rows drawn at random, so that no two see the same. The
+loss is the logistic one for classes, whatever the learner's, and squared error for numbers: equal data, weights and
+seeds give equal trees, and so equal rules, to all learners.
 
 Trees see categories as indicators (`Table.one_hot`), and missing values as they are.
 """
@@ -40,7 +40,8 @@ _FIRST_TREES = 2
 _LEARNING_RATE = 0.1
 _SHARE_OF_COLUMNS = 0.5
 """That a split of a boosted tree is chosen from."""
-_MOST_ROWS = 10_000
+_LEAF = 5
+"""Rows of the smallest leaf of a boosted tree."""
 _LONGEST_STEP = 4.0
 """Of the log-odds in a leaf, before the learning rate: leaves of one class have no best step."""
 
@@ -157,25 +158,51 @@ def _boosted(
     from sklearn.tree import DecisionTreeRegressor
 
     target, scores = _targets(y, weight, classification)
-    rng, n = np.random.default_rng(seed), len(X)
-    some, weight = min(max(n // 2, 1), _MOST_ROWS), weight / weight.max()
+    rng, weight = np.random.default_rng(seed), weight / weight.max()
+    groups = _groups(y) if classification else [np.arange(len(y))]
     while True:
         if classification:
             p = 1 / (1 + np.exp(-scores))
             slopes, curvature = target - p, p * (1 - p)
         else:
             slopes, curvature = target - scores, np.ones_like(scores)
-        rows = np.sort(rng.choice(n, some, replace=False))
+        rows, times = _drawn(groups, len(y), rng)
+        leaf = _LEAF if len(rows) >= 10 * _LEAF else 1
         tree = DecisionTreeRegressor(
-            max_depth=max_depth, max_features=_SHARE_OF_COLUMNS, random_state=int(rng.integers(2**31))
-        ).fit(X[rows], slopes[rows], weight[rows])
-        leaf, nodes = tree.apply(X), tree.tree_.node_count
+            max_depth=max_depth, max_features=_SHARE_OF_COLUMNS, min_samples_leaf=leaf,
+            random_state=int(rng.integers(2**31)),
+        ).fit(X[rows], slopes[rows], weight[rows] * times)  # fmt: skip
+        at, n_nodes = tree.apply(X), tree.tree_.node_count
         for k in range(scores.shape[1]):  # Newton's step in every leaf, on all rows
-            sums = (np.bincount(leaf, weight * one[:, k], nodes) for one in (slopes, curvature))
-            up, down = sums
+            up, down = (np.bincount(at, weight * one[:, k], n_nodes) for one in (slopes, curvature))
             step = np.clip(up / np.maximum(down, 1e-12), -_LONGEST_STEP, _LONGEST_STEP)
-            scores[:, k] += _LEARNING_RATE * step[leaf]
+            scores[:, k] += _LEARNING_RATE * step[at]
         yield tree
+
+
+def _groups(y: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """The rows of every class."""
+    codes = np.unique(y, return_inverse=True)[1]
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+
+
+def _drawn(
+    groups: list[NDArray[np.intp]], n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Rows drawn for a tree, ascending, and for how many rows each stands.
+
+    Every class has its share of them, a rare one more: a half of an equal share, as far as half of its rows go.
+    """
+    some = max(min(n / 2, 100 + 6 * n**0.5), 1.0)
+    drawn, times = [], []
+    for rows in groups:
+        share = max(some * len(rows) / n, min(some / (2 * len(groups)), len(rows) / 2))
+        size = min(max(round(share), 1), len(rows))
+        drawn.append(rng.choice(rows, size, replace=False))
+        times.append(np.full(size, len(rows) / size))
+    rows = np.concatenate(drawn)
+    order = np.argsort(rows)
+    return rows[order], np.concatenate(times)[order]
 
 
 def _targets(

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.extraction import RulePool, rule_pool
+from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -147,7 +147,7 @@ def fit(
     local_penalty: float | None = None,
     l2_penalty: float | None = None,
     loss: LossName | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     search: SearchName = "combo",
@@ -179,9 +179,10 @@ def fit(
         loss: None for "exponential" where y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; or "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
             the penalties are then in units of the squared target.
-        rules: candidate rules, e.g. from `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already;
-            None extracts them from a random forest of 100 trees of depth at most 3. Of rules that hold on the same
-            rows, or on the opposite ones, one is a candidate.
+        rules: where candidate rules come from: "boosted_trees", "forest" or "both", see `jaxrules.default_forest`; rules,
+            e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already; or a tree ensemble that
+            it reads, which is fitted to the data if it is not yet. None is "boosted_trees". Of rules that hold on the
+            same rows, or on the opposite ones, one is a candidate.
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
             the same objective, and only the path of the search differs.
@@ -198,7 +199,7 @@ def fit(
         max_iterations: largest number of moves from each start ("combo"), or the paper's I ("published").
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of the default forest, the restarts, and liblinear.
+        seed: of the trees that rules come from, the restarts, and liblinear.
         time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
@@ -241,7 +242,7 @@ def path(
     local_penalties: Sequence[float] | None = None,
     l2_penalty: float | None = None,
     loss: LossName | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,

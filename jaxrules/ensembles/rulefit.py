@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.extraction import RulePool, rule_pool
+from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, mean_loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -55,7 +55,7 @@ def fit(
     y: ArrayLike,
     *,
     l1_penalty: float | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
@@ -78,8 +78,9 @@ def fit(
             cross-validation of the mean loss, from the largest one that leaves any rule a weight downwards until the
             held-out loss has stopped falling; the rules of a fold are extracted from the fold's training rows, unless
             `rules` are given.
-        rules: candidate rules, e.g. from `jaxrules.extract_rules`; None extracts them from a random forest
-            of 100 trees of depth at most 3.
+        rules: where candidate rules come from: "boosted_trees", "forest" or "both", see `jaxrules.default_forest`; rules,
+            e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already; or a tree ensemble that
+            it reads, which is fitted to the data if it is not yet. None is "boosted_trees".
         loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
             "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         linear_terms: add one winsorised linear term per numeric column.
@@ -89,7 +90,7 @@ def fit(
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         tolerance: the fit has converged when duality gap <= tolerance * objective.
-        seed: of the default forest and the folds.
+        seed: of the trees that rules come from, and the folds.
         time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
@@ -136,7 +137,7 @@ def path(
     *,
     penalties: Sequence[float] | None = None,
     n_penalties: int = 50,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
@@ -263,7 +264,7 @@ def _prepare(
     X: Any,
     y: ArrayLike,
     loss: Loss,
-    rules: Conjunctions | RulePool | None,
+    rules: RuleSource | None,
     sample_weight: ArrayLike | None,
     options: Mapping[str, Any],
     run: Run,
