@@ -161,9 +161,9 @@ def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> Tree
 
 
 RuleSource = TreeKind | Conjunctions | RulePool | Any
-"""What learners take for ``rules=``: "boosted_trees", "forest" or "both" (see `jaxrules.ensembles.growing`), grown on the
-training rows; rules, checked on these rows or not; or a model that `extract_rules` reads, fitted or, as a recipe, not.
-None is "boosted_trees"."""
+"""What learners take for ``rules=``: "boosted_trees", "forest" or "both", grown on the training rows (see
+`jaxrules.ensembles.growing`); rules, checked on these rows or not; or a model that `extract_rules` reads, fitted or, as
+a recipe, not. None is the default kind."""
 
 
 def rule_pool(
@@ -196,6 +196,11 @@ def rule_pool(
         run.preparing("rules")
         rules, activations = extract_rules(_fitted(rules, data), data.table, activations=True)
     return RulePool(rules.with_schema(data.schema), activations)
+
+
+def depends_on_labels(rules: RuleSource | None) -> bool:
+    """Whether a fold has to make these rules anew: they come from trees that are grown on its rows."""
+    return rules is None or isinstance(rules, str) or (holds_trees(rules) and not is_fitted(rules))
 
 
 def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
