@@ -163,7 +163,7 @@ def test_more_classes_have_a_set_each_the_rarest_first() -> None:
     assert fit.objective == pytest.approx(np.mean(jr.predict(fit.model, X) != y))
     assert fit.objective < 0.1
     left = fit.model.position(jr.as_table(X)) == len(labels) - 1
-    assert (y[left] == "many").mean() > 0.9
+    assert (y[left] == "many").mean() > 0.8
     np.testing.assert_allclose(fit.model.probabilities[-1], [(1 + np.sum(y[left] == k)) / (3 + left.sum())
                                                              for k in fit.model.schema.classes])  # fmt: skip
     stopped = jr.drnet.fit(X, y, time_limit=0.0)

@@ -314,7 +314,7 @@ class _Training:
             return RuleSet([], np.zeros(len(positive), bool), (), history)
         rules, rows = found[min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane]))]
         order = np.argsort(-(rows @ self.weights), kind="stable")
-        return RuleSet([rules[r] for r in order], rows.any(axis=0), tuple(errors), history)
+        return RuleSet([rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history)
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
         """The rules of a network whose gates take their most likely values, and where they hold."""
@@ -367,7 +367,7 @@ def _as_list(
     rules = [rule for _, found in sets for rule in found.rules]
     labels = np.array([*(code for code, found in sets for _ in found.rules), default], np.int32)
     conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
-    codes = data.labels if data.target.ndim > 1 else (data.target > 0).astype(np.int64)
+    codes = (data.labels if data.target.ndim > 1 else data.target > 0).astype(np.int64)
     decided = np.ones((len(labels), len(data.classes or ())))  # one row of each class, as in `jaxrules.ssrl`
     model = RuleList(conjunctions, labels, decided, plan.options)
     first = model.position(data.table)
