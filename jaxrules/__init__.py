@@ -34,9 +34,11 @@ from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
     from jaxrules import datasets, plots
+    from jaxrules.cross_validation import CrossValidation
     from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
+    from jaxrules.ensembles.growing import default_forest
     from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
     from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
     from jaxrules.lists import drnet, exact_list, ssrl
@@ -48,9 +50,10 @@ _MODULES = (
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {
+    "jaxrules.cross_validation": ("CrossValidation",),
     "jaxrules.ensembles.extraction": ("extract_rules", "tree_rules"),
-    "jaxrules.ensembles.growing": ("default_forest",),
     "jaxrules.ensembles.finetune": ("finetune",),
+    "jaxrules.ensembles.growing": ("default_forest",),
     "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
     "jaxrules.inspection": ("Importance", "importance", "operating_point", "rule_report", "scores_by_group"),
 }
@@ -60,6 +63,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Condition",
     "Conjunctions",
+    "CrossValidation",
     "Deadline",
     "Direction",
     "Explanation",

@@ -11,6 +11,7 @@ one standard error of the least. The last fit is on all rows.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -197,17 +198,26 @@ def given(data: TrainingData) -> dict[str, Any]:
     return {"X": data.table, "y": y, "sample_weight": data.weights}
 
 
+def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dict[str, Any]:
+    """Those arguments of a `cross_validate` that are options of `fit`, too; not the data, their weights and limits."""
+    options = set(inspect.signature(fit).parameters) - {"X", "y", "sample_weight", "time_limit", "progress"}
+    chosen_here = {"n_folds", "one_standard_error"}
+    return {name: value for name, value in arguments.items() if name in options - chosen_here}
+
+
 def unfinished(fit: Fit[Any]) -> bool:
     """Whether time or Ctrl-C ended a fit."""
     return fit.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
-def last_fit(
-    found: CrossValidation, folds_run: Run, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]
-) -> Fit[RuleEnsemble]:
+def last_fit(found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]) -> Fit[RuleEnsemble]:
     """The fit with the chosen setting on all rows, in the time that is left; what ended the folds ended it, too."""
     interrupted = run.limit is Status.INTERRUPTED
     last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
-    status = last.status if folds_run.limit is None else folds_run.limit
-    details = {**last.details, "cross_validation": found}
-    return dataclasses.replace(last, status=status, seconds=run.seconds(), details=details)
+    cut = np.isnan(found.risks).any()
+    return dataclasses.replace(
+        last,
+        status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
+        seconds=run.seconds(),
+        details={**last.details, "cross_validation": found},
+    )

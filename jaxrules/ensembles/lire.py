@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, unfinished
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit, unfinished
 from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
@@ -56,7 +56,7 @@ _RIDGE = 0.25
 """The default ridge: 1 on the weights of signed rules, which are half as large."""
 _PRICE = 0.005
 """The default price of a rule: this share of the mean loss of the best constant."""
-_GRID = _PRICE * np.geomspace(4, 0.1, 8)
+_GRID = _PRICE * np.geomspace(4, 0.2, 5)
 """The prices that cross-validation tries, as such shares."""
 
 
@@ -321,7 +321,7 @@ def cross_validate(
     they come from the same rows, the risk is told too low.
 
     Args:
-        global_penalties: values of gamma. None: eight from 4 to 1/10 times the default of `fit`.
+        global_penalties: values of gamma. None: five from 4 to 1/5 times the default of `fit`.
         local_penalties: one lambda for each of them, in the order given; None takes lambda = 2 gamma.
         l2_penalties: values of mu, each tried with all pairs of penalties.
         n_folds: how many folds.
@@ -339,12 +339,11 @@ def cross_validate(
     Raises:
         TypeError, ValueError: as `path`; for more folds than rows, or a class with a single row.
     """
-    known = loss_for(y, loss, "exponential")
     seed, one_standard_error = checks.seed(seed), checks.flag("one_standard_error", one_standard_error)
-    same: dict[str, Any] = {
-        "loss": known.name, "encoding": encoding, "penalise_intercept": penalise_intercept, "max_support": max_support,
-        "max_iterations": max_iterations, "missing": missing, "seed": seed,
-    }  # fmt: skip
+    same = options_of_fit(locals(), fit)
+    del same["rules"], same["restarts"]
+    known = loss_for(y, loss, "exponential")
+    same["loss"] = known.name
     _Options.of({**same, "search": "combo", "restarts": restarts, "l2_penalty": None})  # checks them
     ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0)
     run = Run("lire", time_limit, progress)
@@ -377,7 +376,7 @@ def cross_validate(
         one_standard_error=one_standard_error, otherwise=len(gammas) // 2,
     )  # fmt: skip
     everything = {**same, **found.setting, "rules": rules, "restarts": restarts, "sample_weight": sample_weight}
-    return last_fit(found, part, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
 
 
 def _pairs(global_penalties: Any, local_penalties: Any) -> tuple[Floats, Floats]:

@@ -145,8 +145,8 @@ def cross_validate(
         TypeError, ValueError: as `fit`.
     """
     loss = loss_for(y, loss)
-    made = settings("rulefit", {name: value for name, value in locals().items() if name != "l1_penalties"})
-    options = {"l1_penalty": None, **made}
+    options = settings("rulefit", locals())
+    del options["l1_penalties"]  # the model keeps its own
     run = Run("rulefit", time_limit, progress)
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
