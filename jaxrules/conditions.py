@@ -413,7 +413,7 @@ class Conjunctions:
         A threshold moves between the two values of its column (or direction) that it separates, to the number of fewest
         decimals there, the nearest one; beyond the table's values it stays.
         """
-        ends = {"lower": self.lower.copy(), "upper": self.upper.copy()}
+        ends: dict[str, Any] = {"lower": self.lower.copy(), "upper": self.upper.copy()}
         for index in np.unique(self.feature[self.is_numeric]).tolist():
             on = np.flatnonzero(self.feature == index)
             values = self._values(index, table)
@@ -424,7 +424,8 @@ class Conjunctions:
                     some = on[(is_open == below) & np.isfinite(new[on])]
                     new[some] = _shortened(new[some], known, below)
         admits = (ends["lower"] < ends["upper"]) | ~(self.lower < self.upper)
-        return replace(self, **{name: np.where(admits, new, getattr(self, name)) for name, new in ends.items()})
+        lower, upper = (np.where(admits, new, getattr(self, name)) for name, new in ends.items())
+        return replace(self, lower=lower, upper=upper)
 
     def _values(self, index: int, table: Table) -> NDArray[np.float64]:
         """A numeric column of the table, or the values of a direction, shape (rows,)."""

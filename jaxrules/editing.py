@@ -317,8 +317,7 @@ def simplify(model: ModelT, X: Any) -> ModelT:
     shorter = []
     for rule in rules:
         holds = Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
-        kept = needed(holds, [1.0] * len(rule))
-        shorter.append([rule[i] for i in kept])
+        shorter.append([rule[i] for i in needed(holds, [1.0] * len(rule))])
     counts = [min(int(n), sum(c.n_propositions(rules.schema) for c in one)) if len(one) < len(rule) else int(n)
               for n, one, rule in zip(rules.propositions, shorter, rules, strict=True)]  # fmt: skip
     conjunctions = Conjunctions.build(rules.schema, shorter, counts).with_short_thresholds(table)
