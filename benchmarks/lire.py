@@ -1,6 +1,6 @@
-"""LIRE: our search against the published one, paired in one run; compilation, paths, memory, the gap, ridge, proofs.
+"""LIRE: our search against the published one, paired; compilation, paths, memory, the gap, ridge, proofs.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/lire.py [--quick] [--parts pairs fresh path gap ridge bound]
+    JAXRULES_DATA=/with/manifest.json python benchmarks/lire.py [--quick] [--parts pairs fresh path gap ridge ...]
 
 All but the last two parts solve the paper's problem, without a ridge.
 
