@@ -35,6 +35,7 @@ from jaxrules.table import Feature, Schema, Table, as_table
 if TYPE_CHECKING:
     from jaxrules import datasets, plots
     from jaxrules.cross_validation import CrossValidation
+    from jaxrules.editing import calibrate, refit, simplify, without_rules
     from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
@@ -51,6 +52,7 @@ _MODULES = (
 )
 _NAMES = {
     "jaxrules.cross_validation": ("CrossValidation",),
+    "jaxrules.editing": ("calibrate", "refit", "simplify", "without_rules"),
     "jaxrules.ensembles.extraction": ("extract_rules", "tree_rules"),
     "jaxrules.ensembles.finetune": ("finetune",),
     "jaxrules.ensembles.growing": ("default_forest",),
@@ -81,6 +83,7 @@ __all__ = [
     "accuracy",
     "as_table",
     "boosting",
+    "calibrate",
     "complexity",
     "datasets",
     "decision_function",
@@ -104,11 +107,13 @@ __all__ = [
     "plots",
     "predict",
     "predict_proba",
+    "refit",
     "risk",
     "rule_report",
     "rulefit",
     "save",
     "scores_by_group",
+    "simplify",
     "ssrl",
     "support",
     "to_dataframe",
@@ -118,6 +123,7 @@ __all__ = [
     "to_sql",
     "tree_rules",
     "with_weights",
+    "without_rules",
 ]
 
 

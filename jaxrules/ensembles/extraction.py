@@ -169,7 +169,8 @@ a recipe, not. None is the default kind."""
 def rule_pool(
     rules: RuleSource | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
 ) -> RulePool:
-    """What a learner's ``rules=`` means on its data, see `RuleSource`.
+    """What a learner's ``rules=`` means on its data, see `RuleSource`; thresholds of the default kinds are the shortest
+    that leave the rules on the same rows.
 
     A time limit makes for fewer trees, so that the search has the greater part of the time. Without any, or where no
     tree finds a split that is worth it, the pool is empty.
@@ -213,7 +214,8 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
     if forest is None or run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
         none = Conjunctions.build(data.table.schema, [])
         return RulePool(none, Activations.of(none, data.table))
-    return extract_rules(forest, data.table, activations=True)
+    rules, activations = extract_rules(forest, data.table, activations=True)
+    return RulePool(rules.with_short_thresholds(data.table), activations)
 
 
 def _fitted(model: Any, data: TrainingData) -> Any:
