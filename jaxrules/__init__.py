@@ -5,6 +5,7 @@ pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on al
 """
 
 from jaxrules import datasets, losses, paths, plots
+from jaxrules.comparison import Comparison, Stability, compare, stability
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
@@ -33,6 +34,7 @@ from jaxrules.table import Feature, Schema, Table, as_table
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Condition",
     "Conjunctions",
     "Deadline",
@@ -46,12 +48,14 @@ __all__ = [
     "RuleEnsemble",
     "RuleList",
     "Schema",
+    "Stability",
     "Status",
     "Step",
     "Table",
     "accuracy",
     "as_table",
     "boosting",
+    "compare",
     "complexity",
     "datasets",
     "decision_function",
@@ -81,6 +85,7 @@ __all__ = [
     "save",
     "scores_by_group",
     "ssrl",
+    "stability",
     "support",
     "to_dataframe",
     "to_latex",
