@@ -140,7 +140,7 @@ _RISKS = {
 
 
 def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
-    """The objective of the best model so far over time, and the proved bound at the end.
+    """The objective of the best model so far over time, and the proved bound: over time where the fit tells it.
 
     Raises:
         ValueError: if the fit has no history.
@@ -148,12 +148,15 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
     checks.require(len(fit.history) > 0, "fit has no history; it recorded no step")
     ax = _axes(ax)
     seconds, objectives = zip(*((step.seconds, step.objective) for step in fit.history), strict=True)
-    ends = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
-    ax.step(*ends, where="post", color=BLUE, label="incumbent")
+    times, incumbent = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
+    ax.step(times, incumbent, where="post", color=BLUE, label="incumbent")
     ax.plot(seconds, objectives, ".", color=BLUE)
     if fit.bound is not None:
-        ax.axhline(fit.bound, color=ORANGE, linestyle="--", label="proved bound")
-        ax.fill_between(ends[0], ends[1], fit.bound, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap")
+        told = [step.bound for step in fit.history]
+        told = [fit.bound] * len(told) if set(told) == {None} else told
+        bounds = np.array([*told, fit.bound], np.float64)  # None is NaN
+        ax.step(times, bounds, where="post", color=ORANGE, linestyle="--", label="proved bound")
+        ax.fill_between(times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap")
     ax.set_xlabel("seconds")
     ax.set_ylabel(f"objective ({fit.sense})")
     ax.legend(frameon=False)

@@ -3,10 +3,10 @@
 `compare` and `stability` are the front; `METHODS` are the paths that `compare` knows by name.
 """
 
+from jaxrules.comparison.bootstrap import FeatureStability, RuleStability, Stability, stability
 from jaxrules.comparison.methods import METHODS, size_of
 from jaxrules.comparison.nested import Comparison, Contestant, Point, Row, compare
 from jaxrules.comparison.paired import PairedTest, corrected_t_test, holm
-from jaxrules.comparison.stability import FeatureStability, RuleStability, Stability, stability
 
 __all__ = [
     "METHODS",
