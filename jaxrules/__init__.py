@@ -34,6 +34,7 @@ from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
     from jaxrules import datasets, plots
+    from jaxrules.comparison import Comparison, Stability, compare, stability
     from jaxrules.cross_validation import CrossValidation
     from jaxrules.editing import calibrate, refit, simplify, without_rules
     from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
@@ -51,6 +52,7 @@ _MODULES = (
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {
+    "jaxrules.comparison": ("Comparison", "Stability", "compare", "stability"),
     "jaxrules.cross_validation": ("CrossValidation",),
     "jaxrules.editing": ("calibrate", "refit", "simplify", "without_rules"),
     "jaxrules.ensembles.extraction": ("extract_rules", "tree_rules"),
@@ -63,6 +65,7 @@ _NAMES = {
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Condition",
     "Conjunctions",
     "CrossValidation",
@@ -77,6 +80,7 @@ __all__ = [
     "RuleEnsemble",
     "RuleList",
     "Schema",
+    "Stability",
     "Status",
     "Step",
     "Table",
@@ -84,6 +88,7 @@ __all__ = [
     "as_table",
     "boosting",
     "calibrate",
+    "compare",
     "complexity",
     "datasets",
     "decision_function",
@@ -115,6 +120,7 @@ __all__ = [
     "scores_by_group",
     "simplify",
     "ssrl",
+    "stability",
     "support",
     "to_dataframe",
     "to_latex",
