@@ -53,6 +53,9 @@ SearchName = Literal["combo", "optimal", "published"]
 
 _COMPILATION = 3.0
 """Seconds that kernels of new shapes take: with less time left the fit does without moves."""
+_LIBLINEAR = 2e-7
+"""Seconds that liblinear takes per entry of the matrix, which cannot be cut in two: with less time left the published
+search does without this start."""
 _RESTARTS = 20
 _RIDGE = 0.25
 """The default ridge: 1 on the weights of signed rules, which are half as large."""
@@ -550,9 +553,14 @@ class _Candidates:
         best, best_objective = state.weights.copy(), state.objective()
         with run:
             run.phase = "start"
-            if not run.stopped():
+            if run.deadline.remaining() < _LIBLINEAR * columns.size:
+                run.shortened = True
+                while not run.stopped() and state.add():
+                    pass
+            elif not run.stopped():
                 start = rulefit_start(columns, data.target, weight, gamma, options.seed)
                 state = PublishedSearch(signs, weight, coverage, gamma, lam, start)
+            if state.weights.any():
                 best, best_objective = state.weights.copy(), state.objective()
                 run.step(best_objective, len(state.support))
             run.phase = "search"
