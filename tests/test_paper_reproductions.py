@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -510,8 +512,9 @@ def test_a_fit_that_ctrl_c_made_shorter_is_not_kept(toy, tmp_path):
 
 
 @pytest.mark.slow
-def test_several_processes_measure_what_one_does(tmp_path, capsys):
+def test_several_processes_measure_what_one_does(tmp_path):
     for name, more in (("one", []), ("two", ["--jobs", "2"])):
-        assert main(["coordinate_paths", "--quick", "--table", "1", "--results", str(tmp_path / name), *more]) == 0
+        command = [sys.executable, "-m", "paper_reproductions", "coordinate_paths", "--quick", "--table", "1"]
+        subprocess.run([*command, "--results", str(tmp_path / name), *more], check=True, capture_output=True)
     tables = [(tmp_path / n / "coordinate_paths/quick/report.md").read_text().split("## Table") for n in ("one", "two")]
     assert tables[0][1] == tables[1][1]

@@ -3,8 +3,8 @@
 rulelearn: github.com/IBM/rulelearn at 06c48bf, examples/ripper_demo.ipynb, brcg_demo.ipynb,
 rbm/breast-cancer-logistic.ipynb, rbm/breast-cancer-br.ipynb, rbm/boston-linear.ipynb. AIX360:
 github.com/Trusted-AI/AIX360, examples/tutorials/HELOC.ipynb. interpret: github.com/interpretml/interpret,
-docs/benchmarks/ebm-classification-comparison.ipynb (means over three splits). Sizes are counted from the printed models;
-LogRR's on HELOC are 36 terms, unbinarised columns among them.
+docs/benchmarks/ebm-classification-comparison.ipynb (means over three splits). Sizes are counted from the printed
+models; LogRR's on HELOC are 36 terms, unbinarised columns among them.
 """
 
 Numbers = dict[str, float]
