@@ -20,8 +20,11 @@ weights, g and h are multiplied by them and n is their sum. c and M are of
 
 The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ from it in what made models better at their size
 (benchmarks/fronts.py): a rule maximises its objective per unit of complexity, over 1 + length (``per_unit``); all
-weights are refitted, from the best constant; and the objective knows that they will be. And the search for one rule
-ends after some evaluations, with what is proved by then.
+weights are refitted, from the best constant; and the objective knows that they will be. And rules have at most two
+conditions, three where there are few to choose from: longer ones did not predict better at equal size, and the best
+of two is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), where a search among rules of any length ends
+without a useful bound. ``max_length=None`` is any length; its search for one rule then ends after some evaluations,
+with what is proved by then.
 
 With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: a proposition more
 has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), to which LLTBoost is
@@ -44,7 +47,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -54,6 +57,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -65,6 +69,7 @@ from jaxrules.solvers.rule_search import (
     search_beam,
     search_best_first,
     search_depth_first,
+    search_pairs,
     search_published,
 )
 from jaxrules.solvers.rule_search.space import check_cut_points
@@ -79,13 +84,23 @@ _SMALLEST_CURVATURE = 1e-8
 """With l2_penalty = 0 curvatures are raised to this share of the largest one, so that (2.3) stays finite."""
 _NOTHING_LEFT = 1e-14
 """A rule must promise to reduce the risk, by (2.3), by more than this share of it; less is rounding."""
+_FEW_RULES = 10
 _SOME_VISITS = 50_000_000
 """Rows times evaluations of the search for one rule, by default: a fraction of a second."""
+_FEW = 64
+"""With so many propositions or fewer rules may have three of them by default, else two."""
 _WORTH_KEEPING = 0.5
 """Elimination takes back what gains less than this share of the last rule's gain, both per unit of complexity."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
-    {"objective": "second_order", "per_unit": False, "corrective": False, "intercept": False, "max_evaluations": None}
+    {
+        "objective": "second_order",
+        "per_unit": False,
+        "corrective": False,
+        "intercept": False,
+        "max_length": None,
+        "max_evaluations": None,
+    }
 )
 """The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
 
@@ -141,7 +156,7 @@ def fit(
     eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
-    max_length: int | None = None,
+    max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
@@ -177,16 +192,19 @@ def fit(
             were stages, and their weights are refitted.
         objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
-        max_length: the most propositions of a rule. With 2 and ``max_evaluations=None`` ten rules are proved in seconds
-            on tables of some hundred rows and thirty columns; the README has a table of what is proved when.
+        max_length: the most propositions of a rule, None for any number. "auto": 2, and 3 where there are at most 64
+            propositions, as in tables of a few categories, whose conditions say less than a threshold does. Up to 2
+            every rule is proved, in about rows x columns^2 / 2 steps; docs/methods/boosting.md has a table of what is
+            proved when.
         max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights. None
             takes every value.
         time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
             runs out of time adds its best rule so far, states its gap, and the next stage begins.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
         max_evaluations: limit per rule on objective evaluations, after which the best rule so far is taken, and its
-            gap told: "auto" for what a fraction of a second suffices for, 5e7 over the rows; None for no limit. The
-            rule is then no worse than that of a beam search. Time limits depend on the machine, this does not.
+            gap told: "auto" for what a fraction of a second suffices for, 5e7 over the rows, where rules may be longer
+            than 2; None for no limit. The rule is then no worse than that of a beam search. Time limits depend on the
+            machine, this does not.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: unused, the search is deterministic; every learner takes it.
@@ -223,7 +241,7 @@ def path(
     eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
-    max_length: int | None = None,
+    max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
@@ -242,6 +260,83 @@ def path(
     return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True))
 
 
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    max_rules: int = 20,
+    l2_penalties: Sequence[float] = (1.0,),
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    objective: Objective = "corrective_decrease",
+    search: Search = "optimal",
+    per_unit: bool = True,
+    corrective: bool = True,
+    intercept: bool = True,
+    eliminate: bool = False,
+    objective_tolerance: float = 0.0,
+    propositions: PropositionPool | None = None,
+    max_length: int | None = None,
+    max_cut_points: int | None = 20,
+    time_limit: float | Deadline | None = None,
+    approximation: float = 1.0,
+    max_evaluations: int | Literal["auto"] | None = "auto",
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose the number of rules and the ridge by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+
+    Every fold has cut points of its own, unless `propositions` are given, and one `path` for every ridge.
+
+    Args:
+        max_rules: the most rules; every number from 1 on is tried.
+        l2_penalties: values of the ridge.
+        n_folds: how many folds.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        seed: of the folds.
+        time_limit: seconds for everything; four fifths are for the folds.
+
+    The other arguments are those of `fit`.
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    same = options_of_fit(locals(), fit)
+    del same["max_rules"]
+    same["loss"] = known = loss_for(y, loss)
+    max_rules = checks.integer("max_rules", max_rules, at_least=1)
+    ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0).tolist()
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    run = Run("boosting", time_limit, progress)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in range(1, max_rules + 1)]
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        for i, ridge in enumerate(ridges):
+            part = run.child(1 / (len(ridges) - i))
+            fits = path(**given(inside), **same, max_rules=max_rules, l2_penalty=ridge, time_limit=part.deadline)
+            cut = part.stopped()
+            yield from (found.model for found in (fits[:-1] if cut else fits))
+            if cut:
+                return
+            yield from [fits[-1].model] * (max_rules - len(fits))  # no further rule reduces the risk
+
+    part = run.child(SHARE, "boosting cross-validation")
+    found = cross_validated(
+        data, grid, walk, folds(data, n_folds, seed), part,
+        one_standard_error=one_standard_error, otherwise=min(_FEW_RULES, max_rules) - 1,
+    )  # fmt: skip
+    everything = {**same, **found.setting, "sample_weight": sample_weight}
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
 def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[PropositionPool, SearchSpace, _Options]]:
     """Check every argument of `fit`, and make the propositions."""
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
@@ -255,7 +350,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
         checks.flag("intercept", given["intercept"]),
         checks.flag("eliminate", given["eliminate"]),
         checks.number("objective_tolerance", given["objective_tolerance"], at_least=0),
-        checks.optional(checks.integer, "max_length", given["max_length"], at_least=1),
+        _longest(given["max_length"]),
         checks.number("approximation", given["approximation"], above=0, at_most=1),
         _limit(given["max_evaluations"]),
         tuple(settings("boosting", given).items()),
@@ -276,6 +371,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
         return propositions_of(data.table, max_cut_points=max_cut_points)
 
     nothing = PropositionPool.of(data.table.schema, ())
+    run.preparing("propositions")
     pool, space = run.prepared(lambda: searched(all_of_them()), lambda: searched(nothing))
     return run, data, (pool, space, options)
 
@@ -293,6 +389,7 @@ def _boost(
     steps = [state.step()]
     stages: list[Stage] = []
     with run:
+        run.phase = "search"
         for rule in range(options.max_rules):
             if run.stopped():
                 break
@@ -344,7 +441,7 @@ class _Options:
     intercept: bool
     eliminate: bool
     objective_tolerance: float
-    max_length: int | None
+    max_length: float | None
     approximation: float
     max_evaluations: float | None
     made: tuple[tuple[str, Any], ...]
@@ -356,7 +453,7 @@ class _Options:
         ):
             if refits and not self.corrective:
                 raise ValueError(f'{name} refits all weights; set corrective=True, or objective="second_order"')
-        if self.search == "published" and self.max_length is not None:
+        if self.search == "published" and self.max_length not in (None, math.inf):
             raise ValueError(
                 'max_length does not go with search="published": its core queries are not the shortest; '
                 'use search="optimal"'
@@ -366,6 +463,12 @@ class _Options:
         if self.search == "published" and (self.per_unit or self.objective_tolerance):
             name = "per_unit" if self.per_unit else "objective_tolerance"
             raise ValueError(f'{name} does not go with search="published", which knows no prices; see PAPER')
+
+    def longest(self, propositions: int) -> int | None:
+        """The most propositions of a rule, of so many."""
+        if self.max_length is None and self.search != "published":
+            return 3 if propositions <= _FEW else 2
+        return None if self.max_length in (None, math.inf) else int(self.max_length)
 
     def evaluations(self, rows: int) -> int | None:
         """The limit of one search over so many merged rows."""
@@ -378,6 +481,13 @@ def _limit(max_evaluations: Any) -> float | None:
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
     return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+
+
+def _longest(max_length: Any) -> float | None:
+    """The most propositions of a rule, infinity for any number; None for as many as their number suggests."""
+    if isinstance(max_length, str) and max_length == "auto":
+        return None
+    return checks.optional(checks.integer, "max_length", max_length, at_least=1) or math.inf
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
@@ -509,18 +619,20 @@ class _Ensemble:
 
 def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Callable[[], bool]) -> Found:
     """The next rule."""
-    objective = _objective(state, options)
+    objective, longest = _objective(state, options), options.longest(len(space))
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
-        return search_beam(space, objective, width=width, max_length=options.max_length, stopped=stopped)
+        return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
     limits: dict[str, Any] = {
         "approximation": options.approximation, "max_evaluations": options.evaluations(len(space.masks)),
         "stopped": stopped,
     }  # fmt: skip
     if options.search == "published":
         return search_published(space, objective, **limits)
+    if space.longest(longest) <= 2 and options.max_evaluations in (None, math.inf) and space.partitions is not None:
+        return search_pairs(space, objective, max_length=longest, stopped=stopped)
     exact = search_depth_first if objective.compiled else search_best_first
-    return exact(space, objective, max_length=options.max_length, **limits)
+    return exact(space, objective, max_length=longest, **limits)
 
 
 def _objective(state: _Ensemble, options: _Options) -> rule_search.Objective:

@@ -14,7 +14,8 @@ nothing.
 
 The search (`_minimise`) descends by local moves (`jaxrules.solvers.support.search`) from several starts. What a move
 costs is Lemma 1, `penalty_increase`; the weight of a rule that enters alone is Theorem 1, `best_weight`: the
-kernels call these functions. search="published" is the authors' program (`jaxrules.ensembles.lire_published`).
+kernels call these functions. search="optimal" goes on by branch-and-bound until the result is proved
+(`jaxrules.solvers.support.bound`); search="published" is the authors' program (`jaxrules.ensembles.lire_published`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.extraction import RulePool, rule_pool
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit, unfinished
+from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import check_memory
+from jaxrules.solvers.support.bound import BranchAndBound
 from jaxrules.solvers.support.kernels import ONES, Encoding
 from jaxrules.solvers.support.objective import best_weight as best_weight
 from jaxrules.solvers.support.objective import penalty
@@ -47,7 +49,7 @@ from jaxrules.training import TrainingData, loss_for, one_against_rest, settings
 
 Floats = NDArray[np.float64]
 LossName = Literal["exponential", "logistic", "squared"]
-SearchName = Literal["combo", "published"]
+SearchName = Literal["combo", "optimal", "published"]
 
 _COMPILATION = 3.0
 """Seconds that kernels of new shapes take: with less time left the fit does without moves."""
@@ -56,6 +58,8 @@ _RIDGE = 0.25
 """The default ridge: 1 on the weights of signed rules, which are half as large."""
 _PRICE = 0.005
 """The default price of a rule: this share of the mean loss of the best constant."""
+_GRID = _PRICE * np.geomspace(4, 0.2, 5)
+"""The prices that cross-validation tries, as such shares."""
 
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
@@ -147,7 +151,7 @@ def fit(
     local_penalty: float | None = None,
     l2_penalty: float | None = None,
     loss: LossName | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     search: SearchName = "combo",
@@ -155,6 +159,7 @@ def fit(
     restarts: int | None = None,
     start: RuleEnsemble | None = None,
     max_iterations: int = 5000,
+    max_nodes: int | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -179,36 +184,43 @@ def fit(
         loss: None for "exponential" where y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; or "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
             the penalties are then in units of the squared target.
-        rules: candidate rules, e.g. from `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already;
-            None extracts them from a random forest of 100 trees of depth at most 3. Of rules that hold on the same
-            rows, or on the opposite ones, one is a candidate.
+        rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X`
+            already; or a tree ensemble that it reads, which is fitted to the data if it is not yet. Of rules that hold
+            on the same rows, or on the opposite ones, one is a candidate.
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
             the same objective, and only the path of the search differs.
         penalise_intercept: count the intercept as a rule that covers every row while it is not 0; implied
             by ``search="published"``.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from the
-            L1 solution and after `restarts`, the best result; or "published": the authors' algorithm.
-        max_support: largest number of rules ("combo" only); None for no limit.
+            L1 solution and after `restarts`, the best result; "optimal": the same, and then branch-and-bound, which
+            proves a bound and improves the model where it can. Pools of 40 rules close in about a minute. Larger ones
+            leave a gap: give them a `time_limit` or `max_nodes`, otherwise they go on for hours. Or "published": the
+            authors' algorithm.
+        max_support: largest number of rules (not for "published"); None for no limit.
         restarts: how often to search again from the best model with two to five of its rules dropped, or exchanged, at
-            random ("combo" only). None: 20 times on small data (a million entries of distinct rows and rules)
+            random (not for "published"). None: 20 times on small data (a million entries of distinct rows and rules)
             unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never.
         start: a fitted model, of any learner, on the same columns: its rules join the candidates, and the search
             starts from them, too. The result is at least as good as they are with the best weights.
-        max_iterations: largest number of moves from each start ("combo"), or the paper's I ("published").
+        max_iterations: largest number of moves from each start, or the paper's I ("published").
+        max_nodes: of branch-and-bound ("optimal" only); None for no limit.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of the default forest, the restarts, and liblinear.
+        seed: of the trees that rules come from, the restarts, and liblinear.
         time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is G and the ridge. Weights of rules stay below 23.1 (exponential) and 46.1 (logistic)
-        without a ridge, far below with one. ``details``: paper_objective (G alone), n_candidates (rules in the pool),
-        start ("empty", "given", "l1", "restart", ...: where the result was reached from), swap_optimal (True when every
-        single addition, drop and swap was refitted and none improves, as it is for small pools and for the
-        squared loss; False when only the most promising were), global_penalty, local_penalty, l2_penalty. With more
-        than two classes see `jaxrules.training.one_against_rest`; the objective is the mean over the classes.
+        A Fit whose objective is G and the ridge. With ``search="optimal"`` its bound holds for all models of these
+        rules, and the status is OPTIMAL when the two agree within 5e-6. Weights of rules stay below 23.1 (exponential)
+        and 46.1 (logistic) without a ridge, far below with one. ``details``: paper_objective (G alone), n_candidates
+        (rules in the pool), start ("empty", "given", "l1", "restart", "branches", ...: where the result was reached
+        from), swap_optimal (True when every single addition, drop and swap was refitted and none improves, as it is
+        for small pools and for the squared loss; False when only the most promising were), nodes (of
+        branch-and-bound), global_penalty, local_penalty, l2_penalty. With more than two classes see
+        `jaxrules.training.one_against_rest`; objective and bound are the means over the classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -241,7 +253,7 @@ def path(
     local_penalties: Sequence[float] | None = None,
     l2_penalty: float | None = None,
     loss: LossName | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
@@ -274,23 +286,118 @@ def path(
     made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
     del made["global_penalties"], made["local_penalties"]  # every model keeps its own
     options = _Options.of(made | {"search": "combo"})
+    gammas, lambdas = _pairs(global_penalties, local_penalties)
+    run = Run("lire path", time_limit, progress)
+    data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
+    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
+    fits: list[Fit[RuleEnsemble]] = []
+    with run:
+        for gamma, lam in zip(gammas, lambdas, strict=True):
+            step = run.child()
+            fits.append(one_against_rest(data, step, partial(candidates.fit, gamma=gamma, lam=lam)))
+            if step.limit is not None:
+                break
+    return tuple(fits)
+
+
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    global_penalties: Sequence[float] | None = None,
+    local_penalties: Sequence[float] | None = None,
+    l2_penalties: Sequence[float] = (0.25, 2.5, 25.0),
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    loss: LossName | None = None,
+    rules: RuleSource | None = None,
+    encoding: Encoding = "signed",
+    penalise_intercept: bool = False,
+    max_support: int | None = None,
+    restarts: int | None = None,
+    max_iterations: int = 5000,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose both penalties and the ridge by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+
+    Rules from trees are taken anew from the rows of every fold, and searched anew for every setting: a fixed pool or
+    support would choose too small a ridge. Given rules, and those of a fitted model, are the same in every fold: where
+    they come from the same rows, the risk is told too low.
+
+    Args:
+        global_penalties: values of gamma. None: five from 4 to 1/5 times the default of `fit`.
+        local_penalties: one lambda for each of them, in the order given; None takes lambda = 2 gamma.
+        l2_penalties: values of mu, each tried with all pairs of penalties.
+        n_folds: how many folds.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        restarts: as in `fit`; None: none in the folds, and the default of `fit` at the end.
+        seed: of the folds too.
+        time_limit: seconds for everything; four fifths are for the folds.
+
+    The other arguments are those of `fit`; the search is "combo".
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`: mean risk, standard
+        error and size of every setting. Its status is "time_limit" if the folds were cut short.
+
+    Raises:
+        TypeError, ValueError: as `path`; for more folds than rows, or a class with a single row.
+    """
+    seed, one_standard_error = checks.seed(seed), checks.flag("one_standard_error", one_standard_error)
+    same = options_of_fit(locals(), fit)
+    del same["rules"], same["restarts"]
+    known = loss_for(y, loss, "exponential")
+    same["loss"] = known.name
+    _Options.of({**same, "search": "combo", "restarts": restarts, "l2_penalty": None})  # checks them
+    ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0)
+    run = Run("lire", time_limit, progress)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    gammas, lambdas = _pairs(
+        _GRID * data.constant_loss if global_penalties is None else global_penalties, local_penalties
+    )
+    grid = [
+        {"global_penalty": gamma, "local_penalty": lam, "l2_penalty": ridge}
+        for ridge in ridges.tolist()
+        for gamma, lam in zip(gammas.tolist(), lambdas.tolist(), strict=True)
+    ]
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        pool = rule_pool(rules, inside, seed, run)
+        for i, ridge in enumerate(ridges.tolist()):
+            if run.stopped():
+                return
+            fits = path(
+                **given(inside), **same, rules=pool, global_penalties=gammas.tolist(), local_penalties=lambdas.tolist(),
+                l2_penalty=ridge, restarts=restarts or 0, time_limit=run.child(1 / (len(ridges) - i)).deadline,
+            )  # fmt: skip
+            yield from (fit.model for fit in fits if not unfinished(fit))
+            if len(fits) < len(gammas) or unfinished(fits[-1]):
+                return
+
+    part = run.child(SHARE, "lire cross-validation")
+    found = cross_validated(
+        data, grid, walk, folds(data, n_folds, seed), part,
+        one_standard_error=one_standard_error, otherwise=len(gammas) // 2,
+    )  # fmt: skip
+    everything = {**same, **found.setting, "rules": rules, "restarts": restarts, "sample_weight": sample_weight}
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
+def _pairs(global_penalties: Any, local_penalties: Any) -> tuple[Floats, Floats]:
+    """gammas and lambdas, from the largest gamma to the smallest."""
     gammas = checks.sequence("global_penalties", global_penalties, at_least=0)
     lambdas = 2 * gammas
     if local_penalties is not None:
         lambdas = checks.sequence("local_penalties", local_penalties, at_least=0)
     if len(gammas) != len(lambdas):
         raise ValueError(f"local_penalties has {len(lambdas)} values for {len(gammas)} global_penalties")
-    run = Run("lire path", time_limit, progress)
-    data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
-    fits: list[Fit[RuleEnsemble]] = []
-    with run:
-        for i in np.lexsort((-lambdas, -gammas)):
-            step = run.child()
-            fits.append(one_against_rest(data, step, partial(candidates.fit, gamma=gammas[i], lam=lambdas[i])))
-            if step.limit is not None:
-                break
-    return tuple(fits)
+    order = np.lexsort((-lambdas, -gammas))
+    return gammas[order], lambdas[order]
 
 
 @dataclass(frozen=True)
@@ -305,6 +412,7 @@ class _Options:
     max_support: int | None
     restarts: int | None
     max_iterations: int
+    max_nodes: int | None
     seed: int
     made: tuple[tuple[str, Any], ...]
 
@@ -325,9 +433,22 @@ class _Options:
             checks.optional(checks.integer, "max_support", made["max_support"], at_least=1),
             checks.optional(checks.integer, "restarts", made["restarts"], at_least=0),
             checks.integer("max_iterations", made["max_iterations"], at_least=1),
+            checks.optional(checks.integer, "max_nodes", made.get("max_nodes"), at_least=1),
             checks.seed(made["seed"]),
             tuple((made | {"penalise_intercept": counted, "l2_penalty": ridge}).items()),
         )
+        if made["search"] == "optimal":
+            if options.penalise_intercept:
+                raise ValueError(
+                    'penalise_intercept needs search="combo": what search="optimal" proves is for a free one'
+                )
+            if options.loss.quadratic and not options.l2_penalty:
+                raise ValueError(
+                    'l2_penalty must be positive for search="optimal" and the squared loss: without a '
+                    "ridge nothing bounds the weights"
+                )
+        elif options.max_nodes is not None:
+            raise ValueError('max_nodes needs search="optimal"')
         if published:
             if options.loss.name != "exponential":
                 raise ValueError(f'search="published" is for the exponential loss; use "combo" for {made["loss"]!r}')
@@ -353,7 +474,7 @@ class _Candidates:
             pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
         self.pool, self.options = pool, options
         self.outputs: list[_Output] = []
-        if options.search == "combo":
+        if options.search != "published":
             make = partial(make_problem, pool.activations, data.outputs[0], data.weights, options.loss)
             problem = make(options.encoding, options.penalise_intercept)
             self.outputs = [_Output(problem.with_target(target), options.seed) for target in data.outputs]
@@ -370,8 +491,8 @@ class _Candidates:
         """The best model found for one output."""
         gamma, lam, ridge, total = float(gamma), float(lam), self.options.l2_penalty, float(data.weights.sum())
         figures = {"n_candidates": len(self.pool.rules), "global_penalty": gamma, "local_penalty": lam}
-        fit = self._combo if self.options.search == "combo" else self._published
-        rules, weights, intercept, objective, status, found = fit(data, gamma, lam, run)
+        fit = self._published if self.options.search == "published" else self._combo
+        rules, weights, intercept, objective, status, bound, found = fit(data, gamma, lam, run)
         if self.options.encoding == "signed":  # in terms of 0/1 rules
             intercept, weights = intercept - float(weights.sum()), 2 * weights
         squares = float(weights @ weights)
@@ -387,22 +508,30 @@ class _Candidates:
             data.loss.name,
         )
         figures["l2_penalty"], figures["paper_objective"] = ridge, float(objective) - ridge / (2 * total) * squares
-        return run.finish(model, objective, "min", status, **found, **figures)
+        return run.finish(model, objective, "min", status, bound, **found, **figures)
 
     def _combo(self, data: TrainingData, gamma: float, lam: float, run: Run) -> _Found:
         output = self.outputs[data.output]
         problem, watch = output.problem, _Watch(run, output.problem)
         options = self.options
         search = Search(problem, gamma, lam, options.l2_penalty, options.max_support, run.stopped, watch)
-        exhausted = False
+        exhausted, tree = False, None
         with run:
             exhausted = _minimise(output, search, watch, options)
+            if options.search == "optimal" and watch.best is not None:
+                run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations
+                tree = BranchAndBound(search, watch.best)
+                tree.run(options.max_nodes)
         best = output.previous = watch.best if watch.best is not None else search.start_empty()
         rule = problem.origin[best.columns] >= 0
         intercept = float(best.weights[~rule].sum()) + problem.shift
         status = Status.MAX_ITERATIONS if exhausted else Status.CONVERGED
-        found = {"start": watch.best_start, "swap_optimal": watch.certified}
-        return problem.origin[best.columns[rule]], best.weights[rule], intercept, best.objective, status, found
+        bound = None if tree is None else min(tree.bound, best.objective)
+        if tree is not None:
+            status = Status.OPTIMAL if tree.closed else Status.MAX_ITERATIONS
+        nodes = 0 if tree is None else tree.nodes
+        found = {"start": watch.best_start, "swap_optimal": watch.certified, "nodes": nodes}
+        return problem.origin[best.columns[rule]], best.weights[rule], intercept, best.objective, status, bound, found
 
     def _published(self, data: TrainingData, gamma: float, lam: float, run: Run) -> _Found:
         """The authors' algorithm until no move improves."""
@@ -420,11 +549,13 @@ class _Candidates:
         status = Status.MAX_ITERATIONS
         best, best_objective = state.weights.copy(), state.objective()
         with run:
+            run.phase = "start"
             if not run.stopped():
                 start = rulefit_start(columns, data.target, weight, gamma, options.seed)
                 state = PublishedSearch(signs, weight, coverage, gamma, lam, start)
                 best, best_objective = state.weights.copy(), state.objective()
                 run.step(best_objective, len(state.support))
+            run.phase = "search"
             for _ in range(options.max_iterations):
                 if run.stopped():
                     break
@@ -439,12 +570,12 @@ class _Candidates:
                 best, best_objective = state.weights.copy(), state.objective()
                 run.step(best_objective, len(state.support))
         rules = np.flatnonzero(best[1:])
-        found = {"start": "l1", "swap_optimal": False}
-        return rules, best[1:][rules], float(best[0]), best_objective, status, found
+        found = {"start": "l1", "swap_optimal": False, "nodes": 0}
+        return rules, best[1:][rules], float(best[0]), best_objective, status, None, found
 
 
-_Found = tuple[NDArray[np.int64], Floats, float, float, Status, dict[str, Any]]
-"""Indices and encoded weights of rules, the intercept, G, the status, and details."""
+_Found = tuple[NDArray[np.int64], Floats, float, float, Status, float | None, dict[str, Any]]
+"""Indices and encoded weights of rules, the intercept, G, the status, a bound, and details."""
 
 
 # The objective of a model

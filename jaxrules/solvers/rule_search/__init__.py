@@ -11,11 +11,12 @@ from jaxrules.solvers.rule_search.objectives import (
     SecondOrder,
     SignedWeights,
 )
+from jaxrules.solvers.rule_search.pairs import search_pairs
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
 
 __all__ = [
     "CorrectiveDecrease", "Found", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder",
-    "SignedWeights", "search_beam", "search_beams", "search_best_first", "search_depth_first", "search_published",
-    "shortest_equivalent",
+    "SignedWeights", "search_beam", "search_beams", "search_best_first", "search_depth_first", "search_pairs",
+    "search_published", "shortest_equivalent",
 ]  # fmt: skip
