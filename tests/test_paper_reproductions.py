@@ -359,6 +359,7 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
             assert row == {name: pytest.approx(v, rel=1e-6) if type(v) is float else v for name, v in before.items()}
         assert all(archive.has(experiment, cell) for cell in experiment.cells(settings))
     assert not archive.has(toy.size, Cell.of(data="rose", fold=99))
+    assert archive.has(toy.size, Cell.of(data="rose", fold="1")), "digits are read as a number"
     markdown, _ = write(toy.paper, toy.paper.exhibits, back, tmp_path / "docs")
     assert "Versions: jaxrules 9. Date: 2031-01-01." in markdown.read_text()
     table = markdown.read_text().split("## Table 1")[1]
