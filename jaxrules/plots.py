@@ -21,7 +21,7 @@ from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, pr
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
 from jaxrules.results import Fit
-from jaxrules.table import Schema, Table, conform, refuse_large, regression_target
+from jaxrules.table import Schema, Table, conform, regression_target
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -194,7 +194,7 @@ def support_path(
     checks.require(len(path) > 0, "path is empty")
     penalties = [dict(fit.model.options).get(penalty) for fit in path]
     known = ", ".join(name for name, _ in path[0].model.options)
-    checks.require(None not in penalties, f"penalty is {penalty!r}, but the models of path have {known}")
+    checks.require(None not in penalties, f"path knows no penalty {penalty!r}; the models have {known}")
     ax = _axes(ax)
     lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
     if X is not None:
@@ -300,12 +300,14 @@ def decision_regions(
         not_a_model(model)
     table, classes = conform(X, model.schema), model.schema.classes
     checks.require(table.n_rows > 0, "X has no rows")
-    refuse_large(table, _LARGEST, "which no picture can show")
     numeric = [feature.name for feature in table.schema.features if feature.is_numeric]
-    named = tuple(numeric[:2] if features is None else features)
+    named = tuple(numeric[:2] if features is None else _names(features))
     fit = len(set(named)) == 2 and set(named) <= set(numeric)
     checks.require(fit, f"features must be two of the numeric columns {numeric}, got {list(named)}")
     across, up = (table.names.index(name) for name in named)
+    for place in (across, up):
+        within = np.nanmax(np.abs(table.columns[place])) <= _LARGEST
+        checks.require(within, f"X: no picture can show the largest number of column {table.names[place]!r}")
     columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
     ticks = [_range(table.columns[place]) for place in (across, up)]
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
@@ -321,6 +323,13 @@ def decision_regions(
     return ax
 
 
+def _names(features: Any) -> Sequence[str]:
+    names = features.tolist() if isinstance(features, np.ndarray) else features
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"features must be two names of columns, got {type(features).__name__}")
+    return names
+
+
 _POINTS = 300
 """Points of the plane per column."""
 _LARGEST = 1e100
@@ -334,7 +343,8 @@ def _range(column: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _typical(column: NDArray[Any]) -> Any:
-    return np.nanmedian(column) if column.dtype.kind == "f" else np.bincount(column[column >= 0]).argmax()
+    with np.errstate(over="ignore"):  # a median beyond all numbers is infinite
+        return np.nanmedian(column) if column.dtype.kind == "f" else np.bincount(column[column >= 0]).argmax()
 
 
 def _classes(ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None) -> None:
