@@ -332,8 +332,8 @@ def _names(features: Any) -> Sequence[str]:
 
 _POINTS = 300
 """Points of the plane per column."""
-_LARGEST = 1e100
-"""Matplotlib works with squares, too."""
+_LARGEST = 1e307
+"""What lies beyond may be too far apart for float64."""
 
 
 def _range(column: NDArray[Any]) -> NDArray[np.float64]:
