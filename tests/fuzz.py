@@ -451,7 +451,7 @@ def _meant(case: Case) -> bool:
         or (case.name == "table" and text)
         or (case.name == "sample_weight" and (not _has_classes(case) or "model" in case.entry.arguments))
         or (case.name == "y" and not _has_classes(case))
-        or (case.name == "y" and case.entry.name.startswith("boosting") and _is_constant_number(value))
+        or (case.name == "y" and case.entry.name.startswith(("boosting", "paths")) and _is_constant_number(value))
     )
 
 
