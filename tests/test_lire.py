@@ -16,7 +16,7 @@ from scipy.special import expit
 import jaxrules as jr
 from jaxrules import losses
 from jaxrules import rows as row_module
-from jaxrules.ensembles import lire
+from jaxrules.ensembles import lire, lire_published
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
@@ -528,6 +528,42 @@ def test_published_search(encoding: str) -> None:
     assert ours.objective <= published.objective + 1e-6
     short = fit_pool(satisfied, target, search="published", max_iterations=1, **options)
     assert short.status == "max_iterations"
+
+
+@pytest.mark.parametrize("encoding", ["signed", "binary"])
+def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
+    """Columns enter one by one; the first is that of the best model of one column, by trying all."""
+    satisfied, target = noisy(9, 250, 40, signal=6)
+    columns, signs = lire_published.encode(satisfied, encoding), 2.0 * target - 1
+    coverage = np.append(1.0, satisfied.mean(axis=0))
+    search = lire_published.PublishedSearch(
+        columns * signs, np.full(250, 1 / 250), coverage, 0.002, 0.004, np.zeros(41)
+    )
+    assert search.add()
+    alone = [
+        optimize.minimize_scalar(lambda b, column=column: np.exp(-b * signs * column).mean(), bounds=(-15, 15)).fun
+        + 0.004 * cover
+        for column, cover in zip(columns, coverage, strict=True)
+    ]
+    assert search.objective() == pytest.approx(min(alone) + 0.002, abs=1e-6)
+    objectives = [search.objective()]
+    while search.add():
+        objectives.append(search.objective())
+    assert len(objectives) > 3
+    assert (np.diff(objectives) < 0).all()
+    limited = fit_pool(
+        satisfied, target, search="published", time_limit=jr.Deadline(1.0, clock=lambda: 0.0), encoding=encoding,
+        global_penalty=0.002, local_penalty=0.004,
+    )  # fmt: skip
+    assert limited.status == "converged"  # a second is enough for the start
+
+
+def test_published_search_in_little_time_still_has_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lire, "_LIBLINEAR", 1.0)
+    satisfied, target = noisy(9, 250, 40, signal=6)
+    limited = fit_pool(satisfied, target, search="published", time_limit=jr.Deadline(100.0, clock=counting_clock()))
+    assert limited.status == "time_limit"
+    assert jr.support(limited.model) > 0
 
 
 def test_published_deletion_is_the_corrected_theorem() -> None:
