@@ -449,6 +449,8 @@ def _meant(case: Case) -> bool:
         or (case.name == "path" and text)
         or (case.name in ("X", "y") and value is None and case.entry.name.startswith(("plots.", "operating_point")))
         or (case.name == "table" and text)
+        or (case.entry.name == "default_forest" and case.name == "sample_weight")
+        or (case.entry.name in ("default_forest", "extract_rules", "tree_rules") and _has_nan(value))
         or (case.name == "sample_weight" and (not _has_classes(case) or "model" in case.entry.arguments))
         or (case.name == "y" and not _has_classes(case))
         or (case.name == "y" and case.entry.name.startswith(("boosting", "paths")) and _is_constant_number(value))
@@ -457,6 +459,10 @@ def _meant(case: Case) -> bool:
 
 def _is_constant_number(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1 and not np.ptp(value)
+
+
+def _has_nan(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
 def _has_classes(case: Case) -> bool:
@@ -471,7 +477,7 @@ def _judged(error: Exception, case: Case) -> Result:
     if case.name in ("path", "data_home", "name"):
         kinds = (*kinds, OSError)
     # X without the columns that a model names, or a model of other classes than y
-    names = {case.name} | {"X": {"model"}, "model": {"y"}}.get(case.name, set())
+    names = {case.name} | {"X": {"model"}, "model": {"y", "weights"}}.get(case.name, set())
     named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
     named = named or isinstance(error, OSError)
     told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
