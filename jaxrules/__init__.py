@@ -2,16 +2,18 @@
 
 Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.model`` is an immutable
 pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
+
+What loads and asks models is imported with the package. Learners, data sets and tools load when their name is first
+used: whoever only predicts does not wait for them.
 """
 
-from jaxrules import datasets, losses, paths, plots
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jaxrules import losses, paths
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
-from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
-from jaxrules.ensembles.finetune import finetune
-from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
-from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
-from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -29,6 +31,28 @@ from jaxrules.models import (
 from jaxrules.persistence import load, save
 from jaxrules.results import Deadline, Fit, Progress, Status, Step
 from jaxrules.table import Feature, Schema, Table, as_table
+
+if TYPE_CHECKING:
+    from jaxrules import datasets, plots
+    from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+    from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
+    from jaxrules.ensembles.finetune import finetune
+    from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
+    from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
+    from jaxrules.lists import drnet, exact_list, ssrl
+
+# The same imports for `__getattr__`; tests/test_import.py compares them.
+_MODULES = (
+    *("jaxrules.datasets", "jaxrules.plots"),
+    *("jaxrules.ensembles." + name for name in ("boosting", "glrm", "lire", "lltboost", "ltrnet", "rulefit")),
+    *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
+)
+_NAMES = {
+    "jaxrules.ensembles.extraction": ("default_forest", "extract_rules", "tree_rules"),
+    "jaxrules.ensembles.finetune": ("finetune",),
+    "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
+    "jaxrules.inspection": ("Importance", "importance", "operating_point", "rule_report", "scores_by_group"),
+}
 
 __version__ = "0.1.0"
 
@@ -90,3 +114,18 @@ __all__ = [
     "tree_rules",
     "with_weights",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is not there yet (PEP 562)."""
+    for module in _MODULES:
+        if module.rpartition(".")[2] == name:
+            return globals().setdefault(name, importlib.import_module(module))
+    for module, names in _NAMES.items():
+        if name in names:
+            return globals().setdefault(name, getattr(importlib.import_module(module), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -237,12 +237,7 @@ class LTRNetRegressor(_Regressor, learner=ltrnet.fit, loss="squared"):
 
 
 class DRNetClassifier(_Classifier, learner=drnet.fit):
-    """A rule set (an OR of ANDs) from a trained network, for two classes: `jaxrules.drnet`."""
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    """A rule set (an OR of ANDs) from a trained network, for every class but one: `jaxrules.drnet`."""
 
 
 class SSRLClassifier(_Classifier, learner=ssrl.fit):

@@ -27,7 +27,6 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
-import scipy.special
 from numpy.typing import NDArray
 
 from jaxrules.float64 import x64_kernel
@@ -83,7 +82,11 @@ def _numpy(*arrays: Array) -> Any:
 
 
 def _special(*arrays: Array) -> Any:
-    return jax.scipy.special if _is_jax(*arrays) else scipy.special
+    if _is_jax(*arrays):
+        return jax.scipy.special
+    import scipy.special  # here, because a prediction does without
+
+    return scipy.special
 
 
 def _entropy(share: Array) -> Array:

@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, softmax
 
 from jaxrules import checks, display
 from jaxrules.checks import require
@@ -481,13 +480,35 @@ def _(model: RuleEnsemble, X: Any) -> Array:
     if model.n_outputs == 1:  # both tails apart, so that neither rounds to 1 - 1
         both = (-margins, margins)
         if on_host:
-            return expit(np.concatenate(both, axis=1))
+            return sigmoid(np.concatenate(both, axis=1))
         return jax.nn.sigmoid(jnp.concatenate(both, axis=1))
     if model.link == "softmax":
-        return softmax(scores, axis=1) if on_host else jax.nn.softmax(scores, axis=1)
+        return _shares(scores) if on_host else jax.nn.softmax(scores, axis=1)
     if on_host:  # shares of the classes' own probabilities, from logarithms: those may all be tiny
-        return softmax(log_expit(margins), axis=1)
+        return _shares(_log_sigmoid(margins))
     return jax.nn.softmax(jax.nn.log_sigmoid(margins), axis=1)
+
+
+# SciPy has these functions, too, but takes longer to load than most predictions.
+
+
+@np.errstate(under="ignore")
+def sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / (1 + exp(-score)), to full relative precision in both tails; on the host."""
+    odds = np.exp(-np.abs(scores))
+    return np.where(scores >= 0, 1.0, odds) / (1.0 + odds)
+
+
+@np.errstate(under="ignore")
+def _log_sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores)))
+
+
+@np.errstate(under="ignore", over="ignore")
+def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp(score) over the row's sum of them, (rows, classes)."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 @explain.register

@@ -11,16 +11,18 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csc_matrix, csr_matrix
 
 from jaxrules.bits import Words, distinct, n_words, numbered, pack, take_columns, transposed, unpack
 from jaxrules.conditions import Conjunctions
 from jaxrules.table import Table
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Floats = NDArray[np.float64]
 _CACHED = 1 << 18
@@ -119,6 +121,8 @@ class Activations:
     @cached_property
     def sparse(self) -> csr_matrix:
         """(patterns, rules) of ones, float64: what the rules cover, pattern by pattern."""
+        from scipy.sparse import csc_matrix  # the only use
+
         holds = self.by_rule
         ends = np.append(0, np.cumsum(np.count_nonzero(holds, axis=1)))
         patterns = np.nonzero(holds)[1].astype(np.int32)

@@ -5,7 +5,9 @@
     python -m paper_reproductions lire --quick              # all of it in small, minutes
 
 Finished cells are kept as CSV under ``paper_reproductions/results/<paper>/<full or quick>/cells/`` and are
-never computed twice; the report (``report.md``, ``report.html`` and figures) lies beside them.
+computed again only when the code that measures them has changed (each carries a `fingerprint` of it and the version
+of jaxrules); the report (``report.md``, ``report.html`` and figures) lies beside them. ``--ship`` keeps results in the
+repository, under ``<paper>/archive/``, and writes their report to ``docs/reproductions/``.
 
 How to add a paper
 ------------------
@@ -19,6 +21,7 @@ Make a folder ``paper_reproductions/<name>/`` whose ``__init__.py`` defines ``PA
    list of dictionaries, one CSV row each: the points of a path, for example). Tables and figures may share
    an experiment; its cells are computed once. What several cells need (a data set, a forest) is best kept
    by ``functools.lru_cache`` around a function of the cell's values; list such cells next to each other.
+   ``data(cell)`` names the data sets that a cell loads, so that a run can say at once which are missing.
 3. **Exhibits.** An `Exhibit` is one table or figure. ``show(results, canvas)`` turns rows into a `Section`:
    text, `ComparisonTable` s (each `Value` holds our number, the paper's, and what difference counts as
    agreement), and figures drawn on the `Canvas`. It must cope with cells that are not there yet.

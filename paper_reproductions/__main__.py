@@ -10,9 +10,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import jax
+
 import paper_reproductions
-from paper_reproductions import report
-from paper_reproductions.framework import RESULTS, Archive, Exhibit, Paper, Results, Settings, Store, run
+from paper_reproductions import data_sources, jobs, report
+from paper_reproductions.framework import (
+    RESULTS,
+    Archive,
+    Exhibit,
+    Experiment,
+    Paper,
+    Results,
+    Settings,
+    Store,
+    Task,
+    run,
+    unfinished,
+)
 
 
 def available_papers() -> list[str]:
@@ -46,13 +60,17 @@ def chosen_exhibits(paper: Paper, tables: Sequence[int], figures: Sequence[int])
     return [exhibit for key, exhibit in there.items() if key in wanted or not wanted]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is 1 if a cell failed, 130 after Ctrl-C."""
+def main(arguments: Sequence[str] | None = None, *, keep_compiled: bool = False) -> int:
+    """Run the command line; the exit status is 1 if a cell failed, 130 after Ctrl-C, 2 if nothing could be done.
+
+    With `keep_compiled`, which sets JAX for the whole process, kernels are kept beside the results.
+    """
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.all and (options.table or options.figure):
         parser.error("--all goes without --table and --figure")
-    _keep_compiled_kernels(options.results)
+    if keep_compiled:
+        _keep_compiled_kernels(options.results)
     try:
         paper = load_paper(options.paper)
         exhibits = chosen_exhibits(paper, options.table, options.figure)
@@ -60,16 +78,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     settings = Settings(options.quick, options.folds, options.seed, options.slow)
-    if options.ship or options.shipped:
-        return ship(paper, settings, options.results if options.ship else None)
-    return reproduce(
-        paper,
-        exhibits,
-        settings,
-        options.results,
-        fresh=options.fresh,
-        report_only=options.report,
-    )
+    if options.shipped:
+        return ship(paper, settings)
+    try:
+        with jobs.alone(options.results / paper.name / settings.profile):
+            if options.adopt:
+                adopt(paper, settings, options.results, options.adopt)
+            if options.ship:
+                return ship(paper, settings, options.results)
+            return reproduce(
+                paper,
+                exhibits,
+                settings,
+                options.results,
+                fresh=options.fresh,
+                report_only=options.report,
+                only=options.only,
+                processes=options.jobs,
+            )
+    except jobs.Busy as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
 def reproduce(
@@ -80,12 +109,28 @@ def reproduce(
     *,
     fresh: bool = False,
     report_only: bool = False,
+    only: Sequence[str] = (),
+    processes: int = 1,
 ) -> int:
     """Compute what is missing, write the report, and return the exit status."""
     folder = results / paper.name / settings.profile
     store = Store(folder)
-    needed = [] if report_only else [experiment for exhibit in exhibits for experiment in exhibit.experiments]
-    outcome = run(needed, settings, store, fresh=fresh)
+    experiments = [experiment for exhibit in exhibits for experiment in exhibit.experiments]
+    try:
+        tasks = [] if report_only else unfinished(experiments, settings, store, only=only, fresh=fresh)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if problem := without_protocol(tasks, store) if not fresh else "":
+        print(problem, file=sys.stderr)
+        return 2
+    if problem := data_sources.missing(tasks):
+        print(problem, file=sys.stderr)
+        return 2
+    elsewhere = jobs.in_processes(paper.name, processes, load_paper) if processes > 1 else None
+    if kept := _finished(experiments, settings, store):
+        print(f"{kept} cells are finished already", flush=True)
+    outcome = run(tasks, settings, store, measure=elsewhere)
     markdown, page = report.write(paper, exhibits, Results(store, settings), folder, outcome.failures)
     print(f"report: {markdown}\n        {page}")
     if outcome.interrupted:
@@ -93,7 +138,32 @@ def reproduce(
     return 1 if outcome.failures else 0
 
 
-def ship(paper: Paper, settings: Settings, results: Path | None) -> int:
+def _finished(experiments: Sequence[Experiment], settings: Settings, store: Store) -> int:
+    """How many of the cells are finished."""
+    different = {experiment.name: experiment for experiment in experiments}.values()
+    return sum(store.has(experiment, cell) for experiment in different for cell in experiment.cells(settings))
+
+
+def without_protocol(tasks: Sequence[Task], store: Store) -> str:
+    """What to say about cells that were kept before cells carried their protocol, if there are any."""
+    found = [made for task in tasks if (made := store.made(task.experiment, task.cell)) and not made.protocol]
+    if not found:
+        return ""
+    return (
+        f"{len(found)} cells in {store.folder} do not say how they were measured. --adopt VERSION keeps them as "
+        "measured like today by that version of jaxrules, which is for you to know; --fresh computes all cells again"
+    )
+
+
+def adopt(paper: Paper, settings: Settings, results: Path, library: str) -> None:
+    """Take cells without a protocol as today's, made by this version of jaxrules; prints how many."""
+    store = Store(results / paper.name / settings.profile)
+    experiments = {e.name: e for exhibit in paper.exhibits for e in exhibit.experiments}.values()
+    taken = sum(store.adopt(e, cell, library) for e in experiments for cell in e.cells(settings))
+    print(f"{taken} cells adopted as made by jaxrules {library}")
+
+
+def ship(paper: Paper, settings: Settings, results: Path | None = None) -> int:
     """Make the archive of a paper from results, if they are given, and from the archive the report in docs/."""
     root = Path(__file__).parent
     archive = Archive(root / paper.name / "archive")
@@ -101,18 +171,21 @@ def ship(paper: Paper, settings: Settings, results: Path | None) -> int:
         measured = Results(Store(results / paper.name / settings.profile), settings)
         experiments = {e.name: e for exhibit in paper.exhibits for e in exhibit.experiments}
         archive.pack(measured, experiments.values(), report.made_with(settings))
-    markdown, page = report.write(
-        paper, paper.exhibits, Results(archive, settings), root.parent / "docs" / "reproductions" / paper.name
-    )
+    folder = root.parent / "docs" / "reproductions" / paper.name
+    markdown, page = report.write(paper, paper.exhibits, Results(archive, archive.settings), folder)
     page.unlink()
     print(f"report: {markdown}")
     return 0
 
 
 def _keep_compiled_kernels(results: Path) -> None:
-    """A run that goes on where the last one stopped should not compile everything again. JAX reads this on import."""
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(results.absolute() / "compiled"))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+    """A run that goes on where the last one stopped should not compile everything again, nor should its workers."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        folder = str(results.absolute() / "compiled")
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder  # for workers, which read it when they import JAX
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,6 +200,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of everything that draws at random (default 0)")
     parser.add_argument(
         "--slow", action="store_true", help="also what is left out otherwise because it takes very long"
+    )
+    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="compute in N processes (default 1)")
+    parser.add_argument("--only", action="append", default=[], metavar="METHOD", help="compute only this method")
+    parser.add_argument(
+        "--adopt", metavar="VERSION", help="keep cells that carry no protocol as made by this version of jaxrules"
     )
     parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
     parser.add_argument("--report", action="store_true", help="compute nothing, write the report of what is finished")
@@ -144,4 +222,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(keep_compiled=True))

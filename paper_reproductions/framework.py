@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import dataclasses
+import datetime
 import functools
 import json
 import os
+import signal
+import subprocess
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +22,9 @@ from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
+
+import jaxrules
+from paper_reproductions.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from paper_reproductions.report import Canvas, Section
@@ -83,11 +93,50 @@ class Experiment:
         name: a name for files.
         cells: the cells that the settings ask for, in the order of computation.
         measure: computes one cell: one row, or several.
+        data: the names, for `jaxrules.datasets.load`, of the sets that a cell needs.
     """
 
     name: str
     cells: Callable[[Settings], Iterable[Cell]]
     measure: Callable[[Cell, Settings], Row | Sequence[Row]]
+    data: Callable[[Cell], Iterable[str]] = lambda cell: ()
+
+    @property
+    def protocol(self) -> str:
+        """The hash of what `measure` does."""
+        return fingerprint(self.measure)
+
+
+@dataclass(frozen=True)
+class Made:
+    """With what a finished cell was made.
+
+    Attributes:
+        protocol: the hash of how it was measured, "" if it was kept without one.
+        library: version and commit of jaxrules.
+        date: of the day, ISO.
+    """
+
+    protocol: str = ""
+    library: str = ""
+    date: str = ""
+
+
+@functools.cache
+def library() -> str:
+    """The version of jaxrules; in a checkout with the last commit that changed it, and whether it is changed since."""
+    folder = Path(jaxrules.__file__).parent
+
+    def git(*command: str) -> str:
+        try:
+            done = subprocess.run(["git", "-C", str(folder), *command], capture_output=True, text=True, check=False)
+        except OSError:
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit = git("log", "-1", "--format=%h", "--abbrev=8", "--", ".")
+    changed = ", changed" if commit and git("status", "--porcelain", "--", ".") else ""
+    return jaxrules.__version__ + (f" ({commit}{changed})" if commit else "")
 
 
 class Rows(Sequence[Row]):
@@ -184,9 +233,16 @@ class Paper:
     summary: Callable[[Results], str] | None = None
 
 
+_MADE = ("cell_protocol", "cell_library", "cell_date")
+"""The columns that say with what a cell was made; not part of its rows."""
+
+
 @dataclass(frozen=True)
 class Store:
-    """Finished cells on disk, one CSV file each, replaced in one step: an interrupted run leaves no half cell."""
+    """Finished cells on disk, one CSV file each, replaced in one step: an interrupted run leaves no half cell.
+
+    A cell that was measured in another way than its experiment measures now counts as not finished.
+    """
 
     folder: Path
 
@@ -195,11 +251,19 @@ class Store:
 
     def has(self, experiment: Experiment, cell: Cell) -> bool:
         """Whether a cell is finished."""
-        return self.path(experiment, cell).exists()
+        made = self.made(experiment, cell)
+        return made is not None and made.protocol == experiment.protocol
+
+    def made(self, experiment: Experiment, cell: Cell) -> Made | None:
+        """With what a cell was made, of whichever protocol; None if there is none."""
+        path = self.path(experiment, cell)
+        return Made(*(str(_read(path)[0].get(name, "")) for name in _MADE)) if path.exists() else None
 
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         """The rows of a cell, or None if it is not finished."""
-        return _read(self.path(experiment, cell)) if self.has(experiment, cell) else None
+        if not self.has(experiment, cell):
+            return None
+        return [_without(row, _MADE) for row in _read(self.path(experiment, cell))]
 
     def write(self, experiment: Experiment, cell: Cell, measured: Row | Sequence[Row], seconds: float) -> None:
         """Keep a finished cell."""
@@ -209,38 +273,89 @@ class Store:
         if clash := dict(cell.key).keys() & rows[0].keys():
             raise ValueError(f"{experiment.name}: {cell} measured {sorted(clash)}, which are the cell's own values")
         full = [{**dict(cell.key), **row, "cell_seconds": round(seconds, 3)} for row in rows]
-        _write(self.path(experiment, cell), full)
+        self._write(experiment, cell, full, Made(experiment.protocol, library(), datetime.date.today().isoformat()))
+
+    def adopt(self, experiment: Experiment, cell: Cell, library: str) -> bool:
+        """Take a cell that was kept without a protocol as one of today's, made with this version of the library.
+
+        Returns whether there was one. That the protocol was today's is the caller's word; the report says so.
+        """
+        path, made = self.path(experiment, cell), self.made(experiment, cell)
+        if made is None or made.protocol:
+            return False
+        date = datetime.date.fromtimestamp(path.stat().st_mtime).isoformat()
+        self._write(experiment, cell, _read(path), Made(experiment.protocol, f"{library}, adopted", date))
+        return True
+
+    def _write(self, experiment: Experiment, cell: Cell, rows: Sequence[Row], made: Made) -> None:
+        columns = dict(zip(_MADE, (made.protocol, made.library, made.date), strict=True))
+        _write(self.path(experiment, cell), [{**row, **columns} for row in rows])
 
 
 @dataclass(frozen=True)
 class Archive(Store):
-    """Finished cells as they are shipped: a CSV file per experiment, and in about.json with what they were made."""
+    """Finished cells as they are shipped: a CSV file per experiment, and in about.json with what they were made.
+
+    Cells of an older protocol are kept in view; the report says how many they are.
+    """
 
     def path(self, experiment: Experiment, cell: Cell) -> Path:
         return self.folder / f"{experiment.name}.csv"
 
     def has(self, experiment: Experiment, cell: Cell) -> bool:
-        return self.read(experiment, cell) is not None
+        return bool(self._rows(experiment, cell))
+
+    def made(self, experiment: Experiment, cell: Cell) -> Made | None:
+        rows = self._rows(experiment, cell)
+        return Made(**self._about["Made"][int(rows[0]["made"])]) if rows else None
 
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
+        return [_without(row, ("made",)) for row in self._rows(experiment, cell)] or None
+
+    def _rows(self, experiment: Experiment, cell: Cell) -> list[Row]:
         path = self.path(experiment, cell)
         rows = _archived(path) if path.exists() else []
-        return [row for row in rows if all(row.get(name) == value for name, value in cell.key)] or None
+        return [row for row in rows if all(row.get(name) == value for name, value in cell.key)]
 
     def pack(self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]) -> None:
         """Replace the archive by these results."""
+        made: dict[Made, int] = {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for old in self.folder.glob("*.csv"):
+            old.unlink()
         for experiment in experiments:
-            rows = [{name: _short(value) for name, value in row.items()} for row in results[experiment]]
+            rows: list[Row] = []
+            for cell in experiment.cells(results.settings):
+                origin, measured = results.store.made(experiment, cell), results.store.read(experiment, cell)
+                if origin is not None and measured is not None:
+                    number = made.setdefault(origin, len(made))
+                    short = [{name: _short(value) for name, value in row.items()} for row in measured]
+                    rows += [{**row, "made": number} for row in short]
             if rows:
                 _write(self.folder / f"{experiment.name}.csv", rows)
-        (self.folder / "about.json").write_text(json.dumps(dict(about), indent=1) + "\n")
+        entries = [dataclasses.asdict(origin) for origin in made]
+        whole = {**about, "Settings": dataclasses.asdict(results.settings), "Made": entries}
+        (self.folder / "about.json").write_text(json.dumps(whole, indent=1) + "\n")
         _archived.cache_clear()
 
     @property
-    def about(self) -> Mapping[str, str]:
-        """With what the cells were made: profile, versions, date."""
-        found: dict[str, str] = json.loads((self.folder / "about.json").read_text())
+    def _about(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "about.json").read_text())
         return found
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the run that was shipped."""
+        return Settings(**self._about["Settings"])
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """Profile and versions of the run that was shipped."""
+        return {name: text for name, text in self._about.items() if isinstance(text, str)}
+
+
+def _without(row: Row, names: Sequence[str]) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def _short(value: Any) -> Any:
@@ -308,60 +423,135 @@ class Outcome:
     interrupted: bool = False
 
 
-def run(
+@dataclass(frozen=True)
+class Task:
+    """A cell to compute, and its experiment."""
+
+    experiment: Experiment
+    cell: Cell
+
+
+def unfinished(
     experiments: Iterable[Experiment],
     settings: Settings,
     store: Store,
     *,
+    only: Sequence[str] = (),
     fresh: bool = False,
-    report: Callable[[str], None] | None = None,
-) -> Outcome:
-    """Compute the cells that are not finished yet.
-
-    A cell that fails is reported and left out, the others go on. Ctrl-C ends the run; what is finished stays.
+) -> list[Task]:
+    """The cells that are to be computed, in order.
 
     Args:
         experiments: what to measure; one that is named twice is measured once.
         settings: what the user asked for.
         store: where finished cells are kept.
-        fresh: compute cells again that are finished already.
+        only: if any are named, only the cells of these methods.
+        fresh: finished cells, too.
+
+    Raises:
+        ValueError: naming the methods there are, if one of `only` is not among them.
+    """
+    different = {experiment.name: experiment for experiment in experiments}.values()
+    tasks = [Task(experiment, cell) for experiment in different for cell in experiment.cells(settings)]
+    methods = {str(dict(task.cell.key).get("method", "")) for task in tasks} - {""}
+    if unknown := [name for name in only if name not in methods]:
+        there = ", ".join(sorted(methods)) or "none, its cells have no method"
+        raise ValueError(f"no cell has the method {unknown[0]!r}; there are {there}")
+    wanted = [task for task in tasks if not only or str(dict(task.cell.key).get("method", "")) in only]
+    return [task for task in wanted if fresh or not store.has(task.experiment, task.cell)]
+
+
+def run(
+    tasks: Sequence[Task],
+    settings: Settings,
+    store: Store,
+    *,
+    measure: Callable[[Sequence[Task], Settings], Iterator[Measured]] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Compute cells and keep each as soon as it is finished.
+
+    A cell that fails is reported and left out, the others go on. Ctrl-C ends the run; what is finished stays.
+
+    Args:
+        tasks: see `unfinished`.
+        settings: what the user asked for.
+        store: where finished cells are kept.
+        measure: yields what was measured in each, in any order; None computes one after the other in this process.
         report: receives a line per cell; None prints it.
     """
     report = report or functools.partial(print, flush=True)
     outcome = Outcome()
-    todo: list[tuple[Experiment, Cell]] = []
-    for experiment in {experiment.name: experiment for experiment in experiments}.values():
-        for cell in experiment.cells(settings):
-            if fresh or not store.has(experiment, cell):
-                todo.append((experiment, cell))
-            else:
-                outcome.kept += 1
-    if outcome.kept:
-        report(f"{outcome.kept} cells are finished already")
     started = time.monotonic()
-    for done, (experiment, cell) in enumerate(todo):
-        if not fresh and store.has(experiment, cell):  # another process has computed it meanwhile
-            outcome.kept += 1
-            continue
-        begun = time.monotonic()
-        line = f"[{done + 1:{len(str(len(todo)))}}/{len(todo)}] {experiment.name}: {cell}"
-        try:
-            measured = experiment.measure(cell, settings)
-            seconds = time.monotonic() - begun
-            store.write(experiment, cell, measured, seconds)
-        except KeyboardInterrupt:
-            report(f"{line}: interrupted; run the same command to go on")
-            outcome.interrupted = True
-            break
-        except Exception as error:  # one bad cell must not cost hours of others; it is named in the report
-            outcome.failures.append(Failure(experiment, cell, error))
-            report(f"{line}: FAILED: {type(error).__name__}: {error}")
-            continue
-        outcome.computed += 1
-        elapsed = time.monotonic() - started
-        left = elapsed / (done + 1) * (len(todo) - done - 1)
-        report(f"{line}: {seconds:.1f} s ({_duration(elapsed)} so far, about {_duration(left)} to go)")
+    try:
+        for done, measured in enumerate((measure or one_by_one)(tasks, settings)):
+            task = measured.task
+            line = f"[{done + 1:{len(str(len(tasks)))}}/{len(tasks)}] {task.experiment.name}: {task.cell}"
+            try:
+                if measured.error is not None:
+                    raise measured.error
+                store.write(task.experiment, task.cell, measured.rows, measured.seconds)
+            except Exception as error:  # one bad cell must not cost hours of others; it is named in the report
+                outcome.failures.append(Failure(task.experiment, task.cell, error))
+                report(f"{line}: FAILED: {type(error).__name__}: {error}")
+                continue
+            outcome.computed += 1
+            elapsed = time.monotonic() - started
+            left = elapsed / (done + 1) * (len(tasks) - done - 1)
+            report(f"{line}: {measured.seconds:.1f} s ({_duration(elapsed)} so far, about {_duration(left)} to go)")
+    except KeyboardInterrupt:
+        report("interrupted; run the same command to go on")
+        outcome.interrupted = True
     return outcome
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a task: rows, or the error that ended it."""
+
+    task: Task
+    rows: Row | Sequence[Row]
+    seconds: float
+    error: Exception | None = None
+
+
+def one_by_one(tasks: Sequence[Task], settings: Settings) -> Iterator[Measured]:
+    """Measure in this process."""
+    for task in tasks:
+        yield measured(task, settings)
+
+
+def measured(task: Task, settings: Settings) -> Measured:
+    """Measure one cell; what goes wrong in it is returned, Ctrl-C alone is raised."""
+    begun = time.monotonic()
+    with _noticed_interrupt() as pressed:
+        try:
+            rows = task.experiment.measure(task.cell, settings)
+        except Exception as error:
+            return Measured(task, (), time.monotonic() - begun, error)
+    if pressed:
+        raise KeyboardInterrupt
+    return Measured(task, rows, time.monotonic() - begun)
+
+
+@contextlib.contextmanager
+def _noticed_interrupt() -> Iterator[list[int]]:
+    """Ctrl-C raises; it is in the list even if a fit has made a shorter fit of it, which no cell asks for."""
+    pressed: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        pressed.append(number)
+        raise KeyboardInterrupt
+
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ours = ours and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _duration(seconds: float) -> str:
@@ -378,3 +568,16 @@ def missing_cells(exhibit: Exhibit, results: Results) -> Iterator[tuple[Experime
         for cell in experiment.cells(results.settings):
             if not results.store.has(experiment, cell):
                 yield experiment, cell
+
+
+def origins(exhibits: Iterable[Exhibit], results: Results) -> Counter[Made]:
+    """How many cells were made with what; `Made.protocol` is "older" where it is not today's, else ""."""
+    found: Counter[Made] = Counter()
+    experiments = {e.name: e for exhibit in exhibits for e in exhibit.experiments}.values()
+    for experiment in experiments:
+        for cell in experiment.cells(results.settings):
+            made = results.store.made(experiment, cell)
+            if made is not None and results.store.has(experiment, cell):
+                older = "" if made.protocol == experiment.protocol else "older"
+                found[dataclasses.replace(made, protocol=older)] += 1
+    return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jaxrules
-from paper_reproductions.framework import Archive, Exhibit, Failure, Paper, Results, Settings, missing_cells
+from paper_reproductions.framework import Archive, Exhibit, Failure, Paper, Results, Settings, missing_cells, origins
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -183,6 +183,7 @@ def _blocks(
 ) -> Iterator[_Block]:
     yield _Heading(f"{paper.title}: our numbers beside the paper's", 1)
     yield f"{paper.reference}. " + _run_in_words(results)
+    yield _origins_in_words([exhibit for exhibit, _ in chapters], results)
     yield "In every cell: ours, then in brackets the paper's number and the difference (ours minus the paper's)."
     if paper.protocol:
         yield from _paragraphs(paper.protocol)
@@ -250,6 +251,21 @@ def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable |
 def _run_in_words(results: Results) -> str:
     about = results.store.about if isinstance(results.store, Archive) else made_with(results.settings)
     return " ".join(f"{name}: {text}." for name, text in about.items())
+
+
+def _origins_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
+    """Which versions of jaxrules made the cells, on which days, and whether today's code would measure them so."""
+    versions: dict[tuple[str, str], tuple[int, str, str]] = {}
+    for made, count in origins(exhibits, results).items():
+        before, first, last = versions.get((made.library, made.protocol), (0, made.date, made.date))
+        versions[made.library, made.protocol] = (before + count, min(first, made.date), max(last, made.date))
+    listed = []
+    for (library, older), (count, first, last) in versions.items():
+        days = first if first == last else f"{first} to {last}"
+        listed.append(f"{count} by jaxrules {library or 'of a version not recorded'}, {days}")
+        if older:
+            listed[-1] += " (measured in another way than this version of the reproduction would)"
+    return f"Cells: {'; '.join(listed)}." if listed else "No cell is finished."
 
 
 def made_with(settings: Settings) -> dict[str, str]:

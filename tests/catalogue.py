@@ -43,7 +43,7 @@ class Learner:
         claims: (settings, fit) -> what it claims, beside what independent code says.
         loss: the name of the argument that says the loss, None without one.
         models: what they are: one conjunction may explain labels, but not numbers, to linear ones; lists have no
-            scores, and no output per class; sets are lists for two classes.
+            scores, and no output per class.
         together: it fits several classes together, not each against the rest.
         path: the function with the arguments of `fit` that returns the fits with 1, ..., max_rules rules.
     """
@@ -54,7 +54,7 @@ class Learner:
     searches: Mapping[str, Search]
     claims: Callable[[Mapping[str, Any], jr.Fit[Any]], Claims]
     loss: str | None = "loss"
-    models: Literal["ensembles", "lists", "sets", "linear"] = "ensembles"
+    models: Literal["ensembles", "lists", "linear"] = "ensembles"
     together: bool = False
     path: Callable[..., list[jr.Fit[Any]]] | None = None
 
@@ -128,7 +128,7 @@ LEARNERS = {
         ),
         Learner(
             "drnet", jr.drnet.fit, {"max_rules": 5, "iterations": 2000},
-            {"": Search(("zero-one",))}, claims.drnet, None, "sets",
+            {"": Search(("zero-one",))}, claims.drnet, None, "lists",
         ),
         Learner(
             "exact_list", jr.exact_list.fit,

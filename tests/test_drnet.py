@@ -149,13 +149,33 @@ def test_penalties_shorten_the_rules() -> None:
     assert sizes[0] > sizes[1]
 
 
+def test_more_classes_have_a_set_each_the_rarest_first() -> None:
+    """Every set is learned on the rows that those before it leave; the default says the most frequent label there."""
+    X, _ = data()
+    y = np.where((X["kind"] == "x") & (X["a"] > 0), "rare", np.where(X["b"] > 0, "some", "many"))
+    fit = jr.drnet.fit(X, y, iterations=2000, restarts=1)
+    fit.model.validate()
+    assert fit.model.schema.classes == ("many", "rare", "some")
+    assert fit.details["order"] == ("rare", "some")
+    assert len(fit.details["errors"]) == 2
+    labels = fit.model.labels.tolist()
+    assert labels == sorted(labels, key=[1, 2, 0].index)
+    assert fit.objective == pytest.approx(np.mean(jr.predict(fit.model, X) != y))
+    assert fit.objective < 0.1
+    left = fit.model.position(jr.as_table(X)) == len(labels) - 1
+    assert (y[left] == "many").mean() > 0.8
+    np.testing.assert_allclose(fit.model.probabilities[-1], [(1 + np.sum(y[left] == k)) / (3 + left.sum())
+                                                             for k in fit.model.schema.classes])  # fmt: skip
+    stopped = jr.drnet.fit(X, y, time_limit=0.0)
+    assert (len(stopped.model.conjunctions), stopped.status) == (0, jr.Status.TIME_LIMIT)
+    assert jr.predict(stopped.model, X[:1]).tolist() == ["many"]
+
+
 # Bad input
 
 
 def test_bad_data_are_refused() -> None:
     X, y = data()
-    with pytest.raises(ValueError, match="y has 3 classes"):
-        jr.drnet.fit(X, X["kind"])
     with pytest.raises(ValueError, match="one class only"):
         jr.drnet.fit(X, ["yes"] * 200)
     with pytest.raises(ValueError, match="no column of X tells its rows apart"):

@@ -1,12 +1,23 @@
-"""What ``import jaxrules`` may load and change."""
+"""What ``import jaxrules`` loads and changes, and what loading a model and predicting needs."""
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
-HEAVY = ["numba", "cvxpy", "highspy", "matplotlib", "sklearn.ensemble", "optax", "pandas", "polars", "tqdm"]
+import pytest
 
-PROGRAM = f"""
+import jaxrules
+
+HEAVY = [  # packages that `import jaxrules`, `load` and the questions to a model do without
+    *("cvxpy", "highspy", "numba", "llvmlite", "sklearn", "scipy", "optax", "matplotlib", "threadpoolctl", "tqdm"),
+    *("joblib", "pandas", "duckdb", "lightgbm"),
+]
+GOLDEN = Path(__file__).parent / "golden"
+
+IMPORT = f"""
 import json, sys, threading
 import jax
 before = dict(jax.config.values)
@@ -14,6 +25,8 @@ threads = threading.active_count()
 import jaxrules
 print(json.dumps({{
     "loaded": [name for name in {HEAVY!r} if name in sys.modules],
+    "learners": [name for name in sys.modules if name.startswith(("jaxrules.ensembles", "jaxrules.lists"))],
+    "narwhals": "narwhals" in sys.modules,
     "changed": [name for name, value in jax.config.values.items() if before.get(name, value) != value],
     "threads": threading.active_count() - threads,
     "missing": [name for name in jaxrules.__all__ if not hasattr(jaxrules, name)],
@@ -23,11 +36,72 @@ print(json.dumps({{
 }}))
 """
 
+PREDICT = f"""
+import json, pathlib, sys
+import polars  # before, as it looks for pandas
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {HEAVY!r}:
+            raise ImportError(f"{{name}} is not installed")
+
+sys.meta_path.insert(0, Refused())
+import jaxrules as jr
+
+ages = [18.0, 30.0, 30.000000000000004, 45.0, None, -0.0, 1e300, 44.0, 0.1]
+jobs = ["clerk", "cook", "smith", None, "clerk", "pilot", "cook", "smith", "cook"]
+incomes = [0.0, 1.5, None, -2.5, 1e-300, 0.30000000000000004, 7.0, -1e300, 0.1]
+X = polars.DataFrame({{"age": ages, "job": jobs, "income": incomes}})
+answers = {{}}
+for path in sorted(pathlib.Path({str(GOLDEN)!r}).glob("*.json")):
+    model = jr.load(path)
+    y = jr.predict(model, X)
+    str(model), model._repr_html_() if hasattr(model, "_repr_html_") else "", jr.to_latex(model)
+    jr.explain(model, X), jr.save(model, sys.argv[1]), jr.predict(jr.load(sys.argv[1]), X)
+    if model.schema.classes:
+        jr.predict_proba(model, X), jr.accuracy(model, X, y)
+    if type(model).__name__ == "RuleEnsemble":
+        jr.decision_function(model, X), jr.complexity(model), jr.support(model), jr.local_support(model, X)
+    if "RuleEnsemble-2" in path.name:
+        jr.to_python(model), jr.to_sql(model), jr.importance(model, X)
+    answers[path.stem] = y.tolist()
+assert not [name for name in {HEAVY!r} if name in sys.modules]
+print(json.dumps(answers))
+"""
+
+
+def output(program: str, *arguments: str) -> Any:
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
 
 def test_import_is_light_and_leaves_jax_alone() -> None:
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == {"loaded": [], "changed": [], "threads": 0, "missing": [], "arrays": []}
-    assert result.stderr == ""
+    nothing = {"loaded": [], "learners": [], "narwhals": False, "changed": [], "missing": [], "arrays": []}
+    assert output(IMPORT) == {**nothing, "threads": 0}
+
+
+def test_a_saved_model_predicts_where_little_is_installed(tmp_path: Path) -> None:
+    answers = output(PREDICT, str(tmp_path / "model.json"))
+    files = {path.stem: json.loads(path.with_suffix(".answers").read_text()) for path in GOLDEN.glob("*.json")}
+    assert set(answers) == set(files) != set()
+    for name, expected in files.items():
+        numbers = isinstance(expected["predict"][0], float)
+        assert answers[name] == (pytest.approx(expected["predict"]) if numbers else expected["predict"])
+
+
+def test_what_type_checkers_see_is_what_loads() -> None:
+    tree = ast.parse(Path(jaxrules.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    for name, home in seen.items():
+        found = getattr(jaxrules, name)
+        assert found is (sys.modules.get(f"{home}.{name}") or getattr(sys.modules[str(home)], name))
+    lazy = {module.rpartition(".")[2] for module in jaxrules._MODULES} | {
+        name for names in jaxrules._NAMES.values() for name in names
+    }
+    assert lazy == set(seen)
+    assert lazy <= set(jaxrules.__all__)
+    assert set(jaxrules.__all__) <= set(dir(jaxrules))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import signal
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +21,12 @@ from paper_reproductions import (
     Section,
     Settings,
     Value,
+    data_sources,
+    jobs,
 )
-from paper_reproductions.__main__ import available_papers, chosen_exhibits, load_paper, main, reproduce
-from paper_reproductions.framework import Archive, Store, run
+from paper_reproductions.__main__ import adopt, available_papers, chosen_exhibits, load_paper, main, reproduce
+from paper_reproductions.fingerprint import fingerprint
+from paper_reproductions.framework import Archive, Made, Store, Task, library, run, unfinished
 from paper_reproductions.report import Canvas, write
 
 PUBLISHED = {"rose": 2.0, "lily": 3.0}
@@ -33,6 +38,7 @@ class Toy:
     def __init__(self) -> None:
         self.computed: list[Cell] = []
         self.broken: set[tuple[str, int]] = set()
+        self.patience = 99
         self.size = Experiment("size", self.cells, self.measure)
         self.path = Experiment("path", lambda settings: [Cell.of(data="rose")], self.measure_path)
         self.paper = Paper(
@@ -55,6 +61,8 @@ class Toy:
     def measure(self, cell: Cell, settings: Settings) -> dict[str, float]:
         if (cell["data"], cell["fold"]) in self.broken:
             raise RuntimeError("wilted")
+        if len(self.computed) == self.patience:
+            raise KeyboardInterrupt
         self.computed.append(cell)
         return {"size": len(cell["data"]) / 3 + cell["fold"]}
 
@@ -150,13 +158,9 @@ def test_a_failing_cell_is_named_and_the_others_go_on(toy, tmp_path, capsys):
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(toy, tmp_path, capsys):
-    class Interrupting(Toy):
-        def measure(self, cell, settings):
-            if len(self.computed) == 3:
-                raise KeyboardInterrupt
-            return super().measure(cell, settings)
-
-    assert everything(Interrupting(), tmp_path) == 130
+    first = Toy()
+    first.patience = 3
+    assert everything(first, tmp_path) == 130
     assert "interrupted; run the same command to go on" in capsys.readouterr().out
     assert everything(toy, tmp_path) == 0
     assert len(toy.computed) == 6
@@ -224,7 +228,7 @@ def test_cells_come_back_as_they_were(tmp_path_factory, key, measured):
     cell = Cell.of(**key)
     experiment = Experiment("x", lambda settings: [cell], lambda cell, settings: measured)
     assert store.read(experiment, cell) is None
-    run([experiment], Settings(), store, report=lambda line: None)
+    run(unfinished([experiment], Settings(), store), Settings(), store, report=lambda line: None)
     rows = store.read(experiment, cell)
     assert rows is not None
     seconds = [row["cell_seconds"] for row in rows]
@@ -244,7 +248,8 @@ def test_rows():
 @pytest.mark.parametrize("measured", [[], {"data": 1.0}])
 def test_what_a_cell_may_not_return(tmp_path, measured):
     experiment = Experiment("x", lambda settings: [Cell.of(data="a")], lambda cell, settings: measured)
-    outcome = run([experiment], Settings(), Store(tmp_path), report=lambda line: None)
+    tasks = unfinished([experiment], Settings(), Store(tmp_path))
+    outcome = run(tasks, Settings(), Store(tmp_path), report=lambda line: None)
     assert isinstance(outcome.failures[0].error, ValueError)
 
 
@@ -255,9 +260,7 @@ def test_choosing_exhibits(toy):
         chosen_exhibits(toy.paper, [7], [])
 
 
-def test_command_line(capsys, tmp_path, monkeypatch):
-    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
-        monkeypatch.setenv(name, "0")  # else the command line sets it, for later tests too
+def test_command_line(capsys, tmp_path):
     assert main(["no_such_paper", "--results", str(tmp_path)]) == 2
     assert "paper must be one of" in capsys.readouterr().err
     with pytest.raises(SystemExit):
@@ -293,6 +296,7 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
     results = Results(Store(tmp_path / "toy/full"), settings)
     archive = Archive(tmp_path / "archive")
     archive.pack(results, [toy.size, toy.path], {"Versions": "jaxrules 9", "Date": "2031-01-01"})
+    assert archive.settings == settings
     assert sorted(path.name for path in archive.folder.iterdir()) == ["about.json", "path.csv", "size.csv"]
     back = Results(archive, settings)
     for experiment in (toy.size, toy.path):
@@ -304,3 +308,157 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
     assert "Versions: jaxrules 9. Date: 2031-01-01." in markdown.read_text()
     table = markdown.read_text().split("## Table 1")[1]
     assert table == (tmp_path / "toy/full/report.md").read_text().split("## Table 1")[1]
+
+
+# With what a cell was made
+
+
+def doubled(cell: Cell, settings: Settings) -> dict[str, float]:
+    """Measures."""
+    return {"x": FACTOR * helped(cell["k"])}
+
+
+def helped(k: int) -> float:
+    return k + 1.0
+
+
+FACTOR = 2.0
+
+
+def test_a_fingerprint_is_that_of_the_code_and_of_what_it_reads(monkeypatch):
+    first = fingerprint.__wrapped__(doubled)
+    assert first == fingerprint.__wrapped__(doubled)
+    monkeypatch.setitem(doubled.__globals__, "FACTOR", 3.0)
+    assert fingerprint.__wrapped__(doubled) != first, "a constant"
+    monkeypatch.undo()
+    monkeypatch.setitem(doubled.__globals__, "helped", lambda k: k + 2.0)
+    assert fingerprint.__wrapped__(doubled) != first, "a function"
+    monkeypatch.undo()
+    assert fingerprint.__wrapped__(doubled) == first
+
+
+def test_closures_differ_by_what_they_close_over():
+    def of(factor):
+        def measure(cell, settings):
+            """Words change nothing."""
+            return {"x": factor}
+
+        return measure
+
+    assert fingerprint.__wrapped__(of(1)) == fingerprint.__wrapped__(of(1)) != fingerprint.__wrapped__(of(2))
+
+
+@pytest.mark.parametrize("name", available_papers())
+def test_fingerprints_reach_the_code_and_never_an_address(name):
+    different = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}.values()
+    hashes = [fingerprint.__wrapped__(experiment.measure) for experiment in different]
+    assert hashes == [fingerprint.__wrapped__(experiment.measure) for experiment in different]
+    assert len(set(hashes)) == len({experiment.measure for experiment in different})
+
+
+def test_a_changed_protocol_computes_again(toy, tmp_path, monkeypatch):
+    everything(toy, tmp_path)
+    store, cell = Store(tmp_path / "toy/full"), Cell.of(data="rose")
+    assert store.made(toy.path, cell) == Made(toy.path.protocol, library(), store.made(toy.path, cell).date)
+    assert not unfinished([toy.path, toy.size], FULL, store)
+    changed = dataclasses.replace(toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0})
+    assert unfinished([changed, toy.size], FULL, store) == [Task(changed, cell)]
+    assert store.read(changed, cell) is None
+    run(unfinished([changed], FULL, store), FULL, store, report=lambda line: None)
+    assert store.read(changed, cell)[0]["penalty"] == 7
+    assert f"Cells: 9 by jaxrules {library()}" in (tmp_path / "toy/full/report.md").read_text()
+
+
+def test_cells_without_a_protocol_are_adopted_or_refused(toy, tmp_path, capsys):
+    everything(toy, tmp_path)
+    for path in (tmp_path / "toy/full/cells").rglob("*.csv"):
+        lines = [line.rsplit(",", 3)[0] for line in path.read_text().splitlines()]
+        path.write_text("\n".join(lines) + "\n")  # as they were kept before cells carried it
+    assert everything(toy, tmp_path) == 2
+    assert "9 cells in" in (said := capsys.readouterr().err)
+    assert "--adopt" in said
+    assert len(toy.computed) == 9
+    adopt(toy.paper, FULL, tmp_path, "0.0.9 (abc)")
+    assert everything(toy, tmp_path) == 0
+    assert len(toy.computed) == 9
+    assert "9 by jaxrules 0.0.9 (abc), adopted" in (tmp_path / "toy/full/report.md").read_text()
+    assert not Store(tmp_path / "toy/full").adopt(toy.path, Cell.of(data="rose"), "other"), "it has one already"
+
+
+def test_an_archive_shows_cells_of_an_older_protocol_and_says_so(toy, tmp_path):
+    everything(toy, tmp_path)
+    archive = Archive(tmp_path / "archive")
+    archive.pack(Results(Store(tmp_path / "toy/full"), FULL), [toy.size, toy.path], {})
+    toy.path = dataclasses.replace(toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0})
+    paper = dataclasses.replace(
+        toy.paper, exhibits=(dataclasses.replace(toy.paper.exhibits[1], experiments=(toy.path, toy.size)),)
+    )
+    markdown, _ = write(paper, paper.exhibits, Results(archive, FULL), tmp_path / "docs")
+    text = markdown.read_text()
+    assert "Not finished" not in text
+    assert text.count("(measured in another way than this version of the reproduction would)") == 1
+
+
+# What is asked for
+
+
+def test_only_a_method(tmp_path):
+    cells = [Cell.of(method=method, fold=fold) for method in ("a", "b") for fold in (0, 1)]
+    experiment = Experiment("x", lambda settings: cells, doubled)
+    tasks = unfinished([experiment, experiment], FULL, Store(tmp_path), only=["b"])
+    assert [task.cell for task in tasks] == cells[2:]
+    with pytest.raises(ValueError, match="no cell has the method 'c'; there are a, b"):
+        unfinished([experiment], FULL, Store(tmp_path), only=["c"])
+
+
+def test_one_run_at_a_time(tmp_path, capsys):
+    with (
+        jobs.alone(tmp_path / "coordinate_paths/quick"),
+        pytest.raises(jobs.Busy, match="is at work"),
+        jobs.alone(tmp_path / "coordinate_paths/quick"),
+    ):
+        pass
+    with jobs.alone(tmp_path / "coordinate_paths/quick"):
+        assert main(["coordinate_paths", "--report", "--quick", "--results", str(tmp_path)]) == 2
+    assert "is at work in" in capsys.readouterr().err
+    with jobs.alone(tmp_path / "coordinate_paths/quick"):
+        pass
+
+
+def test_missing_data_sets_are_named_together(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("JAXRULES_DATA", raising=False)
+    assert main(["coordinate_paths", "--quick", "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "3 data sets are missing; nothing was computed" in said
+    for name in ("prestige", "caschool", "bike_day"):
+        assert f"  {name}: github.com/{data_sources.SOURCES[name]['repository']}, " in said
+    assert not list(tmp_path.rglob("cells"))
+
+
+@pytest.mark.parametrize("name", available_papers())
+def test_it_is_known_where_every_data_set_comes_from(name, monkeypatch):
+    monkeypatch.delenv("JAXRULES_DATA", raising=False)
+    experiments = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}.values()
+    tasks = [Task(e, cell) for e in experiments for cell in e.cells(Settings(slow=True))]
+    assert "not known here" not in data_sources.missing(tasks)
+
+
+def test_a_fit_that_ctrl_c_made_shorter_is_not_kept(toy, tmp_path):
+    def measure(cell, settings):
+        with contextlib.suppress(KeyboardInterrupt):  # as a fit does
+            signal.raise_signal(signal.SIGINT)
+        return {"x": 1.0}
+
+    experiment = Experiment("x", lambda settings: [Cell.of(k=1)], measure)
+    store = Store(tmp_path)
+    outcome = run(unfinished([experiment], FULL, store), FULL, store, report=lambda line: None)
+    assert outcome.interrupted
+    assert store.made(experiment, Cell.of(k=1)) is None
+
+
+@pytest.mark.slow
+def test_several_processes_measure_what_one_does(tmp_path, capsys):
+    for name, more in (("one", []), ("two", ["--jobs", "2"])):
+        assert main(["coordinate_paths", "--quick", "--table", "1", "--results", str(tmp_path / name), *more]) == 0
+    tables = [(tmp_path / n / "coordinate_paths/quick/report.md").read_text().split("## Table") for n in ("one", "two")]
+    assert tables[0][1] == tables[1][1]

@@ -9,7 +9,7 @@ import pytest
 
 from paper_reproductions.__main__ import load_paper, main, reproduce
 from paper_reproductions.coordinate_paths import bikes, data, prestige, published, schools, toy
-from paper_reproductions.framework import Cell, Results, Rows, Settings, Store, run
+from paper_reproductions.framework import Cell, Results, Rows, Settings, Store, run, unfinished
 from paper_reproductions.report import Canvas
 
 QUICK = Settings(quick=True)
@@ -20,7 +20,8 @@ needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRU
 def measured(tmp_path_factory):
     """The toy problem's cells."""
     store = Store(tmp_path_factory.mktemp("toy"))
-    outcome = run([e for x in toy.EXHIBITS for e in x.experiments], QUICK, store, report=lambda line: None)
+    tasks = unfinished([e for x in toy.EXHIBITS for e in x.experiments], QUICK, store)
+    outcome = run(tasks, QUICK, store, report=lambda line: None)
     assert not outcome.failures
     return Results(store, QUICK)
 

@@ -15,6 +15,9 @@ mean over rules of (1 + share of literals) open(rule) (Eq. 7): two phases take t
 `literal_penalty`, one the OR layer under `rule_penalty`. At the end gates take their most likely values, and the
 literals with weight are the rules.
 
+The paper has two classes. More of them are learned one after the other, each against the rest of the rows that no rule
+covers yet, the rarest first (as RIPPER does, Cohen, ICML 1995); what is left says the most frequent class there.
+
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
 >>> print(fit(X, X[:, 0] | X[:, 1]).model)
@@ -78,16 +81,16 @@ def fit(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleList]:
-    """Learn a rule set for two classes: the second in sorted order where any rule holds, else the first.
+    """Learn a rule set: of two classes the second in sorted order where any rule holds, else the first.
 
     It comes as a rule list whose rules all say the same; `jaxrules.predict` and the other verbs read it as such.
     Literals that the others of their rule imply, and rules whose rows other rules cover, are left out: no training
-    prediction changes by that.
+    prediction changes by that. More classes have a set each, one after the other, see the module.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: labels of two classes, shape (rows,).
-        max_rules: the rules that the network has.
+        y: labels of two or more classes, shape (rows,).
+        max_rules: the rules that the network has, for every class but the last.
         literal_penalty: the paper's lambda_1, on the literals of the AND layer, against the mean loss.
         rule_penalty: the paper's lambda_2, on the rules of the OR layer.
         quantiles: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
@@ -105,11 +108,12 @@ def fit(
         A Fit whose objective is the share of the training weight that is classified wrongly. The steps of the history
         are chunks of training, their objective the penalised loss of the best network; the last is that of the
         model. ``details``: "n_literals"; "errors", of every start, the least penalised loss first; without
-        time left, of that alone, or of none.
+        time left, of that alone, or of none. With more than two classes "errors" has a tuple for every set that was
+        learned, the shares of the rows that it was learned on; and "order" has their classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, not two classes, or columns that tell no rows apart.
+        ValueError: for a bad value of an argument, one class alone, or columns that tell no rows apart.
     """
     options = settings("drnet", locals())
     plan = _Plan(
@@ -124,14 +128,21 @@ def fit(
         tuple(options.items()),
     )
     run = Run("drnet", time_limit, progress, total=plan.iterations)
-    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing, binary=True)
+    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
     pool = run.prepared(
         lambda: _one_sided(literals_of(data.table, quantiles=quantiles)),
         lambda: PropositionPool.of(data.table.schema, ()),
     )
     if not len(pool) and not run.stopped():
         raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
-    return _Training(data, pool, plan, run).fit()
+    if data.target.ndim == 1:
+        found = _Training(data, pool, plan, run).fit()
+        return _as_list(data, [(1, found)], 0, plan, run, n_literals=len(pool), errors=found.errors)
+    sets, default = _class_by_class(data, pool, plan, run)
+    return _as_list(
+        data, sets, default, plan, run, n_literals=len(pool), errors=tuple(found.errors for _, found in sets),
+        order=tuple((data.classes or ())[code] for code, _ in sets),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -229,6 +240,15 @@ class _Objective:
         return jax.vmap(value)(layers, draws[step % len(draws)])
 
 
+class RuleSet(NamedTuple):
+    """The rules of one class, the largest first, and where one of them holds, (rows,); how they were found."""
+
+    rules: list[list[Condition]]
+    rows: Rows
+    errors: tuple[float, ...]
+    history: list[Step]
+
+
 class _Training:
     """The data as literals, and what is made of networks."""
 
@@ -246,7 +266,7 @@ class _Training:
         more = [(0, 0), (0, 0), (0, width - n)]
         return Layers(np.pad(w, more), np.pad(random.normal(0, 0.01, shape), more), random.normal(0, 0.01, shape[:2]))
 
-    def fit(self) -> Fit[RuleList]:
+    def fit(self) -> RuleSet:
         """Train the layers in turn."""
         plan, run, n = self.plan, self.run, len(self.weights)
         layers = self.start()
@@ -281,30 +301,20 @@ class _Training:
                     run.report(ends[turn] + descent.steps, best)
         return self.finish(layers, values, history)
 
-    def finish(self, layers: Layers, values: Floats, history: list[Step]) -> Fit[RuleList]:
+    def finish(self, layers: Layers, values: Floats, history: list[Step]) -> RuleSet:
         """The rules of the best network; `values` are their penalised losses, none without any training."""
-        data, run, schema = self.data, self.run, self.data.schema
         found: list[tuple[list[list[Condition]], Rows]] = []
         for lane in np.argsort(values, kind="stable").tolist():  # the best first, all if there is time
-            if not found or not run.stopped():
+            if not found or not self.run.stopped():
                 found.append(self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)))
-        positive = data.target > 0
+        positive = self.data.target > 0
         errors = [float(self.weights @ (rows.any(axis=0) != positive)) for _, rows in found]
         sizes = [sum(1 + len(rule) for rule in rules) for rules, _ in found]
-        best = min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane])) if found else None
-        rules, rows = ([], np.zeros((0, len(positive)), bool)) if best is None else found[best]
+        if not found:
+            return RuleSet([], np.zeros(len(positive), bool), (), history)
+        rules, rows = found[min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane]))]
         order = np.argsort(-(rows @ self.weights), kind="stable")
-        first = np.argmax(np.vstack([rows[order], np.ones(len(positive), bool)]), axis=0)
-        decided = np.ones((len(rules) + 1, 2))  # one row of each class, as in `jaxrules.ssrl`
-        np.add.at(decided, (first, positive.astype(int)), data.weights)
-        model = RuleList(
-            Conjunctions.build(schema, [rules[r] for r in order], [len(rules[r]) for r in order]),
-            np.append(np.ones(len(rules)), 0).astype(np.int32), decided / decided.sum(axis=1, keepdims=True),
-            self.plan.options,
-        )  # fmt: skip
-        error = float(self.weights @ (rows.any(axis=0) != positive))
-        fit = run.finish(model, error, "min", Status.CONVERGED, n_literals=len(self.pool), errors=tuple(errors))
-        return replace(fit, history=(*history, Step(error, len(rules), fit.seconds)))
+        return RuleSet([rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history)
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
         """The rules of a network whose gates take their most likely values, and where they hold."""
@@ -323,6 +333,50 @@ class _Training:
         covered = np.array(rows, bool).reshape(len(rules), self.literals.shape[1])
         kept = needed(~covered, [1.0 + len(rule) for rule in rules])
         return [rules[r] for r in kept], covered[kept]
+
+
+# Sets of rules as a list
+
+
+def _class_by_class(
+    data: TrainingData, pool: PropositionPool, plan: _Plan, run: Run
+) -> tuple[list[tuple[int, RuleSet]], int]:
+    """A set for every class but one, with its code, the rarest first; and what the rows say that none covers."""
+    classes, codes = data.classes or (), data.labels
+    order = np.argsort(np.bincount(codes, data.weights), kind="stable").tolist()
+    left = np.arange(len(codes))
+    sets: list[tuple[int, RuleSet]] = []
+    with run:
+        for k, code in enumerate(order[:-1]):
+            positive = codes[left] == code
+            if run.stopped() or positive.all() or not positive.any():
+                continue
+            part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
+            child = run.child(1 / (len(order) - 1 - k), f"{run.task}, class {classes[code]}", plan.iterations)
+            found = _Training(part, pool, plan, child).fit()
+            sets.append((code, found._replace(history=[replace(s, seconds=began + s.seconds) for s in found.history])))
+            left = left[~found.rows]
+    rest = left if len(left) else np.arange(len(codes))
+    return sets, int(np.bincount(codes[rest], data.weights[rest]).argmax())
+
+
+def _as_list(
+    data: TrainingData, sets: Sequence[tuple[int, RuleSet]], default: int, plan: _Plan, run: Run, **details: Any
+) -> Fit[RuleList]:
+    """The sets, with the codes of their classes, one after the other, then the default."""
+    rules = [rule for _, found in sets for rule in found.rules]
+    labels = np.array([*(code for code, found in sets for _ in found.rules), default], np.int32)
+    conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
+    codes = (data.labels if data.target.ndim > 1 else data.target > 0).astype(np.int64)
+    decided = np.ones((len(labels), len(data.classes or ())))  # one row of each class, as in `jaxrules.ssrl`
+    model = RuleList(conjunctions, labels, decided, plan.options)
+    first = model.position(data.table)
+    np.add.at(decided, (first, codes), data.weights)
+    model = replace(model, probabilities=decided / decided.sum(axis=1, keepdims=True))
+    error = float(data.weights @ (labels[first] != codes) / data.weights.sum())
+    fit = run.finish(model, error, "min", Status.CONVERGED, **details)
+    history = [step for _, found in sets for step in found.history]
+    return replace(fit, history=(*history, Step(error, len(rules), fit.seconds)))
 
 
 # Literals

@@ -13,7 +13,6 @@ by the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from jaxrules.lists.candidates import Candidates
 from jaxrules.lists.prefixes import Choice
+from jaxrules.solvers import mip
 from jaxrules.solvers.layered import Certificate, never
 
 GAP = 1e-6
@@ -40,7 +40,7 @@ def search(
         candidates: the conditions and groups.
         max_rules: the most rules.
         certificate: of the problem; see `Prefixes.certificate`.
-        stopped: asked once, before the program is built.
+        stopped: asked before the program is built, and while it is solved.
         remaining: the seconds left.
     """
     import cvxpy as cp
@@ -71,20 +71,11 @@ def search(
     for bit in range(int(candidates.required).bit_count()):
         constraints.append((candidates.uses >> np.uint64(bit) & np.uint64(1)).astype(float) @ used >= 1)
     program = cp.Problem(cp.Maximize(objective), constraints)
-    options: dict[str, Any] = {"mip_rel_gap": 0.0, "mip_abs_gap": GAP / 2, "mip_feasibility_tolerance": 1e-9}
-    if math.isfinite(seconds := remaining()):
-        options["time_limit"] = max(seconds, 0.01)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CVXPY warns of inaccurate ends; the list is evaluated anew
-        try:
-            program.solve(solver=cp.HIGHS, **options)
-        except cp.error.SolverError:
-            return
+    tolerances = {"mip_rel_gap": 0.0, "mip_abs_gap": GAP / 2, "mip_feasibility_tolerance": 1e-9}
+    proof = mip.solve(program, stopped, remaining, **tolerances)
     if all(place.value is not None for place in z):
         picked = [np.asarray(place.value).sum(axis=1) for place in z]
         certificate.offer(tuple(int(some.argmax()) for some in picked if some.max() > 0.5))
-    statistics = program.solver_stats.extra_stats if program.solver_stats is not None else None
-    proved = getattr(statistics, "mip_dual_bound", None)
-    if proved is not None and np.isfinite(proved):
-        certificate.prove(-float(proved))
-    certificate.nodes += int(getattr(statistics, "mip_node_count", 0) or 0)
+    if proof.bound is not None:
+        certificate.prove(proof.bound)
+    certificate.nodes += proof.nodes

@@ -15,21 +15,27 @@ R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*, where m_k is the least cost 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from jaxrules.paths.costs import Array
 from jaxrules.paths.problem import Changes, PathProblem, constrained_path
 from jaxrules.paths.supports import Supports
+from jaxrules.solvers import mip
 from jaxrules.solvers.layered import Certificate, never
 
 GAP = 1e-8
 """Relative tolerance of the certificate: what the solver's feasibility tolerance resolves."""
 TANGENTS = 9
 MAX_ROUNDS = 100
+_OPTIONS = {
+    "mip_rel_gap": 1e-9,
+    "mip_abs_gap": 0.0,
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
 
 
 def search(
@@ -48,7 +54,7 @@ def search(
     for _ in range(MAX_ROUNDS):
         if stopped() or certificate.closed:
             break
-        relaxed = _solve_relaxation(problem, certificate, tangents, remaining())
+        relaxed = _solve_relaxation(problem, certificate, tangents, stopped, remaining)
         if relaxed is None:
             break
         _offer_relaxed(problem, certificate, relaxed)
@@ -91,7 +97,11 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
 
 
 def _solve_relaxation(
-    problem: PathProblem, certificate: Certificate[Changes], tangents: list[Array], seconds: float
+    problem: PathProblem,
+    certificate: Certificate[Changes],
+    tangents: list[Array],
+    stopped: Callable[[], bool],
+    remaining: Callable[[], float],
 ) -> Array | None:
     """One mixed-integer linear program; raises the bound and returns its path, shape (steps, features)."""
     import cvxpy as cp
@@ -138,19 +148,8 @@ def _solve_relaxation(
         constraints.append(squares >= 2 * cp.multiply(at, lifted) - at**2)
     objective = cp.sum(cp.multiply(np.repeat(weights[:, None], len(root), axis=1), squares))
     program = cp.Problem(cp.Minimize(objective), constraints)
-    options: dict[str, Any] = {"mip_rel_gap": 1e-9, "mip_abs_gap": 0.0, "mip_feasibility_tolerance": 1e-9}
-    options |= {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-    if math.isfinite(seconds):
-        options["time_limit"] = max(seconds, 0.01)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CVXPY warns of inaccurate ends; the path is checked anew
-        try:
-            program.solve(solver=cp.HIGHS, **options)
-        except cp.error.SolverError:
-            return None
-    statistics = program.solver_stats.extra_stats if program.solver_stats is not None else None
-    proved = getattr(statistics, "mip_dual_bound", None)
-    if proved is not None and np.isfinite(proved):
-        certificate.prove(float(proved) + least * float(weights.sum()))
-    certificate.nodes += int(getattr(statistics, "mip_node_count", 0) or 0)
+    proof = mip.solve(program, stopped, remaining, **_OPTIONS)
+    if proof.bound is not None:
+        certificate.prove(proof.bound + least * float(weights.sum()))
+    certificate.nodes += proof.nodes
     return None if models.value is None else np.asarray(models.value, np.float64)

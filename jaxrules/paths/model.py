@@ -10,11 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from jaxrules import checks, display
 from jaxrules.metrics import complexity
-from jaxrules.models import Explanation, Part, decision_function, explain, predict, predict_proba, to_latex
+from jaxrules.models import (
+    Explanation,
+    Part,
+    decision_function,
+    explain,
+    predict,
+    predict_proba,
+    sigmoid,
+    to_latex,
+)
 from jaxrules.paths.problem import geometric_weights
 from jaxrules.persistence import register_model
 from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
@@ -305,7 +313,7 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
         raise ValueError("model has no classes: it predicts numbers; use predict")
     scores = model.scores(X, step)
     if isinstance(scores, np.ndarray):
-        return np.stack([expit(-scores), expit(scores)], axis=1)
+        return np.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
     return jnp.stack([jax.nn.sigmoid(-scores), jax.nn.sigmoid(scores)], axis=1)
 
 
@@ -327,7 +335,11 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation
             for j in used
         ]
         parts.sort(key=lambda part: -abs(part.weight[0]))
-        shares = None if classes is None else dict(zip(classes, expit([-scores[i], scores[i]]).tolist(), strict=True))
+        shares = (
+            None
+            if classes is None
+            else dict(zip(classes, sigmoid(np.array([-scores[i], scores[i]])).tolist(), strict=True))
+        )
         explanations.append(Explanation(predictions[i].item(), (intercept, *parts), scores[[i]], shares))
     return explanations
 

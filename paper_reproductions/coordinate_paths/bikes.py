@@ -136,10 +136,16 @@ sequences = Experiment(
         for method in ("path", "paper order", "lasso")
     ],
     measure,
+    data.loads("bike_day"),
 )  # fmt: skip
-samples = Experiment("samples", lambda settings: [Cell.of(rows=rows) for rows in SIZES], measure_samples)
+samples = Experiment(
+    "samples", lambda settings: [Cell.of(rows=rows) for rows in SIZES], measure_samples, data.loads("bike_day")
+)
 alternatives = Experiment(
-    "alternatives", lambda settings: [Cell.of(preparation=name) for name in PREPARATIONS], measure_alternative
+    "alternatives",
+    lambda settings: [Cell.of(preparation=name) for name in PREPARATIONS],
+    measure_alternative,
+    data.loads("bike_day"),
 )
 
 

@@ -7,6 +7,7 @@ dividing by n does not (Fig. 3: .1226 instead of .1223, printed .122).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 import jaxrules as jr
 from paper_reproductions.coordinate_paths import published
+from paper_reproductions.framework import Cell
 
 Array = NDArray[np.float64]
 
@@ -35,6 +37,11 @@ PRESTIGE_COLUMNS = {
     "4 numbers, 2 types, 98 rows": (("education", "income", "women", "census"), ("bc", "prof"), True),
 }
 """Six columns each: the numbers, the levels of the type, and whether the 4 rows without a type are left out."""
+
+
+def loads(name: str) -> Callable[[Cell], tuple[str, ...]]:
+    """What every cell of an experiment loads."""
+    return lambda cell: (name,)
 
 
 @lru_cache

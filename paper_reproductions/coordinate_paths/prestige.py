@@ -66,6 +66,7 @@ convergence = Experiment(
     "convergence",
     lambda settings: [Cell.of(columns=columns, method=m) for columns in data.PRESTIGE_COLUMNS for m in METHODS],
     measure,
+    data.loads("prestige"),
 )
 
 

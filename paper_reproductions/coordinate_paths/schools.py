@@ -79,11 +79,13 @@ tradeoffs = Experiment(
     "tradeoffs",
     lambda settings: [Cell.of(tradeoff=t) for t in ((TRADEOFF,) if settings.quick else TRADEOFFS)],
     measure_tradeoff,
+    data.loads("caschool"),
 )
 comparison = Experiment(
     "comparison",
     lambda settings: [Cell.of(method=m) for m in ("greedy", "direct", "direct, column order", "optimal")],
     measure_comparison,
+    data.loads("caschool"),
 )
 
 

@@ -15,11 +15,13 @@ from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
 from paper_reproductions.lire import protocol, published
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
 
-comparison = Experiment("comparison", protocol.comparison_cells, protocol.measure_comparison)
-tradeoff = Experiment("tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff)
-path = Experiment("path", protocol.path_cells, protocol.measure_path)
-data = Experiment("data", protocol.data_cells, protocol.measure_data)
-demonstration = Experiment("demonstration", protocol.demonstration_cells, protocol.measure_demonstration)
+comparison = Experiment("comparison", protocol.comparison_cells, protocol.measure_comparison, protocol.files)
+tradeoff = Experiment("tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files)
+path = Experiment("path", protocol.path_cells, protocol.measure_path, protocol.files)
+data = Experiment("data", protocol.data_cells, protocol.measure_data, protocol.files)
+demonstration = Experiment(
+    "demonstration", protocol.demonstration_cells, protocol.measure_demonstration, protocol.files
+)
 
 LABELS = {
     "accuracy": "accuracy", "f1": "F1 score", "auc": "AUC", "support": "#Support", "local_support": "#LocalSupport",

@@ -21,6 +21,7 @@ from jaxrules import datasets
 from jaxrules.ensembles import glrm, lire, rulefit
 from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
 from paper_reproductions.framework import Cell, Row, Settings
+from paper_reproductions.lire import published
 
 FOLDS = 10
 SOURCES: dict[str, tuple[str, Any]] = {
@@ -63,6 +64,11 @@ LOCAL_PENALTIES = (0.1, 0.5, 1.0, 5.0, 10.0)
 
 
 # Data
+
+
+def files(cell: Cell) -> tuple[str, ...]:
+    """What a cell loads."""
+    return (SOURCES[dict(cell.key).get("data", "adult")][0],)
 
 
 class Split(NamedTuple):
@@ -435,8 +441,6 @@ def demonstration_cells(settings: Settings) -> list[Cell]:
 
 def measure_demonstration(cell: Cell, settings: Settings) -> list[Row]:
     """The largest model with as many rules as the paper's, one row per rule; and whether the paper's x satisfies it."""
-    from paper_reproductions.lire import published
-
     fold = fold_of("adult", 0, settings.seed, _tradeoff_rows(settings))
     train, test = fold.train, fold.test
     largest = DEMONSTRATION_RULES[cell["method"]]

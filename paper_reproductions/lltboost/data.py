@@ -9,6 +9,7 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
+from paper_reproductions.framework import Cell
 from paper_reproductions.lltboost import published
 
 SETS = {
@@ -18,6 +19,11 @@ SETS = {
 }  # fmt: skip
 """Names for `jaxrules.datasets.load`; regression first, from Cancer on two classes."""
 CLASSIFICATIONS = tuple(SETS)[tuple(SETS).index("Cancer") :]
+
+
+def files(cell: Cell) -> tuple[str, ...]:
+    """What a cell loads."""
+    return (SETS[dict(cell.key).get("data", "Banknote")],)
 
 
 @functools.lru_cache(maxsize=2)

@@ -81,7 +81,9 @@ def printed_rules(model: jr.RuleEnsemble | jr.RuleList) -> list[tuple[float, str
     return [(float(model.intercept[0]), "always"), *rules]
 
 
-regions = Experiment("regions", lambda settings: [Cell.of(method=method) for method in MODELS], measure_regions)
+regions = Experiment(
+    "regions", lambda settings: [Cell.of(method=method) for method in MODELS], measure_regions, data.files
+)
 
 
 def measure_boxes(cell: Cell, settings: Settings) -> list[Row]:
@@ -100,6 +102,7 @@ boxes = Experiment(
     "boxes",
     lambda settings: [Cell.of(repeat=repeat) for repeat in settings.first_folds(published.REPEATS, quick=3)],
     measure_boxes,
+    data.files,
 )
 
 

@@ -184,7 +184,7 @@ def cells(methods: Iterable[str], settings: Settings) -> list[Cell]:
 
 
 def _experiment(name: str, methods: Iterable[str]) -> Experiment:
-    return Experiment(name, lambda settings: cells(methods, settings), measure)
+    return Experiment(name, lambda settings: cells(methods, settings), measure, data.files)
 
 
 boosting = _experiment("boosting", [name for name in (*READINGS, *TGBS) if name not in SLOW])
@@ -200,6 +200,7 @@ more = Experiment(
         if method == "LLTBoost" or not (settings.quick or method == "LLTBoost, single columns")
     ],
     measure,
+    data.files,
 )
 ALL = (boosting, networks, slow)
 """The repetitions of the tables."""

@@ -19,6 +19,7 @@ import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.conditions import Category, Proposition, PropositionPool, Threshold
 from jaxrules.datasets import Dataset
+from paper_reproductions.framework import Cell
 
 CLASSIFICATION_2 = (
     "sklearn.datasets.make_classification(n_samples=2000, n_features=8, n_classes=2, n_informative=3, n_redundant=3, "
@@ -90,6 +91,12 @@ def _sources() -> dict[str, Source]:
 
 
 SETS = _sources()
+
+
+def files(cell: Cell) -> tuple[str, ...]:
+    """What a cell loads."""
+    source = SETS[cell["data"]]
+    return () if source.generated else (source.name,)
 
 
 @functools.lru_cache(maxsize=4)

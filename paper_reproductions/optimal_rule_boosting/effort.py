@@ -76,6 +76,7 @@ times = Experiment(
         for penalty in sorted({*scores.penalties(settings), data.SETS[name].penalty})
     ],
     measure_time,
+    data.files,
 )
 prunings = Experiment(
     "prunings",
@@ -85,6 +86,7 @@ prunings = Experiment(
         for stop in (1, 0)
     ],
     measure_counts,
+    data.files,
 )
 
 

@@ -188,6 +188,7 @@ as_published = Experiment(
         for method in (*SEARCHES, SAME)
     ],
     measure_published,
+    data.files,
 )
 
 
@@ -219,6 +220,7 @@ nested = Experiment(
         for penalty in penalties(settings)
     ],
     measure_nested,
+    data.files,
 )
 
 
@@ -277,7 +279,7 @@ def rulefit_area(rows: Rows, column: str, classification: bool) -> float | None:
     return float(np.trapezoid(heights, sizes) / (sizes[-1] - sizes[0]))
 
 
-rulefitted = Experiment("rulefit", lambda settings: _splits(settings), measure_rulefit)
+rulefitted = Experiment("rulefit", lambda settings: _splits(settings), measure_rulefit, data.files)
 
 
 def measure_unbounded(cell: Cell, settings: Settings) -> Row:
@@ -301,7 +303,9 @@ def _splits(settings: Settings) -> list[Cell]:
     return [Cell.of(data=name, split=split) for split in settings.first_folds(5) for name in sets(settings)]
 
 
-unbounded = Experiment("unbounded", lambda settings: [] if settings.quick else _splits(settings), measure_unbounded)
+unbounded = Experiment(
+    "unbounded", lambda settings: [] if settings.quick else _splits(settings), measure_unbounded, data.files
+)
 
 
 # From rows to curves
@@ -535,6 +539,7 @@ ensembles = Experiment(
         Cell.of(data=name, method=method, split=split) for name, method in published.ENSEMBLES for split in range(5)
     ],
     measure_ensemble,
+    data.files,
 )
 
 

@@ -10,12 +10,12 @@ from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
 from paper_reproductions.ssrl import protocol, published
 
-inside = Experiment("inside", protocol.fold_cells, protocol.measure_inside)
-every = Experiment("settings", protocol.fold_cells, protocol.measure_settings)
-variants = Experiment("variants", protocol.variant_cells, protocol.measure_variant)
-gas = Experiment("gas", protocol.gas_cells, protocol.measure_gas)
-times = Experiment("times", protocol.time_cells, protocol.measure_time)
-lists = Experiment("lists", protocol.list_cells, protocol.measure_list)
+inside = Experiment("inside", protocol.fold_cells, protocol.measure_inside, protocol.files)
+every = Experiment("settings", protocol.fold_cells, protocol.measure_settings, protocol.files)
+variants = Experiment("variants", protocol.variant_cells, protocol.measure_variant, protocol.files)
+gas = Experiment("gas", protocol.gas_cells, protocol.measure_gas, protocol.files)
+times = Experiment("times", protocol.time_cells, protocol.measure_time, protocol.files)
+lists = Experiment("lists", protocol.list_cells, protocol.measure_list, protocol.files)
 
 BINARY = ("FICO-binary", "FICO", "WDBC", "magic", "adult", "COMPAS-binary")
 MULTI = ("iris", "cmc", "cardio", "page-blocks", "dry-bean", "pendigits")

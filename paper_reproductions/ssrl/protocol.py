@@ -38,6 +38,14 @@ def sets(settings: Settings) -> Sequence[str]:
     return QUICK_SETS if settings.quick else tuple(SETS)
 
 
+def files(cell: Cell) -> tuple[str, ...]:
+    """What a cell loads."""
+    given = dict(cell.key)
+    if "file" in given:
+        return (GAS[given["file"]],)
+    return ({**SETS, "gas": "gas_batch_standardised"}[given["data"]],)
+
+
 def default_of(name: str) -> dict[str, Any]:
     """The argument that says the default label, if it is not the majority's."""
     return {"default": DEFAULTS[name]} if name in DEFAULTS else {}

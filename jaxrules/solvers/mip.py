@@ -1,0 +1,100 @@
+"""Mixed-integer linear programs in CVXPY's words, solved by HiGHS under the limits of a fit.
+
+CVXPY's own call of HiGHS returns when HiGHS does, and Python sees no Ctrl-C before. Here HiGHS runs in a thread of its
+own while this one listens, and stops at the next of its callbacks (every node, every few steps of the simplex method)
+once the fit is stopped; its best solution so far is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+_LISTENING = 0.05
+"""Seconds between two looks at the limits."""
+_PATIENCE = 0.3
+"""Seconds that HiGHS has to stop; it does in less but for its preprocessing of large programs, which finds nothing."""
+_FEASIBLE = 2
+"""HiGHS's status of a solution that meets all constraints."""
+
+
+class Proof(NamedTuple):
+    """No solution has an objective beyond `bound` (None: nothing was proved), as HiGHS found in so many nodes."""
+
+    bound: float | None
+    nodes: int
+
+
+def solve(program: cp.Problem, stopped: Callable[[], bool], remaining: Callable[[], float], **options: float) -> Proof:
+    """Solve a program whose objective and constraints are linear, or stop with the best solution found by then.
+
+    Args:
+        program: the values of its variables become the best solution; without one they stay as they are, None if new.
+        stopped: asked twenty times a second.
+        remaining: the seconds left, asked when the program has been compiled for HiGHS.
+        options: of HiGHS.
+    """
+    import cvxpy as cp
+    import highspy
+
+    if stopped():
+        return Proof(None, 0)
+    data, chain, inverse = program.get_problem_data(cp.HIGHS)
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    if math.isfinite(seconds := remaining()):
+        solver.setOptionValue("time_limit", max(seconds, 0.01))
+    solver.passModel(_linear_program(data))
+    solver.HandleUserInterrupt = True
+    thread = solver.startSolve()
+    try:
+        while thread.is_alive() and not stopped():
+            thread.join(_LISTENING)
+    finally:  # a second Ctrl-C
+        solver.cancelSolve()
+        solver.setOptionValue("time_limit", 0.0)  # its preprocessing looks at the clock alone
+    thread.join(_PATIENCE)
+    if thread.is_alive():
+        return Proof(None, 0)  # it ends by itself, seconds later, with nothing found
+
+    info, solution = solver.getInfo(), solver.getSolution()
+    if info.primal_solution_status == _FEASIBLE:  # CVXPY takes values from programs solved to the end alone
+        found = {"solution": solution, "info": info, "model_status": "kOptimal", "run_time": solver.getRunTime()}
+        program.unpack_results(found, chain, inverse)
+    bound = info.mip_dual_bound + inverse[-1][cp.settings.OFFSET]
+    sign = 1.0 if isinstance(program.objective, cp.Minimize) else -1.0
+    return Proof(sign * bound if np.isfinite(bound) else None, max(int(info.mip_node_count), 0))
+
+
+def _linear_program(data: dict[str, Any]) -> Any:
+    """CVXPY's form, min c'x with rows of Ax = b before those of Ax <= b, as HiGHS takes it."""
+    import highspy
+    from cvxpy import settings as s
+
+    A, b = data[s.A].tocsc(), data[s.B]
+    rows, columns = A.shape
+    whole = np.array([*data[s.BOOL_IDX], *data[s.INT_IDX]], int)
+    low = np.full(columns, -np.inf) if data[s.LOWER_BOUNDS] is None else np.array(data[s.LOWER_BOUNDS], float)
+    high = np.full(columns, np.inf) if data[s.UPPER_BOUNDS] is None else np.array(data[s.UPPER_BOUNDS], float)
+    low[data[s.BOOL_IDX]] = np.maximum(low[data[s.BOOL_IDX]], 0)
+    high[data[s.BOOL_IDX]] = np.minimum(high[data[s.BOOL_IDX]], 1)
+    kinds = np.full(columns, highspy.HighsVarType.kContinuous)
+    kinds[whole] = highspy.HighsVarType.kInteger
+
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = columns, rows
+    program.col_cost_, program.col_lower_, program.col_upper_ = data[s.C], low, high
+    program.row_lower_ = np.where(np.arange(rows) < data[s.DIMS].zero, b, -np.inf)
+    program.row_upper_ = b
+    program.integrality_ = kinds.tolist()
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = A.indptr, A.indices, A.data
+    return program
