@@ -613,15 +613,15 @@ class _Ensemble:
         penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
-        signs, required = self.signs, np.array(self.using).reshape(-1, len(self.signs_of)).any(axis=0)
-        kept = [
-            r
-            for r, rule in enumerate(self.rules)
-            if self.weights[r] or not signs[r] or r < self.n_first or required[list(rule)].any()
-        ]
+        kept = [r for r in range(len(self.rules)) if self._counts(r)]
         return _Step(
-            tuple(self.rules[r] for r in kept), np.array([self.weights[r] for r in kept]), self.intercept, risk
+            tuple(self.rules[r] for r in kept), np.array(self.weights)[np.array(kept, int)], self.intercept, risk
         )
+
+    def _counts(self, r: int) -> bool:
+        """Whether a rule is in the model: not if its sign has taken its weight, and no constraint wants it there."""
+        wanted = r < self.n_first or any(speaking[list(self.rules[r])].any() for speaking in self.using)
+        return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
 
 
 def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run) -> Found:
@@ -635,7 +635,7 @@ def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], 
             share = len(state.sides)
             parts.append(side.whole(_search_one(side.space, objective, options, share, 0, run.stopped)))
             continue
-        wanted = np.flatnonzero(np.stack(must).any(axis=0)[side.propositions]).tolist()
+        wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
         search = partial(
             _search_one, options=options, share=len(state.sides) * len(wanted), given=1, stopped=run.stopped
         )
