@@ -174,12 +174,12 @@ def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:
 PAPER: dict[str, Any] = {**jr.boosting.PAPER, "max_evaluations": "auto", "max_cut_points": 5}
 RECIPES: dict[str, dict[str, Any]] = {
     "boosting": {},
-    "boosting, beam": {"search": "beam"},
-    "boosting, greedy": {"search": "greedy"},
-    "boosting, length 2": {"search": "beam", "max_length": 2},
-    "boosting, eliminate": {"search": "beam", "eliminate": True},
-    "boosting, second order": {"search": "beam", "objective": "second_order"},
-    "boosting, any length": {"search": "beam", "objective": "second_order", "per_unit": False},
+    "boosting, length 3": {"search": "beam", "max_length": 3},
+    "boosting, beam": {"search": "beam", "max_length": None},
+    "boosting, greedy": {"search": "greedy", "max_length": None},
+    "boosting, eliminate": {"search": "beam", "max_length": None, "eliminate": True},
+    "boosting, second order": {"search": "beam", "max_length": None, "objective": "second_order"},
+    "boosting, any length": {"search": "beam", "max_length": None, "objective": "second_order", "per_unit": False},
     "boosting, paper": PAPER,
 }
 METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {

@@ -74,6 +74,7 @@ LEARNERS = {
         Learner(
             "lire", jr.lire.fit, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
             {"combo": Search(("exponential", *BOTH)),
+             "optimal": Search(("exponential", *BOTH), {"search": "optimal"}, exact=True),
              "published": Search(("exponential",), {"search": "published", "restarts": None}),
              "forest": Search(("exponential",), {"rules": None}, draws_rows=True)},
             claims.lire,

@@ -154,7 +154,7 @@ def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     recomputed = mean_loss(model, loss) + lire_penalty(chosen, gamma, lam)
     regularised = recomputed + ridge / (2 * N_ROWS) * float((model.weights**2).sum())
     small = settings["rules"] is not None and not published
-    yield Claim(fit.objective, regularised, None, lire_optimum(loss, gamma, lam, ridge) if small else None)
+    yield Claim(fit.objective, regularised, fit.bound, lire_optimum(loss, gamma, lam, ridge) if small else None)
     yield Claim(fit.details["paper_objective"], recomputed)
 
 

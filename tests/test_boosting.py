@@ -319,16 +319,38 @@ def test_approximation_evaluations_and_length() -> None:
 
 @pytest.mark.parametrize("objective", ["second_order", "corrective_decrease"])
 def test_the_default_limit_leaves_a_true_certificate(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = boosting.fit(X, Y, objective=objective, max_rules=1).details["stages"][0]
+    whole = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=1).details["stages"][0]
     assert whole.status == Status.OPTIMAL
     monkeypatch.setattr(boosting, "_SOME_VISITS", 20 * len(X))
-    fit = boosting.fit(X, Y, objective=objective, max_rules=3)
+    fit = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=3)
     limited = fit.details["stages"][0]
     assert fit.status == limited.status == Status.MAX_ITERATIONS
     assert limited.counts["nodes"] < whole.counts["nodes"]
     assert limited.objective <= whole.objective * (1 + 1e-9) <= limited.bound * (1 + 2e-9)
-    again = boosting.fit(X, Y, objective=objective, max_rules=3)
+    again = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=3)
     assert (str(again.model), again.objective) == (str(fit.model), fit.objective)
+
+
+@pytest.mark.parametrize("objective", ["second_order", "corrective_decrease", "gradient_sum", "orthogonal"])
+def test_rules_of_two_conditions_are_proved_by_default(objective: Any) -> None:
+    """By histograms what branch and bound proves pair by pair."""
+    options: Any = {"objective": objective, "max_rules": 4, "max_cut_points": 8}
+    fit = boosting.fit(X, Y, **options)
+    assert len(fit.details["stages"]) == 4
+    assert all(stage.status == Status.OPTIMAL and stage.gap < 1e-9 for stage in fit.details["stages"])
+    assert max(fit.model.conjunctions.lengths) == 2
+    one_by_one = boosting.fit(X, Y, max_length=2, max_evaluations=10**9, **options)
+    assert one_by_one.objective == pytest.approx(fit.objective, rel=1e-9)
+    assert str(boosting.fit(X, Y, max_length=2, **options).model) == str(fit.model)
+
+
+def test_few_propositions_make_rules_of_three_conditions_by_default() -> None:
+    data = np.array(list(itertools.product([0.0, 1.0], repeat=4)) * 5)
+    y = data[:, 0] * data[:, 1] * data[:, 2]
+    fit = boosting.fit(data, y, max_rules=1, l2_penalty=0.0)
+    assert fit.details["stages"][0].length == 3
+    np.testing.assert_allclose(jr.predict(fit.model, data), y, atol=1e-9)
+    assert boosting.fit(data, y, max_rules=1, max_length=2).details["stages"][0].length == 2
 
 
 def test_elimination_takes_back_what_later_rules_say() -> None:
@@ -405,6 +427,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         "does not go with",
     ),
+    ({"max_length": "any"}, TypeError, "max_length must be an integer"),
     ({"max_evaluations": "many"}, TypeError, "max_evaluations must be an integer"),
     ({"search": "published", "objective": "orthogonal"}, ValueError, "does not go with"),
     ({"search": "published", "objective_tolerance": 0.3}, ValueError, "does not go with"),

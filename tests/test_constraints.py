@@ -99,12 +99,14 @@ def best_worth(fit_before, X, y, loss, sign_table, pool, **options):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("objective", ["second_order", "corrective_decrease"])
+@pytest.mark.parametrize(
+    ("objective", "max_length"), [("second_order", 2), ("corrective_decrease", 2), ("corrective_decrease", 3)]
+)
 @pytest.mark.parametrize("seed", range(2))
-def test_every_stage_is_the_best_that_the_constraints_leave(loss, objective, seed):
+def test_every_stage_is_the_best_that_the_constraints_leave(loss, objective, max_length, seed):
     X, y = problem(seed, loss=loss)
     options = {
-        "max_rules": 4, "max_length": 2, "loss": loss, "objective": objective, "max_evaluations": None,
+        "max_rules": 4, "max_length": max_length, "loss": loss, "objective": objective, "max_evaluations": None,
         "monotone": {"x0": 1, "x2": -1}, "forbidden": ["x1"] if seed else [],
     }  # fmt: skip
     fits = jr.boosting.path(X, y, **options)
@@ -118,7 +120,7 @@ def test_every_stage_is_the_best_that_the_constraints_leave(loss, objective, see
     before = constant.__class__(**{**vars(constant), "intercept": np.array([start])})
     for m, fit in enumerate(fits):
         stage = fit.details["stages"][m]
-        expected = best_worth(before, X, y, loss, signs, pool, max_length=2, objective=objective)
+        expected = best_worth(before, X, y, loss, signs, pool, max_length=max_length, objective=objective)
         assert stage.objective == pytest.approx(expected, rel=1e-5)
         assert stage.objective * (1 - 1e-9) <= stage.bound <= stage.objective * (1 + 1e-9)
         assert stage.status is jr.Status.OPTIMAL

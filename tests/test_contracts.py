@@ -593,6 +593,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "refit": FLAG,
     "refit_on_all_rows": FLAG,
     "refit_propositions": FLAG,
+    "lire.max_nodes": integers(1),
     "lire.restarts": integers(0),
     "lire.start": (("empty", TypeError, "must be RuleEnsemble"),),
     "drnet.restarts": (*integers(1), NEVER_NONE),

@@ -32,6 +32,7 @@ from jaxrules.solvers.rule_search import (
     shortest,
     shortest_equivalent,
 )
+from jaxrules.solvers.rule_search import space as rule_space
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
 
@@ -413,6 +414,43 @@ def test_every_search_is_exact_for_every_objective(
         stopped = search(space, objective, stopped=lambda: True)
         assert stopped.objective >= worth(space, objective, ()) - scale
         assert stopped.bound >= best - scale
+
+
+@settings(deadline=None, max_examples=200)
+@given(problem=objectives(), max_length=st.integers(0, 2), looks=st.integers(0, 2), cells=st.sampled_from([2, 4, 64]))
+def test_pairs_are_exact_for_every_objective(
+    problem: tuple[SearchSpace, Objective], max_length: int, looks: int, cells: int
+) -> None:
+    """However the propositions share partitions, and with a true bound when it is stopped."""
+    space, objective = problem
+    best = best_worth(space, objective, max_length)
+    scale = 1e-9 * max(1.0, abs(best))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_space, "_TOGETHER", (cells, 256))
+        parts = space.partitions
+    assert parts is not None
+    assert sorted(np.concatenate([part.propositions for part in parts])) == list(range(len(space)))
+    for part in parts:
+        np.testing.assert_array_equal(part.members[part.cell], space.masks[:, part.propositions])
+    found = rule_search.search_pairs(space, objective, max_length=max_length)
+    assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
+    assert worth(space, objective, found.propositions) == pytest.approx(found.objective, rel=1e-7, abs=scale)
+    assert found.status == Status.OPTIMAL
+    assert found.objective <= found.bound <= found.objective * (1 + 2e-9) + scale
+    assert len(found.propositions) <= max_length
+    left = iter(range(looks))
+    stopped = rule_search.search_pairs(space, objective, max_length=max_length, stopped=lambda: next(left, -1) < 0)
+    assert stopped.objective >= best_worth(space, objective, min(max_length, 1)) - scale
+    assert stopped.bound >= best - scale
+
+
+def test_pairs_need_few_cells_and_short_rules() -> None:
+    codes = np.arange(300, dtype=np.uint16)[:, None]
+    wide = SearchSpace.of_codes(codes, np.zeros(300, np.int32), np.ones(300, bool), codes[:, 0])
+    assert wide.partitions is None
+    for space, max_length in ((wide, 2), (SearchSpace.of(np.eye(4, dtype=bool)), 3)):
+        with pytest.raises(ValueError, match="need max_length of at most 2, and columns of few cells"):
+            rule_search.search_pairs(space, GradientSum(np.ones(space.activations.n_rows)), max_length=max_length)
 
 
 @settings(deadline=None, max_examples=300)

@@ -20,8 +20,11 @@ weights, g and h are multiplied by them and n is their sum. c and M are of
 
 The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ from it in what made models better at their size
 (benchmarks/fronts.py): a rule maximises its objective per unit of complexity, over 1 + length (``per_unit``); all
-weights are refitted, from the best constant; and the objective knows that they will be. And the search for one rule
-ends after some evaluations, with what is proved by then.
+weights are refitted, from the best constant; and the objective knows that they will be. And rules have at most two
+conditions, three where there are few to choose from: longer ones did not predict better at equal size, and the best
+of two is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), where a search among rules of any length ends
+without a useful bound. ``max_length=None`` is any length; its search for one rule then ends after some evaluations,
+with what is proved by then.
 
 With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: a proposition more
 has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), to which LLTBoost is
@@ -70,6 +73,7 @@ from jaxrules.solvers.rule_search import (
     search_beam,
     search_best_first,
     search_depth_first,
+    search_pairs,
     search_published,
     search_using,
     sides_of,
@@ -88,11 +92,20 @@ _NOTHING_LEFT = 1e-14
 """A rule must promise to reduce the risk, by (2.3), by more than this share of it; less is rounding."""
 _SOME_VISITS = 50_000_000
 """Rows times evaluations of the search for one rule, by default: a fraction of a second."""
+_FEW = 64
+"""With so many propositions or fewer rules may have three of them by default, else two."""
 _WORTH_KEEPING = 0.5
 """Elimination takes back what gains less than this share of the last rule's gain, both per unit of complexity."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
-    {"objective": "second_order", "per_unit": False, "corrective": False, "intercept": False, "max_evaluations": None}
+    {
+        "objective": "second_order",
+        "per_unit": False,
+        "corrective": False,
+        "intercept": False,
+        "max_length": None,
+        "max_evaluations": None,
+    }
 )
 """The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
 
@@ -152,7 +165,7 @@ def fit(
     required: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
-    max_length: int | None = None,
+    max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
@@ -196,16 +209,19 @@ def fit(
             keep the signs; a rule that has lost its weight by that is left out of the model.
         first: an expert's rules, which the model begins with and keeps; they count among `max_rules`. Their weights are
             fitted to begin with and at every refit, and have the price `l2_penalty`.
-        max_length: the most propositions of a rule. With 2 and ``max_evaluations=None`` ten rules are proved in seconds
-            on tables of some hundred rows and thirty columns; the README has a table of what is proved when.
+        max_length: the most propositions of a rule, None for any number. "auto": 2, and 3 where there are at most 64
+            propositions, as in tables of a few categories, whose conditions say less than a threshold does. Up to 2
+            every rule is proved, in about rows x columns^2 / 2 steps; docs/methods/boosting.md has a table of what is
+            proved when.
         max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights. None
             takes every value.
         time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
             runs out of time adds its best rule so far, states its gap, and the next stage begins.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
         max_evaluations: limit per rule on objective evaluations, after which the best rule so far is taken, and its
-            gap told: "auto" for what a fraction of a second suffices for, 5e7 over the rows; None for no limit. The
-            rule is then no worse than that of a beam search. Time limits depend on the machine, this does not.
+            gap told: "auto" for what a fraction of a second suffices for, 5e7 over the rows, where rules may be longer
+            than 2; None for no limit. The rule is then no worse than that of a beam search. Time limits depend on the
+            machine, this does not.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: unused, the search is deterministic; every learner takes it.
@@ -246,7 +262,7 @@ def path(
     required: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
-    max_length: int | None = None,
+    max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
@@ -279,7 +295,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Candid
         checks.flag("intercept", given["intercept"]),
         checks.flag("eliminate", given["eliminate"]),
         checks.number("objective_tolerance", given["objective_tolerance"], at_least=0),
-        checks.optional(checks.integer, "max_length", given["max_length"], at_least=1),
+        _longest(given["max_length"]),
         checks.number("approximation", given["approximation"], above=0, at_most=1),
         _limit(given["max_evaluations"]),
         tuple(settings("boosting", given).items()),
@@ -421,7 +437,7 @@ class _Options:
     intercept: bool
     eliminate: bool
     objective_tolerance: float
-    max_length: int | None
+    max_length: float | None
     approximation: float
     max_evaluations: float | None
     made: tuple[tuple[str, Any], ...]
@@ -433,7 +449,7 @@ class _Options:
         ):
             if refits and not self.corrective:
                 raise ValueError(f'{name} refits all weights; set corrective=True, or objective="second_order"')
-        if self.search == "published" and self.max_length is not None:
+        if self.search == "published" and self.max_length not in (None, math.inf):
             raise ValueError(
                 'max_length does not go with search="published": its core queries are not the shortest; '
                 'use search="optimal"'
@@ -443,6 +459,12 @@ class _Options:
         if self.search == "published" and (self.per_unit or self.objective_tolerance):
             name = "per_unit" if self.per_unit else "objective_tolerance"
             raise ValueError(f'{name} does not go with search="published", which knows no prices; see PAPER')
+
+    def longest(self, propositions: int) -> int | None:
+        """The most propositions of a rule, of so many."""
+        if self.max_length is None and self.search != "published":
+            return 3 if propositions <= _FEW else 2
+        return None if self.max_length in (None, math.inf) else int(self.max_length)
 
     def evaluations(self, rows: int, share: int = 1) -> int | None:
         """The limit of one of so many searches over so many merged rows."""
@@ -455,6 +477,13 @@ def _limit(max_evaluations: Any) -> float | None:
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
     return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+
+
+def _longest(max_length: Any) -> float | None:
+    """The most propositions of a rule, infinity for any number; None for as many as their number suggests."""
+    if isinstance(max_length, str) and max_length == "auto":
+        return None
+    return checks.optional(checks.integer, "max_length", max_length, at_least=1) or math.inf
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
@@ -483,6 +512,7 @@ class _Ensemble:
         self.intercept = best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
         self.sides, self.signs_of = candidates.sides(data.output), candidates.signs[data.output]
         self.using, self.any_sign = candidates.using, bool(self.signs_of.all())
+        self.n_searched = candidates.n_searched
         self.rules = [rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()]
         self.extents: list[NDArray[np.bool_]] = [candidates.space.selected(rule) for rule in self.rules]
         self.weights = [0.0] * len(self.rules)
@@ -626,45 +656,47 @@ class _Ensemble:
 
 def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run) -> Found:
     """The next rule; if there are columns that it must use one of, by the propositions that speak of them."""
-    parts = []
+    parts, longest = [], options.longest(state.n_searched)
     for place, side in enumerate(state.sides):
         run = stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
         objective = _objective(state, options, side.sign)
         exact = options.search in ("optimal", "published")
         if not must:
-            share = len(state.sides)
-            parts.append(side.whole(_search_one(side.space, objective, options, share, 0, run.stopped)))
+            found = _search_one(side.space, objective, options, longest, len(state.sides), run.stopped)
+            parts.append(side.whole(found))
             continue
         wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
         search = partial(
-            _search_one, options=options, share=len(state.sides) * len(wanted), given=1, stopped=run.stopped
-        )
-        found = search_using(
+            _search_one, options=options, longest=None if longest is None else longest - 1,
+            share=len(state.sides) * len(wanted), stopped=run.stopped,
+        )  # fmt: skip
+        using = search_using(
             side.space, objective, wanted, search, prunes=exact,
             approximation=options.approximation if exact else 1.0, stopped=run.stopped,
         )  # fmt: skip
-        if found is not None:
-            parts.append(side.whole(found))
+        if using is not None:
+            parts.append(side.whole(using))
     return best_of(parts)
 
 
 def _search_one(
-    space: SearchSpace, objective: rule_search.Objective, options: _Options, share: int, given: int,
+    space: SearchSpace, objective: rule_search.Objective, options: _Options, longest: int | None, share: int,
     stopped: Callable[[], bool],
 ) -> Found:  # fmt: skip
-    """The best conjunction: with 1 / share of the evaluations, and so many propositions that it has already."""
-    max_length = None if options.max_length is None else options.max_length - given
+    """The best conjunction of at most `longest` propositions, with 1 / share of the evaluations."""
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
-        return search_beam(space, objective, width=width, max_length=max_length, stopped=stopped)
+        return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
     limits: dict[str, Any] = {
         "approximation": options.approximation, "max_evaluations": options.evaluations(len(space.masks), share),
         "stopped": stopped,
     }  # fmt: skip
     if options.search == "published":
         return search_published(space, objective, **limits)
+    if space.longest(longest) <= 2 and options.max_evaluations in (None, math.inf) and space.partitions is not None:
+        return search_pairs(space, objective, max_length=longest, stopped=stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
-    return exact(space, objective, max_length=max_length, **limits)
+    return exact(space, objective, max_length=longest, **limits)
 
 
 def _objective(state: _Ensemble, options: _Options, sign: int = 0) -> rule_search.Objective:

@@ -12,6 +12,7 @@ from jaxrules.solvers.rule_search.objectives import (
     SecondOrder,
     SignedWeights,
 )
+from jaxrules.solvers.rule_search.pairs import search_pairs
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
 from jaxrules.solvers.rule_search.sides import Side, best_of, search_using, sides_of
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
@@ -19,5 +20,5 @@ from jaxrules.solvers.rule_search.space import Found, SearchSpace
 __all__ = [
     "CorrectiveDecrease", "Found", "Given", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder",
     "Side", "SignedWeights", "best_of", "search_beam", "search_beams", "search_best_first", "search_depth_first",
-    "search_published", "search_using", "shortest_equivalent", "sides_of",
+    "search_pairs", "search_published", "search_using", "shortest_equivalent", "sides_of",
 ]  # fmt: skip

@@ -25,9 +25,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic, overload_method
 
-from jaxrules.solvers.rule_search.space import IN_SPAN
+from jaxrules.solvers.rule_search.space import IN_SPAN, TIE
 
-TIE = 1e-10  # worths this close, relatively, are ties: the first one visited wins
 SMALLEST_CURVATURE = 1e-150  # rows with less have an extreme g/h, which stays finite
 LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets are evaluated at once
 DONE, PAUSED, FULL = 0, 1, 2  # what `advance` returns

@@ -20,6 +20,27 @@ _BYTES = 6.0
 
 IN_SPAN = 1e-9
 """A rule lies in the span of others when this is all, or less, of its square that is left outside it: rounding."""
+TIE = 1e-10
+"""Worths this close, relatively, are ties: the first one that an exact search looks at wins."""
+_MOST_CELLS = 256
+"""Of a partition: histograms of two with more would be larger than most tables."""
+_TOGETHER = 64, 256
+"""Columns of few values share a partition while it has no more cells and propositions than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Cells of merged rows, and the propositions that are sets of them.
+
+    Attributes:
+        cell: of every merged row, (merged rows,).
+        propositions: their indices.
+        members: 1.0 where a cell belongs to a proposition, (cells, propositions).
+    """
+
+    cell: NDArray[np.intp]
+    propositions: NDArray[np.intp]
+    members: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -83,6 +104,33 @@ class SearchSpace:
         bits = pack(self.activations.by_rule[:, groups])
         return replace(self, activations=rows.Activations(bits, np.arange(np.count_nonzero(groups))))
 
+    @functools.cached_property
+    def partitions(self) -> list[Partition] | None:
+        """The propositions by partitions, in their order; None where a column has too many cells for histograms."""
+        groups: list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]] = []
+        order = np.argsort(self.column, kind="stable")
+        for together in np.split(order, np.flatnonzero(np.diff(self.column[order])) + 1):
+            checkpoint()
+            holds = self.masks[:, together]  # thresholds of one column are nested: their number tells the rows apart
+            cell = _numbered(np.sum(holds ^ ~self.above[together], axis=1, dtype=np.intp))
+            if cell.max(initial=0) >= _MOST_CELLS:
+                return None
+            if groups:
+                before = groups[-1][0]
+                joint = _numbered(before * (int(cell.max(initial=0)) + 1) + cell)
+                columns = [*groups[-1][1], together]
+                if joint.max(initial=0) < _TOGETHER[0] and sum(map(len, columns)) <= _TOGETHER[1]:
+                    groups[-1] = joint, columns
+                    continue
+            groups.append((cell, [together]))
+        found = []
+        for cell, columns in groups:
+            propositions = np.sort(np.concatenate(columns))
+            example = np.empty(int(cell.max(initial=0)) + 1, np.intp)
+            example[cell] = np.arange(len(cell))
+            found.append(Partition(cell, propositions, self.masks[example][:, propositions].astype(np.float64)))
+        return found
+
     def __len__(self) -> int:
         return self.activations.n_rules
 
@@ -104,6 +152,12 @@ class SearchSpace:
     def longest(self, max_length: int | None) -> int:
         """The most propositions that a conjunction can have under this limit."""
         return len(self) if max_length is None else min(max_length, len(self))
+
+
+def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Codes 0, 1, ... for the numbers that occur, in ascending order; numbers are small."""
+    occurs = np.bincount(codes) > 0
+    return (np.cumsum(occurs) - 1)[codes]
 
 
 def check_memory(
