@@ -34,6 +34,7 @@ from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
     from jaxrules import datasets, plots
+    from jaxrules.editing import calibrate, refit, simplify, without_rules
     from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
@@ -48,6 +49,7 @@ _MODULES = (
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {
+    "jaxrules.editing": ("calibrate", "refit", "simplify", "without_rules"),
     "jaxrules.ensembles.extraction": ("default_forest", "extract_rules", "tree_rules"),
     "jaxrules.ensembles.finetune": ("finetune",),
     "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
@@ -76,6 +78,7 @@ __all__ = [
     "accuracy",
     "as_table",
     "boosting",
+    "calibrate",
     "complexity",
     "datasets",
     "decision_function",
@@ -99,11 +102,13 @@ __all__ = [
     "plots",
     "predict",
     "predict_proba",
+    "refit",
     "risk",
     "rule_report",
     "rulefit",
     "save",
     "scores_by_group",
+    "simplify",
     "ssrl",
     "support",
     "to_dataframe",
@@ -113,6 +118,7 @@ __all__ = [
     "to_sql",
     "tree_rules",
     "with_weights",
+    "without_rules",
 ]
 
 
