@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import jaxrules as jr
 from jaxrules.conditions import propositions_of
 from jaxrules.constraints import Constraints
+from jaxrules.estimators import GLRMClassifier, RuleBoostingClassifier, RuleFitClassifier
+from jaxrules.solvers.linear import sparse_glm
 
 COLUMNS = ("x0", "x1", "x2")
 
@@ -241,6 +244,97 @@ def test_boosted_scores_are_monotone(seed, loss, corrective, per_unit):
     scores = jr.decision_function(fit.model, grid())
     for column, direction in directions.items():
         assert (direction * steps(scores, column) >= 0).all()
+
+
+# Learners with an L1 penalty
+
+
+L1_LEARNERS = {
+    "rulefit": (jr.rulefit.fit, {"l1_penalty": 0.01}),
+    "rulefit, linear terms": (jr.rulefit.fit, {"l1_penalty": 0.01, "linear_terms": True}),
+    "glrm": (jr.glrm.fit, {"rule_penalty": 0.01}),
+    "glrm, proved": (jr.glrm.fit, {"rule_penalty": 0.01, "pricing": "exact", "max_length": 2}),
+    "glrm, linear terms": (jr.glrm.fit, {"rule_penalty": 0.01, "linear_terms": True, "debias": True}),
+}
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+@pytest.mark.parametrize("name", L1_LEARNERS)
+def test_l1_penalised_learners_keep_the_constraints(name, classes):
+    fit, options = L1_LEARNERS[name]
+    X, y = problem(6, 120, "logistic" if classes else "squared", classes)
+    X = np.column_stack([X, np.random.default_rng(1).integers(0, 3, len(y))])
+    c = jr.Condition
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(3, 1.5)], [c.above(0, 1.5), c.above(3, 0.5)]])
+    result = fit(X, y, monotone={0: 1, "x2": -1}, forbidden=["x1"], first=first, **options)
+    model = result.model
+    assert [model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
+    assert 1 not in set.union(*columns_of(model.conjunctions))
+    assert model.linear is None or 1 not in model.linear.feature
+    scores = np.asarray(jr.decision_function(model, grid((-1.0, 0.0, 0.5, 1.0, 2.0), 4)))
+    rising, falling = steps(scores, 0, 5, 4), steps(scores, 2, 5, 4)
+    if classes == 3:
+        np.testing.assert_array_equal(rising[..., 1], 0.0)
+        rising, falling = rising * [-1, 0, 1], falling * [-1, 0, 1]
+    assert (rising >= -1e-12).all()  # linear terms are rounded
+    assert (falling <= 1e-12).all()
+    if result.bound is not None:
+        assert result.objective - result.bound <= 1e-5 * result.objective
+    free = fit(X, y, **options)
+    assert free.objective <= result.objective + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_bound_of_a_sparse_model_is_one_within_the_signs(loss, seed):
+    rng = np.random.default_rng(seed)
+    n, k = 70, 12
+    columns, signs, factors = rng.random((n, k)) < 0.4, rng.random((k, 2)) < 0.6, rng.random(k) + 0.1
+    y = rng.normal(size=n) + columns[:, 0] if loss == "squared" else np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    found = sparse_glm.solve(columns, y, 0.01, loss=loss, signs=signs, penalty_factors=factors)
+    assert (signs[:, 0] | (found.coefficients >= 0)).all()
+    assert (signs[:, 1] | (found.coefficients <= 0)).all()
+    parts, prices = np.hstack([columns, -1.0 * columns]), 0.01 * np.tile(factors, 2)
+
+    def objective(at):
+        score = parts @ at[:-1] + at[-1]
+        slope = 2 * (score - y) if loss == "squared" else -y / (1 + np.exp(y * score))
+        value = (score - y) ** 2 if loss == "squared" else np.log1p(np.exp(-y * score))
+        gradient = np.append(parts.T @ slope / n + prices, slope.mean())
+        return value.mean() + prices @ at[:-1], gradient
+
+    ends = [(0.0, None if allowed else 0.0) for allowed in np.concatenate([signs[:, 1], signs[:, 0]])]
+    best = minimize(objective, np.zeros(2 * k + 1), jac=True, bounds=[*ends, (None, None)], options={"ftol": 1e-14})
+    assert found.objective <= best.fun + 1e-9
+    assert found.bound <= best.fun + 1e-9
+    assert found.gap <= 1e-6 * found.objective
+
+
+def test_cross_validated_rulefit_and_its_path_keep_them():
+    X, y = problem(8, 100)
+    for fit in (
+        jr.rulefit.fit(X, y, monotone={0: 1}, n_folds=2),
+        *jr.rulefit.path(X, y, monotone={0: 1}, n_penalties=4),
+    ):
+        assert (steps(jr.decision_function(fit.model, grid()), 0) >= 0).all()
+    with pytest.raises(ValueError, match="monotone needs an l1_penalty above 0"):
+        jr.rulefit.fit(X, y, monotone={0: 1}, l1_penalty=0.0)
+
+
+def test_models_are_saved_with_their_constraints(tmp_path):
+    X, y = problem(1)
+    model = jr.boosting.fit(X, y, max_rules=3, monotone={"x0": 1}, forbidden=["x1"], required=["x2"]).model
+    jr.save(model, tmp_path / "model.json")
+    loaded = jr.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(jr.decision_function(loaded, grid()), jr.decision_function(model, grid()))
+    assert dict(loaded.options)["forbidden"] == ("x1",)
+
+
+def test_estimators_take_them():
+    X, y = problem(1, loss="logistic")
+    for kind in (RuleBoostingClassifier, RuleFitClassifier, GLRMClassifier):
+        classifier = kind(monotone={0: 1}, forbidden=[1]).fit(X, y)
+        assert (steps(classifier.predict_proba(grid())[:, 1], 0) >= 0).all()
 
 
 def test_what_cannot_be_kept_is_refused():

@@ -521,6 +521,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "boosting.first": (
         ([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3"),
     ),
+    "glrm.first": (([], TypeError, "must be Conjunctions"),),
+    "rulefit.first": (([], TypeError, "must be Conjunctions"),),
     "first_labels": (
         ("yes", TypeError, "must be a list of labels"), (["yes"], ValueError, "must hold one of"),
     ),

@@ -50,7 +50,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -60,6 +59,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
+from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -68,7 +68,6 @@ from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import (
     Found,
     SearchSpace,
-    Side,
     best_of,
     search_beam,
     search_best_first,
@@ -76,7 +75,6 @@ from jaxrules.solvers.rule_search import (
     search_pairs,
     search_published,
     search_using,
-    sides_of,
 )
 from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.table import MissingRule, Table
@@ -282,7 +280,7 @@ def path(
     return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True), before)
 
 
-def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Candidates, _Options]]:
+def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candidates, _Options]]:
     """Check every argument of `fit`, and make the propositions."""
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
     options = _Options(
@@ -318,18 +316,18 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Candid
         check_cut_points(data.table, max_cut_points)
         return all_propositions(data.table, max_cut_points=max_cut_points)
 
-    def candidates() -> _Candidates:
+    def candidates() -> Candidates:
         pool = constraints.pool(all_of_them(), data.table, n_outputs)
         constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
-        return _Candidates.of(pool, first, constraints, data)
+        return Candidates.of(pool, first, constraints, data)
 
     nothing = PropositionPool.of(schema, ())
-    found = run.prepared(candidates, lambda: _Candidates.of(nothing, first, constraints, data))
+    found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
     return run, data, (found, options)
 
 
 def _boost(
-    data: TrainingData, candidates: _Candidates, options: _Options, run: Run, every_number: bool = False
+    data: TrainingData, candidates: Candidates, options: _Options, run: Run, every_number: bool = False
 ) -> list[Fit[RuleEnsemble]]:
     """One rule after the other, for a target of one output: the last fit, or those with 1, 2, ... rules."""
     pool, space = candidates.pool, candidates.space
@@ -381,47 +379,6 @@ def _boost(
 
     first = min(1, len(stages)) if every_number else len(stages)
     return [finished(m) for m in range(first, len(stages) + 1)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Candidates:
-    """What rules are made of.
-
-    Attributes:
-        pool: the propositions that are searched, then those of the expert's rules.
-        n_searched: how many the former are.
-        space: all of them, on the rows.
-        first: the propositions of every rule of the expert.
-        using: for each required column, which propositions speak of it.
-        signs: for every output whether a rule that has the proposition may have a negative, and a positive weight,
-            (outputs, propositions, 2).
-    """
-
-    pool: PropositionPool
-    n_searched: int
-    space: SearchSpace
-    first: tuple[tuple[int, ...], ...]
-    using: tuple[NDArray[np.bool_], ...]
-    signs: NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls, pool: PropositionPool, first: Conjunctions, constraints: Constraints, data: TrainingData
-    ) -> _Candidates:
-        n_outputs, ends = len(data.outputs), len(pool) + first.offsets
-        conditions = PropositionPool.build(data.table.schema, [[condition] for rule in first for condition in rule])
-        every = PropositionPool.concatenate([pool, conditions])
-        return cls(
-            every, len(pool), SearchSpace.of_codes(*every.cell_codes(data.table)),
-            tuple(tuple(range(start, end)) for start, end in pairwise(ends.tolist())),
-            tuple(constraints.using(every)),
-            np.stack([constraints.signs(every, output, n_outputs) for output in range(n_outputs)]),
-        )  # fmt: skip
-
-    def sides(self, output: int) -> tuple[Side, ...]:
-        """What is searched for the rules of an output."""
-        searched = np.arange(len(self.pool)) < self.n_searched
-        return sides_of(self.space, self.signs[output] & searched[:, None])
 
 
 @dataclass(frozen=True)
@@ -505,7 +462,7 @@ class _Step(NamedTuple):
 class _Ensemble:
     """The rules so far: their weights, the scores of the training rows, and the derivatives of the loss there."""
 
-    def __init__(self, data: TrainingData, candidates: _Candidates, options: _Options) -> None:
+    def __init__(self, data: TrainingData, candidates: Candidates, options: _Options) -> None:
         self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
         self.l2_penalty, self.corrective, self.has_intercept = options.l2_penalty, options.corrective, options.intercept
         self.total_weight = float(self.sample_weight.sum())

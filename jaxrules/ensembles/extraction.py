@@ -11,7 +11,7 @@ indicator becomes "category == value" or "category != value".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, overload
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
 from jaxrules.results import Run
 from jaxrules.rows import Activations
@@ -234,22 +235,30 @@ def _grow(
 
 
 def rule_pool(
-    rules: Conjunctions | RulePool | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
+    rules: Conjunctions | RulePool | None,
+    data: TrainingData,
+    seed: int,
+    run: Run,
+    may_be_empty: bool = False,
+    constraints: Constraints | None = None,
 ) -> RulePool:
     """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`, with the shortest
     thresholds that leave them on the same rows.
 
-    A time limit makes the forest smaller, so that the search has the greater part of the time. Without any, or where
-    no tree finds a split that is worth it, the pool is empty.
+    Rules that the constraints leave no weight are left out, and trees do not split on forbidden columns. A time limit
+    makes the forest smaller, so that the search has the greater part of the time. Without any, or where no tree finds a
+    split that is worth it, the pool is empty.
 
     Raises:
         TypeError: if they are no rules.
-        ValueError: for rules of other columns, or that were activated on other rows, or if there are none given.
+        ValueError: for rules of other columns, or that were activated on other rows, or if there are none given, or
+            none left.
     """
+    table = data.table if constraints is None else _without(data.table, constraints.forbidden)
     if rules is None:
         run.preparing("rules")
         part = run.child(_FOREST_SHARE)
-        forest = _grow(data.table, data.labels, data.weights, data.classes is not None, seed=seed, stopped=part.stopped)
+        forest = _grow(table, data.labels, data.weights, data.classes is not None, seed=seed, stopped=part.stopped)
         run.shortened |= forest is None or forest.n_estimators < _TREES
         none = Conjunctions.build(data.table.schema, [])
         if forest is None or run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
@@ -269,7 +278,19 @@ def rule_pool(
         rules = checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
         checks.require(len(rules) > 0 or may_be_empty, "rules is empty; extract rules from deeper or more trees")
         activations = Activations.of(rules, data.table)
-    return RulePool(rules.with_schema(data.schema), activations)
+    pool = RulePool(rules.with_schema(data.schema), activations)
+    if constraints is None or not (constraints.forbidden or constraints.monotone):
+        return pool
+    kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
+    if len(pool.rules) and not len(kept) and not may_be_empty:
+        raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
+    return RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
+
+
+def _without(table: Table, columns: Collection[int]) -> Table:
+    """The table with these columns constant, so that no tree splits on them."""
+    blank = tuple(np.zeros_like(column) if index in columns else column for index, column in enumerate(table.columns))
+    return dataclasses.replace(table, columns=blank) if columns else table
 
 
 # Trees, whatever library they come from
