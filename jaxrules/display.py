@@ -162,6 +162,14 @@ def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
     return [f"  {weight:>{width}}  {text}" for weight, text in rows]
 
 
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, the columns flush left."""
+    texts = [[plain(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts)
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain HTML table; every text is escaped."""
     head = "".join(f"<th style='text-align:left'>{html.escape(plain(cell))}</th>" for cell in header)

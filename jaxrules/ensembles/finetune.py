@@ -243,6 +243,7 @@ class _Tuning:
 
         start = best = judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)
         with run:
+            run.phase = "search"
             for descent in adam(
                 _Objective(data.loss, self.together), lanes, rows, fixed, n_rows=len(fits),
                 iterations=plan.iterations, learning_rate=plan.learning_rate, batch_size=plan.batch_size,
@@ -254,7 +255,7 @@ class _Tuning:
                     best = found
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
-                run.report(descent.steps, risk)
+                run.report(descent.steps, risk, len(self.rules))
         model, b, b0, accepted = self.start, self.b, self.b0, best is not start
         if accepted:
             b, b0 = self.refitted(best.rows, best.soft, everything)

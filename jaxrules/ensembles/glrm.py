@@ -22,7 +22,7 @@ are numeric columns scaled to the standard deviation 0.4 of a typical rule, each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
@@ -61,6 +62,8 @@ _DEBIASED_PENALTY = 1e-6
 _CERTIFICATE = "the certificate of generalised linear rule models"
 _PRICE = 0.05
 """The default price of a rule: this share of what would keep every single proposition out."""
+_GRID = _PRICE * np.geomspace(6, 0.2, 6)
+"""The prices that cross-validation tries, as such shares."""
 _LEAST_PRICE = 1e-6
 """The least default price for classes: one with less than some millionths of the weight is left alone."""
 _SMALLEST_CAPACITY = 127
@@ -170,18 +173,8 @@ def fit(
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
-    check_cut_points(data.table, max_cut_points)
-    schema, n_outputs = data.table.schema, len(data.outputs)
-    constraints = Constraints.of(schema, forbidden, (), monotone)
-    own = constraints.first(schema, first, n_outputs)
-
-    def candidates_of(pool: PropositionPool) -> Candidates:
-        return Candidates.of(constraints.pool(pool, data.table, n_outputs), own, constraints, data)
-
-    candidates = run.prepared(
-        lambda: candidates_of(all_propositions(data.table, max_cut_points=max_cut_points)),
-        lambda: candidates_of(PropositionPool.of(schema, ())),
-    )
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    candidates = _propositions(data, max_cut_points, constraints, first, run)
     space = candidates.space
     if not len(space) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
@@ -197,6 +190,104 @@ def fit(
         data, run,
         lambda part, run: _generate(_Problem.of(part, candidates, constraints, linear_terms, options), run),
     )  # fmt: skip
+
+
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    rule_penalties: Sequence[float] | None = None,
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
+    condition_penalty: float | None = None,
+    pricing: Literal["beam", "exact"] = "beam",
+    max_length: int | None = None,
+    max_rules: int = 1000,
+    max_cut_points: int | None = 9,
+    linear_terms: bool = False,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
+    beam_width: int = 10,
+    rules_per_round: int = 10,
+    start: Literal["conditions", "empty"] = "conditions",
+    debias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    tolerance: float = 1e-6,
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose the price of a rule by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
+
+    Every fold has cut points of its own.
+
+    Args:
+        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5 times the default of `fit`.
+        n_folds: how many folds.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        seed: of the folds.
+        time_limit: seconds for everything; four fifths are for the folds.
+
+    The other arguments are those of `fit`.
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    same = options_of_fit(locals(), fit)
+    same["loss"] = known = loss_for(y, loss)
+    require(known, "conjugate", _CERTIFICATE)
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    prices = None if rule_penalties is None else checks.sequence("rule_penalties", rule_penalties, above=0)
+    run = Run("glrm", time_limit, progress)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    fold_of = folds(data, n_folds, seed)
+    if prices is None:
+        checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
+        constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+        largest = _largest_slope(data, _propositions(data, max_cut_points, constraints, first, run).space)
+        prices = np.maximum(_GRID * largest, _LEAST_PRICE if data.classes is not None else 0.0)
+    prices = np.sort(prices)[::-1]
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        for i, price in enumerate(prices.tolist()):
+            part = run.child(1 / (len(prices) - i))
+            found = fit(**given(inside), **same, rule_penalty=price, time_limit=part.deadline)
+            if part.stopped():
+                return
+            yield found.model
+
+    part = run.child(SHARE, "glrm cross-validation")
+    found = cross_validated(
+        data, [{"rule_penalty": price} for price in prices.tolist()], walk, fold_of, part,
+        one_standard_error=one_standard_error, otherwise=len(prices) // 2,
+    )  # fmt: skip
+    everything = {**same, **found.setting, "sample_weight": sample_weight}
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
+def _propositions(
+    data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run
+) -> Candidates:
+    """What rules are made of, on the rows; none where the run is stopped before they are there."""
+    check_cut_points(data.table, max_cut_points)
+    schema, n_outputs = data.table.schema, len(data.outputs)
+    own = constraints.first(schema, first, n_outputs)
+
+    def candidates(pool: PropositionPool) -> Candidates:
+        return Candidates.of(constraints.pool(pool, data.table, n_outputs), own, constraints, data)
+
+    run.preparing("propositions")
+    return run.prepared(
+        lambda: candidates(all_propositions(data.table, max_cut_points=max_cut_points)),
+        lambda: candidates(PropositionPool.of(schema, ())),
+    )
 
 
 def _largest_slope(data: TrainingData, space: SearchSpace) -> float:
@@ -216,7 +307,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
     with run:
         run.phase = "start"
         state.solve(run)
-        run.step(state.objective, state.size)
+        run.step(state.objective, state.size, bound=state.proved_bound)
         run.phase = "search"
         while not run.stopped():
             found = _price(problem, state, run)
@@ -231,7 +322,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
             if not new:
                 state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
             state.solve(run)
-            run.step(state.objective, state.size)
+            run.step(state.objective, state.size, bound=state.proved_bound)
         if options.debias:
             state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
@@ -243,7 +334,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
         state.objective,
         "min",
         status,
-        None if state.bound is None else min(state.bound, state.objective),  # equal but for rounding, when proved
+        state.proved_bound,
         rounds=state.rounds,
         n_candidates=len(state.rules),
         n_propositions=problem.candidates.n_searched,
@@ -417,6 +508,11 @@ class _State:
             searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
             pairs = searched[_one_of_each_pair(self.problem.rows[:, searched])].tolist()
             self._extend([(p,) for p in pairs if (p,) not in self.known])
+
+    @property
+    def proved_bound(self) -> float | None:
+        """The bound, which passes the objective by rounding alone and stops there."""
+        return None if self.bound is None else min(self.bound, self.objective)
 
     def add(self, rules: list[Rule]) -> None:
         """More candidates."""
