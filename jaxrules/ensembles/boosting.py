@@ -48,7 +48,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -737,7 +737,12 @@ def _search_one(
         "stopped": stopped,
     }  # fmt: skip
     if options.search == "published":
-        return search_published(space, objective, **limits)
+        found = search_published(space, objective, **limits)
+        if found.status is Status.TIME_LIMIT:  # it may not have come to all single propositions
+            single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)
+            if single.objective > found.objective:
+                return replace(found, propositions=single.propositions, objective=single.objective)
+        return found
     if space.longest(longest) <= 2 and options.max_evaluations in (None, math.inf) and space.partitions is not None:
         return search_pairs(space, objective, max_length=longest, stopped=stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
