@@ -566,6 +566,11 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"size": True}, ValueError, "must be 1"),
     ),
     "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, of 2")),
+    "boosting.first": (
+        ([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3"),
+    ),
+    "glrm.first": (([], TypeError, "must be Conjunctions"),),
+    "rulefit.first": (([], TypeError, "must be Conjunctions"),),
     "first_labels": (
         ("yes", TypeError, "must be a list of labels"), (["yes"], ValueError, "must hold one of"),
     ),

@@ -838,7 +838,7 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         ({"search": "published", "l2_penalty": 1.0}, ValueError, "l2_penalty needs"),
         ({"l2_penalty": -1.0}, ValueError, "l2_penalty must be finite and at least 0"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
-        ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
+        ({"rules": "stumps"}, ValueError, 'rules must be "boosted_trees"'),
     ],
 )
 def test_bad_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
