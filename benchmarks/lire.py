@@ -275,9 +275,10 @@ def bound(names: list[str], sizes: list[int], losses: list[str], seconds: float)
         for size, loss in itertools.product(sizes, losses):
             rules = whole.take(np.sort(drawn[:size]))
             y = (np.asarray(data.y) == np.unique(data.y)[1]).astype(float) if loss == "squared" else data.y
-            found = jr.lire.fit(X, y, rules=rules, loss=loss, restarts=0)
+            common: dict[str, Any] = {"rules": rules, "loss": loss, "restarts": 0, "missing": "own_category"}
+            found = jr.lire.fit(X, y, **common)
             before = time.process_time()
-            fit = jr.lire.fit(X, y, rules=rules, loss=loss, restarts=0, search="optimal", time_limit=seconds)
+            fit = jr.lire.fit(X, y, search="optimal", time_limit=seconds, **common)
             row = {
                 "set": name, "rules": size, "loss": loss, "status": str(fit.status), "gap": fit.gap,
                 "nodes": fit.details["nodes"], "seconds": round(fit.seconds, 2),
