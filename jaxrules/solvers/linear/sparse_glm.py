@@ -44,6 +44,7 @@ from jaxrules.solvers.linear.proximal_newton import (
     model_minimum,
     project_out,
     second_order,
+    sums,
 )
 from jaxrules.solvers.linear.quadratic import kkt_violation
 from jaxrules.table import check_sample_weight
@@ -136,6 +137,8 @@ class Path(Sequence[Solution]):
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
+    if storage.dtype == jnp.int8:
+        return sums(storage, rows)[: len(low)]
     # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
