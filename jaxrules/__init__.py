@@ -34,6 +34,8 @@ from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
     from jaxrules import datasets, plots
+    from jaxrules.comparison import Comparison, Stability, compare, stability
+    from jaxrules.editing import calibrate, refit, simplify, without_rules
     from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
@@ -48,6 +50,8 @@ _MODULES = (
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {
+    "jaxrules.comparison": ("Comparison", "Stability", "compare", "stability"),
+    "jaxrules.editing": ("calibrate", "refit", "simplify", "without_rules"),
     "jaxrules.ensembles.extraction": ("default_forest", "extract_rules", "tree_rules"),
     "jaxrules.ensembles.finetune": ("finetune",),
     "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
@@ -57,6 +61,7 @@ _NAMES = {
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Condition",
     "Conjunctions",
     "Deadline",
@@ -70,12 +75,15 @@ __all__ = [
     "RuleEnsemble",
     "RuleList",
     "Schema",
+    "Stability",
     "Status",
     "Step",
     "Table",
     "accuracy",
     "as_table",
     "boosting",
+    "calibrate",
+    "compare",
     "complexity",
     "datasets",
     "decision_function",
@@ -99,12 +107,15 @@ __all__ = [
     "plots",
     "predict",
     "predict_proba",
+    "refit",
     "risk",
     "rule_report",
     "rulefit",
     "save",
     "scores_by_group",
+    "simplify",
     "ssrl",
+    "stability",
     "support",
     "to_dataframe",
     "to_latex",
@@ -113,6 +124,7 @@ __all__ = [
     "to_sql",
     "tree_rules",
     "with_weights",
+    "without_rules",
 ]
 
 

@@ -407,6 +407,31 @@ class Conjunctions:
             feature[i] = n_columns + place.setdefault(listed[feature[i] - n_columns], len(place))
         return replace(self, feature=feature, directions=Directions.build(place))
 
+    def with_short_thresholds(self, table: Table) -> Self:
+        """With the shortest thresholds that leave every rule on the rows of the table where it holds.
+
+        A threshold moves between the two values of its column (or direction) that it separates, to the number of fewest
+        decimals there, the nearest one; beyond the table's values it stays.
+        """
+        ends: dict[str, Any] = {"lower": self.lower.copy(), "upper": self.upper.copy()}
+        for index in np.unique(self.feature[self.is_numeric]).tolist():
+            on = np.flatnonzero(self.feature == index)
+            values = self._values(index, table)
+            known = np.unique(values[~np.isnan(values)])
+            for name, new in ends.items():
+                is_open = ~self.lower_closed[on] if name == "lower" else self.upper_closed[on]  # "x > t" or "x <= t"
+                for below in (False, True):  # whether a value that equals the threshold lies below it
+                    some = on[(is_open == below) & np.isfinite(new[on])]
+                    new[some] = _shortened(new[some], known, below)
+        admits = (ends["lower"] < ends["upper"]) | ~(self.lower < self.upper)
+        lower, upper = (np.where(admits, new, getattr(self, name)) for name, new in ends.items())
+        return replace(self, lower=lower, upper=upper)
+
+    def _values(self, index: int, table: Table) -> NDArray[np.float64]:
+        """A numeric column of the table, or the values of a direction, shape (rows,)."""
+        n_columns = len(self.schema.features)
+        return table.columns[index] if index < n_columns else self.directions.project(index - n_columns, table)
+
     def with_schema(self, schema: Schema) -> Self:
         """The same rules under a schema with the same columns (other classes, say)."""
         same = schema.features == self.schema.features
@@ -538,6 +563,17 @@ def _most_categories(schema: Schema) -> int:
     return max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
 
 
+def _shortened(thresholds: NDArray[np.float64], values: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
+    """The shortest numbers that separate the same values, distinct and in order; `below`: a threshold's own value lies
+    below it."""
+    distinct, place = np.unique(thresholds, return_inverse=True)
+    after = np.searchsorted(values, distinct, side="right" if below else "left")
+    for i, k in enumerate(after.tolist()):
+        if 0 < k < len(values):
+            distinct[i] = display.shortest_number(float(distinct[i]), float(values[k - 1]), float(values[k]), below)
+    return distinct[place]
+
+
 def _merge(rule: Sequence[Condition]) -> list[Condition]:
     """One condition per column or direction, in the order of first mention."""
     merged: dict[int | Direction, Condition] = {}
@@ -661,9 +697,9 @@ class PropositionPool(Conjunctions):
 def propositions_of(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
     """All propositions that tell the table's rows apart.
 
-    A number is compared with each of its values from both sides, or with at most `max_cut_points` quantiles (at
-    the shares i / (max_cut_points + 1), linearly interpolated), closed and open. A category is asked
-    for with ``==`` and ``!=``, a column with missing values also with "is missing" and "is not missing".
+    A number is compared with each of its values from both sides, or with at most `max_cut_points` quantiles (at the
+    shares i / (max_cut_points + 1), see `readable_quantiles`), closed and open. A category is asked for with ``==`` and
+    ``!=``, a column with missing values also with "is missing" and "is not missing".
     Propositions that hold on all rows or on none, and repetitions of the same rows, are left out.
 
     Raises:
@@ -697,4 +733,17 @@ def _cut_points(
     cuts = np.unique(x)
     if max_cut_points is None or len(cuts) <= max_cut_points + 1:
         return cuts, ("<=", ">=")  # x < v is x <= the value before v
-    return np.unique(np.quantile(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1))), ("<=", ">=", "<", ">")
+    return readable_quantiles(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)), ("<=", ">=", "<", ">")
+
+
+def readable_quantiles(x: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantiles, linearly interpolated: those between two values with the fewest decimals that leave them there."""
+    values, cuts = np.unique(x), np.unique(np.quantile(x, shares))
+    for i, k in enumerate(np.minimum(np.searchsorted(values, cuts), len(values) - 1).tolist()):
+        low, high = float(values[max(k - 1, 0)]), float(values[k])
+        rounding = 1e-12 * max(abs(low), abs(high))
+        if min(cuts[i] - low, high - cuts[i]) <= rounding:  # a value that occurs
+            cuts[i] = low if cuts[i] - low < high - cuts[i] else high
+            continue
+        cuts[i] = display.shortest_number(float(cuts[i]), low, math.nextafter(high, low))
+    return np.unique(cuts)

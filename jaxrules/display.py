@@ -5,6 +5,7 @@ Nothing here knows what a rule or a model is: they say what to write.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import math
 import re
@@ -35,6 +36,36 @@ def number(value: float, digits: int = 5) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def shortest_number(near: float, low: float, high: float, low_belongs: bool = False) -> float:
+    """A number of fewest decimals in (low, high], or in [low, high) if `low_belongs`, next to `near`.
+
+    Only `near` itself may be an end of the interval, so that a threshold stays between the values that it separates.
+    A `near` that lies elsewhere is moved there first. The ends may be infinite.
+    """
+
+    def inside(number: float) -> bool:
+        return (low <= number < high) if low_belongs else (low < number <= high)
+
+    if not inside(near):
+        near = high if math.isinf(low) else low + (high - low) / 2
+        near = near if low < near < math.inf else min(high, math.nextafter(low, math.inf))
+    largest = max(abs(end) for end in (near, low, high) if math.isfinite(end))
+    first = -math.floor(math.log10(largest)) if largest > 0 else 0
+    for decimals in range(first, first + _ENOUGH_DECIMALS):
+        with contextlib.suppress(OverflowError):  # beyond the largest number
+            nearest = round(near, decimals) + 0.0
+            for step in (0, -1, 1):
+                rounded = round(nearest + step * 10.0**-decimals, decimals) + 0.0
+                if rounded == near or low < rounded < high:
+                    return rounded
+    return near
+
+
+_SHORT = 9
+_ENOUGH_DECIMALS = 25
+"""After the first digit: so many tell neighbouring float64 numbers apart."""
+
+
 def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool
 ) -> str:
@@ -54,11 +85,17 @@ def interval_text(
 
 
 def _distinct(lower: float, upper: float) -> tuple[str, str]:
-    """Both ends, with as many digits as it takes to tell them apart."""
+    """Both ends in full if they are short, else with as many digits as it takes to tell them apart."""
     digits = 5
     while lower < upper and digits < 17 and number(lower, digits) == number(upper, digits):
         digits += 1
-    return number(lower, digits), number(upper, digits)
+    return _in_full(lower, digits), _in_full(upper, digits)
+
+
+def _in_full(value: float, digits: int) -> str:
+    """A number to compare with: all of its digits if these are nine at most."""
+    wider = range(digits, max(digits, _SHORT) + 1)
+    return next((text for text in (number(value, d) for d in wider) if float(text) == value), number(value, digits))
 
 
 def set_text(name: str, categories: Sequence[str], allowed: Iterable[int], unseen: bool, missing: bool) -> str:
@@ -123,6 +160,14 @@ def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Lines of (weight, text), the weights flush right."""
     width = max((len(weight) for weight, _ in rows), default=0)
     return [f"  {weight:>{width}}  {text}" for weight, text in rows]
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, the columns flush left."""
+    texts = [[plain(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

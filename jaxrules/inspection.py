@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
 from jaxrules.conditions import Conjunctions
-from jaxrules.metrics import known_labels
+from jaxrules.metrics import known_labels, used_rules
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict, predict_proba
 from jaxrules.rows import needed
 from jaxrules.table import Label, check_sample_weight, conform, target_array
@@ -113,12 +113,7 @@ class RuleReport:
     overlap: NDArray[np.float64]
 
     def __str__(self) -> str:
-        heading, rows = self._rows()
-        widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
-        lines = (
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heading, *rows)
-        )
-        return "\n".join(line.rstrip() for line in lines)
+        return display.text_table(*self._rows())
 
     def _repr_html_(self) -> str:
         return display.html_table(f"{display.counted(len(self.rules), 'rule')} in use", *self._rows())
@@ -144,9 +139,7 @@ def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
     """
     if not isinstance(model, (RuleEnsemble, RuleList)):
         not_a_model(model)
-    rules, table = model.conjunctions, conform(X, model.schema)
-    if isinstance(model, RuleEnsemble):
-        rules = rules.take(np.flatnonzero(np.asarray(model.weights).any(axis=1)))
+    rules, table = used_rules(model), conform(X, model.schema)
     both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
     for _, satisfied in rules.batches(table):
         both += satisfied.T.astype(np.float64) @ satisfied

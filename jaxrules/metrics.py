@@ -51,7 +51,7 @@ def complexity(model: Any, measure: Measure = "propositions") -> int:
 @complexity.register
 def _(model: RuleEnsemble, measure: Measure = "propositions") -> int:
     linear = 0 if model.linear is None else int(np.asarray(model.linear.coefficients).any(axis=1).sum())
-    return _size(model.conjunctions.take(_used(model)), measure) + linear
+    return _size(used_rules(model), measure) + linear
 
 
 @complexity.register
@@ -73,6 +73,11 @@ def _size(rules: Conjunctions, measure: Measure) -> int:
     ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
     more = rules.directions.nonzeros[rules.feature[on] - len(rules.schema.features)] - 1
     return len(rules) + 2 * propositions + int(ends @ more)
+
+
+def used_rules(model: RuleEnsemble | RuleList) -> Conjunctions:
+    """The rules with a weight other than zero; of a list all."""
+    return model.conjunctions.take(_used(model))
 
 
 def support(model: RuleEnsemble | RuleList) -> int:
@@ -101,8 +106,7 @@ def local_supports(model: RuleEnsemble | RuleList, X: Any) -> NDArray[np.int64]:
     if isinstance(model, RuleList):
         table = conform(X, model.schema)
         return np.minimum(model.position(table) + 1, len(model.conjunctions))
-    used = _used(model)
-    rules = model.conjunctions.take(used)
+    rules = used_rules(model)
     table = conform(X, model.schema)
     counts = np.empty(table.n_rows, np.int64)
     for rows, satisfied in rules.batches(table):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
@@ -356,7 +357,32 @@ def explain(model: Any, X: Any) -> list[Explanation]:
     not_a_model(model)
 
 
-def with_weights(model: RuleEnsemble, weights: ArrayLike, intercept: ArrayLike | None = None) -> RuleEnsemble:
+def rules_named(rules: Conjunctions, argument: str, names: Iterable[int | str]) -> NDArray[np.int64]:
+    """The places of rules that a user names, by place or by words; `argument` is what errors call them.
+
+    Raises:
+        TypeError: for names of other kinds.
+        ValueError: for a rule that is not there.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be a sequence of rules, by place or by words, got {type(names).__name__}")
+    found: list[int] = []
+    for name in names:
+        if isinstance(name, str):
+            words = [r for r in range(len(rules)) if name in (rules.describe(r), rules.describe(r, " AND "))]
+            require(len(words) > 0, f"{argument} names {name!r}, which is no rule of the model as it is printed")
+            found += words
+        elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):
+            raise TypeError(f"{argument} must name rules by place or by words, got {type(name).__name__}")
+        else:
+            require(0 <= name < len(rules), f"{argument} names rule {name}; the model has {len(rules)}, from 0 on")
+            found.append(int(name))
+    return np.array(found, np.int64)
+
+
+def with_weights(
+    model: RuleEnsemble, weights: ArrayLike | Mapping[int | str, ArrayLike], intercept: ArrayLike | None = None
+) -> RuleEnsemble:
     """The same rules with other weights: the differentiable route.
 
     With JAX arrays as weights, `decision_function` on the result is a differentiable function of them::
@@ -365,13 +391,24 @@ def with_weights(model: RuleEnsemble, weights: ArrayLike, intercept: ArrayLike |
 
     Args:
         model: a rule ensemble.
-        weights: shape (rules,) for one output, or (rules, outputs).
+        weights: shape (rules,) for one output, or (rules, outputs); or those of some rules alone, by their places or
+            their words as they are printed: ``{2: 0.5}``.
         intercept: shape (outputs,) or a number; the model's own when None.
 
     Raises:
         ValueError: if the shapes do not fit.
     """
     checks.instance("model", model, RuleEnsemble, "fit.model")
+    if isinstance(weights, Mapping):
+        changed = np.array(model.weights, np.float64)
+        for name, weight in weights.items():
+            try:
+                changed[rules_named(model.conjunctions, "weights", [name])] = _finite("weights", weight)
+            except ValueError as error:
+                if "broadcast" not in str(error):
+                    raise
+                raise ValueError(f"weights of {name!r} must be one number, or one per output") from None
+        weights = changed
     new: Array = weights if isinstance(weights, jax.Array) else _finite("weights", weights)
     if new.shape == (len(model.conjunctions),) and model.n_outputs == 1:
         new = new[:, None]

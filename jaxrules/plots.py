@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
+from jaxrules.comparison import Comparison
 from jaxrules.inspection import importance
 from jaxrules.metrics import local_support, support
 from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
@@ -41,7 +42,9 @@ def _axes(ax: Any) -> Any:
 
 
 def _style(number: int) -> dict[str, Any]:
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+    """A colour and a marker; no pair comes twice among the first 49."""
+    cycle, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "marker": MARKERS[(colour + cycle) % len(MARKERS)]}
 
 
 def _rows(texts: Sequence[str], ax: Any) -> None:
@@ -71,18 +74,23 @@ def _legend_above(ax: Any, handles: Sequence[Any] | None = None, title: str | No
 # Comparisons and searches
 
 
-def risk_complexity(methods: Mapping[str, ArrayLike], ax: Any = None) -> Any:
+def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = None) -> Any:
     """Risk against complexity, a line per method; the points that no other beats in both are joined in grey.
 
+    Of a comparison the lines are its fronts, with a ring around what each method is worth when its setting is chosen
+    without the rows held out. Where complexities differ by more than a factor of thirty, the axis is logarithmic.
+
     Args:
-        methods: by label an array of (complexity, risk), or (complexity, risk, standard error), a row per model.
+        methods: from `jaxrules.compare`; or by label an array of (complexity, risk), or (complexity, risk, standard
+            error), a row per model.
         ax: matplotlib axes.
 
     Raises:
         ValueError: if there is nothing to draw, or an array has another shape.
     """
-    checks.require(len(methods) > 0, "methods is empty; pass (complexity, risk) by label")
-    points = {label: np.asarray(rows, np.float64) for label, rows in methods.items()}
+    fronts: Mapping[str, ArrayLike] = methods.fronts if isinstance(methods, Comparison) else methods
+    checks.require(len(fronts) > 0, "methods is empty; pass (complexity, risk) by label")
+    points = {label: np.asarray(rows, np.float64) for label, rows in fronts.items()}
     for label, rows in points.items():
         fit = rows.ndim == 2 and len(rows) and rows.shape[1] in (2, 3)
         checks.require(bool(fit), f"methods[{label!r}] must be rows of (complexity, risk) or (complexity, risk, error)")
@@ -90,19 +98,49 @@ def risk_complexity(methods: Mapping[str, ArrayLike], ax: Any = None) -> Any:
     together = np.concatenate([rows[:, :2] for rows in points.values()])
     together = together[np.lexsort(together.T[::-1])]
     best = together[together[:, 1] < np.append(np.inf, np.minimum.accumulate(together[:, 1])[:-1])]
-    ax.step(*best.T, where="post", color="0.75", linewidth=5, zorder=0, label="Pareto front")
+    ax.step(*best.T, where="post", color="0.8", linewidth=5, zorder=0, label="Pareto front")
     for number, (label, rows) in enumerate(points.items()):
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
         error = rows[:, 2] if rows.shape[1] == 3 else None
-        ax.errorbar(*rows.T[:2], yerr=error, **_style(number), markersize=4, linewidth=1, capsize=2, label=label)
+        ax.errorbar(
+            *rows.T[:2],
+            yerr=error,
+            **_style(number),
+            markersize=4,
+            linewidth=1,
+            elinewidth=0.5,
+            capsize=1.5,
+            label=label,
+        )
+    if isinstance(methods, Comparison):
+        table = {row.method: (row.complexity, row.risk) for row in methods.rows}
+        for number, label in enumerate(points):
+            ax.scatter(*table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4)
+        ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="with its own choice")
+    sizes = together[together[:, 0] > 0, 0]
+    if len(sizes) and sizes.max() > _WIDE * sizes.min():
+        ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
+        ax.set_xlim(left=max(0.0, 0.7 * together[0, 0]))
+        ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("complexity")
-    ax.set_ylabel("risk")
-    ax.legend(frameon=False)
+    ax.set_ylabel(_RISKS[methods.risk] if isinstance(methods, Comparison) else "risk")
+    if len(points) > 4:  # beside the picture, where no line is
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        ax.legend(frameon=False)
     return ax
 
 
+_WIDE = 30
+"""From this ratio of complexities on, the axis is logarithmic."""
+_RISKS = {
+    "error": "share of wrong labels", "log_loss": "log loss", "brier": "Brier score", "squared": "mean squared error",
+    "absolute": "mean absolute error",
+}  # fmt: skip
+
+
 def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
-    """The objective of the best model so far over time, and the proved bound at the end.
+    """The objective of the best model so far over time, and the proved bound: over time where the fit tells it.
 
     Raises:
         ValueError: if the fit has no history.
@@ -110,12 +148,15 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
     checks.require(len(fit.history) > 0, "fit has no history; it recorded no step")
     ax = _axes(ax)
     seconds, objectives = zip(*((step.seconds, step.objective) for step in fit.history), strict=True)
-    ends = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
-    ax.step(*ends, where="post", color=BLUE, label="incumbent")
+    times, incumbent = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
+    ax.step(times, incumbent, where="post", color=BLUE, label="incumbent")
     ax.plot(seconds, objectives, ".", color=BLUE)
     if fit.bound is not None:
-        ax.axhline(fit.bound, color=ORANGE, linestyle="--", label="proved bound")
-        ax.fill_between(ends[0], ends[1], fit.bound, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap")
+        told = [step.bound for step in fit.history]
+        told = [fit.bound] * len(told) if set(told) == {None} else told
+        bounds = np.array([*told, fit.bound], np.float64)  # None is NaN
+        ax.step(times, bounds, where="post", color=ORANGE, linestyle="--", label="proved bound")
+        ax.fill_between(times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap")
     ax.set_xlabel("seconds")
     ax.set_ylabel(f"objective ({fit.sense})")
     ax.legend(frameon=False)

@@ -65,11 +65,15 @@ _ADVICE = {  # the worst first
 
 @dataclass(frozen=True)
 class Step:
-    """One entry of `Fit.history`: the objective, the model size and the seconds since the start."""
+    """One entry of `Fit.history`: the objective, the model size and the seconds since the start.
+
+    `bound` is what was proved by then for the same objective, None where nothing was.
+    """
 
     objective: float
     size: int
     seconds: float
+    bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,9 @@ class Progress:
         done, total: steps; total is None where their number is not known before.
         objective, size: of the best model so far, None before there is one.
         seconds: since the task began.
-        phase: what is being done: "rules", "start", "search", "restarts", ...; empty where there is one alone.
+        phase: what is being done: "propositions", "literals" or "rules" before the search, then "start", "search",
+            "restarts", "local search", ...
+        bound: proved so far for that objective, or None.
     """
 
     task: str
@@ -91,6 +97,7 @@ class Progress:
     seconds: float
     size: int | None = None
     phase: str = ""
+    bound: float | None = None
 
 
 ProgressOption = bool | Callable[[Progress], None]
@@ -371,21 +378,28 @@ class Run:
         """Seconds since the run began."""
         return self.deadline.clock() - self._start
 
-    def step(self, objective: float, size: int, done: int | None = None) -> None:
+    def step(self, objective: float, size: int, done: int | None = None, bound: float | None = None) -> None:
         """Record a step in the history and report progress; `done` defaults to the steps so far."""
-        self._history.append(Step(float(objective), int(size), self.seconds()))
-        self.report(len(self._history) if done is None else done, objective, size)
+        bound = None if bound is None else float(bound)
+        self._history.append(Step(float(objective), int(size), self.seconds(), bound))
+        self.report(len(self._history) if done is None else done, objective, size, bound)
 
-    def report(self, done: int, objective: float | None = None, size: int | None = None) -> None:
+    def report(
+        self, done: int, objective: float | None = None, size: int | None = None, bound: float | None = None
+    ) -> None:
         """Report progress without recording a step."""
         if self._report is not None:
-            self._report(Progress(self.task, done, self.total, objective, self.seconds(), size, self.phase))
+            self._report(Progress(self.task, done, self.total, objective, self.seconds(), size, self.phase, bound))
 
     def preparing(self, phase: str) -> None:
-        """Tell of a preparation that takes a while; Ctrl-C that a callback raises is remembered."""
+        """Tell of a preparation that takes a while, in steps of unknown number; Ctrl-C that a callback raises is
+        remembered."""
         with self:
-            self.phase = phase
-            self.report(0)
+            self.phase, total, self.total = phase, self.total, None
+            try:
+                self.report(0)
+            finally:
+                self.total = total
 
     def stopped(self) -> bool:
         """Whether the deadline is over or the user interrupted; asked between steps."""
@@ -471,7 +485,8 @@ class _Bar:
         self._drawn.n = progress.done
         if progress.objective is not None:
             size = "" if progress.size is None else f", size {progress.size}"
-            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}{size}", refresh=False)
+            bound = "" if progress.bound is None else f", bound {progress.bound:.6g}"
+            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}{bound}{size}", refresh=False)
         self._drawn.refresh()
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.losses import Loss, LossFunction, best_constant, check_target, loss_by_name, mean_loss, squared
 from jaxrules.models import LinearTerms, RuleEnsemble
@@ -29,6 +30,7 @@ from jaxrules.table import (
     binary_target,
     check_sample_weight,
     class_target,
+    conform,
     holds_classes,
     regression_target,
 )
@@ -165,6 +167,22 @@ def training_data(
     if classes is None and not constant and (data.target == data.target[0]).all():
         raise ValueError("y has one value only among the rows of positive sample_weight; nothing can be learned")
     return data
+
+
+def data_for(
+    model: RuleEnsemble, X: Any, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None
+) -> TrainingData:
+    """The data for more work on a fitted model: its columns, its classes.
+
+    Raises:
+        TypeError, ValueError: as `training_data`; also for other classes than those of the model.
+    """
+    table = conform(X, model.schema)
+    checks.require(table.n_rows > 0, "X has no rows")
+    data = training_data(table, y, loss, sample_weight=sample_weight, missing=model.schema.missing, constant=True)
+    if data.classes != model.schema.classes:
+        raise ValueError(f"y has the classes {data.classes}, but the model was fitted on {model.schema.classes}")
+    return dataclasses.replace(data, schema=model.schema)
 
 
 def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearTerms, NDArray[np.float64]]:

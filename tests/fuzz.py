@@ -197,6 +197,19 @@ class Entry:
         return [name for name in inspect.signature(self.call).parameters if name not in self.skip]
 
 
+def _always(X: Any, y: Any, sample_weight: Any = None) -> jr.RuleEnsemble:
+    """Reads X, whatever it is, and y as numbers or labels; learns nothing."""
+    table = jr.as_table(X, missing="own_category")
+    classes = tuple(np.unique(np.asarray(y)).tolist())[:2]
+    schema = table.schema.with_classes(classes if jr.table.holds_classes(y) else None)
+    return jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, [[]]),
+        np.ones((1, 1)),
+        np.zeros(1),
+        link="logistic" if schema.classes else "identity",
+    )
+
+
 def entries() -> list[Entry]:
     """All of them."""
     data = {"X": X, "y": LABELS}
@@ -236,6 +249,8 @@ def entries() -> list[Entry]:
         Entry("paths.weighted_loss", jr.paths.weighted_loss, {**path, "step_weights": [1, 1, 1]}),
         Entry("paths.geometric_loss", jr.paths.geometric_loss, {**path, "gamma": 1.0}),
         Entry("paths.dominates", jr.paths.dominates, {**path, "other": PATH}),
+        Entry("compare", jr.compare, {**timed, "methods": {"": _always}, "folds": 2, "inner_folds": 2}, ("n_jobs",)),
+        Entry("stability", jr.stability, {**timed, "method": _always, "replicates": 2}, ("n_jobs",)),
         Entry("as_table", jr.as_table, {"X": X}),
         Entry("default_forest", jr.default_forest, {**data, "n_trees": 2}),
         Entry("extract_rules", jr.extract_rules, {"forest": FOREST, "X": X}),

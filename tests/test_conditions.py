@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import conditions as module
+from jaxrules.conditions import readable_quantiles
 from jaxrules.lowered import Direction, Directions
 from jaxrules.table import MISSING, UNSEEN
 
@@ -508,3 +510,27 @@ def test_conjunctions_are_a_pytree_with_a_static_schema(rules: jr.Conjunctions) 
     assert nothing.schema is rules.schema
     shifted = jax.tree.map(lambda leaf: leaf + 1 if leaf.dtype == np.float64 else leaf, rules)
     assert shifted.rule(0)[0].lower == 31.0
+
+
+# Short thresholds
+
+
+@settings(max_examples=60, deadline=None)
+@given(rules=rule_sets, table=tables(4), seed=st.integers(0, 99))
+def test_short_thresholds_leave_rules_where_they_hold(rules: Any, table: jr.Table, seed: int) -> None:
+    built = jr.Conjunctions.build(table.schema, rules)
+    noise = np.random.default_rng(seed).uniform(-1e-3, 1e-3, (2, len(built.feature)))
+    ends = {name: getattr(built, name) + one for name, one in zip(("lower", "upper"), noise, strict=True)}
+    long = replace(built, **ends)
+    short = long.with_short_thresholds(table)
+    short.validate()
+    np.testing.assert_array_equal(short.satisfied(table), long.satisfied(table))
+
+
+def test_quantiles_between_values_are_round() -> None:
+    x = np.array([0.1, 0.2, 0.34, 0.35, 0.7, 1.123456789, 1.15])
+    cuts = readable_quantiles(x, np.arange(1, 10) / 10)
+    exact = np.quantile(x, np.arange(1, 10) / 10)
+    assert set(np.searchsorted(x, cuts)) == set(np.searchsorted(x, exact - 1e-13))
+    assert all(len(repr(cut)) <= 5 for cut in cuts.tolist())
+    assert readable_quantiles(np.array([0.1, 0.1, 0.1]), np.array([0.5])).tolist() == [0.1]

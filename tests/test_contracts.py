@@ -322,6 +322,23 @@ def test_many_classes_within_limits(case: Case) -> None:
         assert np.isfinite(scores_of(fit.model)).all()
 
 
+# Progress
+
+
+@each_case
+def test_steps_tell_the_size_and_what_is_proved(case: Case) -> None:
+    fit = fitted(case)
+    sign = 1 if fit.sense == "min" else -1
+    assert fit.history
+    for step in fit.history:
+        assert np.isfinite(step.objective)
+        assert step.size >= 0
+        if step.bound is not None:  # it holds for the best of all models, so that no step may pass the result
+            assert fit.bound is not None
+            assert sign * step.bound <= sign * fit.objective + 1e-7 * max(1.0, abs(fit.objective))
+            assert sign * step.bound <= sign * fit.bound + 1e-9 * max(1.0, abs(fit.objective))
+
+
 # Limits
 
 
@@ -372,6 +389,7 @@ def test_ctrl_c_in_a_callback(case: Case, how: str) -> None:
 
     check_interrupted(case, progress=stop)
     assert 1 <= len(seen) <= 2  # what is over may still be told
+    assert all(one.phase for one in seen)
 
 
 @each_case

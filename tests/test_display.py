@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxrules as jr
+from jaxrules import display
 from jaxrules.display import html_table, number, share_text, weight_text
 from jaxrules.lowered import Direction
 from jaxrules.table import MISSING
@@ -282,3 +283,22 @@ def test_control_characters_are_escaped() -> None:
             assert text.replace("\n", "").isprintable()
     for one in models:
         assert r"red\x1b[31m\r\n\x00" in str(one)
+
+
+# Thresholds
+
+
+@given(st.floats(-1e6, 1e6, allow_nan=False), st.floats(1e-9, 10.0), st.floats(0.0, 1.0), st.booleans())
+def test_a_shortest_number_is_inside_and_near(low: float, width: float, share: float, low_belongs: bool) -> None:
+    high, near = low + width, low + share * width
+    found = display.shortest_number(near, low, high, low_belongs)
+    if low < high:
+        assert low <= found < high if low_belongs else low < found <= high
+        if low < near < high:
+            assert len(repr(abs(found))) <= max(len(repr(abs(near))), len(f"{abs(near):.17g}"))
+
+
+def test_thresholds_that_are_short_are_printed_in_full() -> None:
+    assert display.interval_text("x", 1234.5678, np.inf, False, True, False) == "x > 1234.5678"
+    assert display.interval_text("x", 0.048919999599456787, np.inf, False, True, False) == "x > 0.04892"
+    assert display.interval_text("x", -np.inf, 699.0499877929688, False, True, False) == "x <= 699.05"

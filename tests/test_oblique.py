@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.ensembles.oblique import Standardised, _shortest, readable
+from jaxrules.display import shortest_number
+from jaxrules.ensembles.oblique import Standardised, readable
 
 ONES = np.ones(60)
 
@@ -119,14 +120,14 @@ def test_the_shortest_number_lies_in_the_gap(low: float, width: float, share: fl
     high = low + width
     if not low < high:
         return
-    found = _shortest(low + share * width, low, high)
+    found = shortest_number(low + share * width, low, high)
     assert low < found <= high
     if 0.25 <= share <= 0.75:  # rounded to a quarter of the gap it is still inside
         assert found == round(found, max(0, 2 - math.floor(math.log10(width))))
 
 
 def test_gaps_without_an_end() -> None:
-    assert _shortest(2.345, -math.inf, math.inf) == 2
-    assert _shortest(0.0, -1.0, math.inf) == 0
-    assert _shortest(5.0, -math.inf, 1.26) == 1
-    assert _shortest(-5.0, 3.0, math.inf) > 3
+    assert shortest_number(2.345, -math.inf, math.inf) == 2
+    assert shortest_number(0.0, -1.0, math.inf) == 0
+    assert shortest_number(5.0, -math.inf, 1.26) == 1
+    assert shortest_number(-5.0, 3.0, math.inf) > 3

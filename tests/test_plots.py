@@ -82,6 +82,9 @@ def test_search_progress_ends_at_the_bound(two_columns: Any) -> None:
     np.testing.assert_array_equal(incumbent.get_xydata(), [(0.1, 2.0), (0.2, 1.0), (0.3, 1.0)])
     assert set(bound.get_ydata()) == {0.5}
     assert len(plots.search_progress(jr.Fit(None, 1.0, "min", jr.Status.CONVERGED, None, fit.history)).lines) == 2
+    steps = (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2, 0.3), jr.Step(1.0, 2, 0.25, 0.4))
+    ax = plots.search_progress(jr.Fit(two_columns[0], 1.0, "min", jr.Status.OPTIMAL, 0.5, steps, 0.3))
+    np.testing.assert_array_equal(ax.lines[2].get_xydata(), [(0.1, np.nan), (0.2, 0.3), (0.25, 0.4), (0.3, 0.5)])
     with pytest.raises(ValueError, match="no history"):
         plots.search_progress(jr.Fit(None, 1.0, "min", jr.Status.CONVERGED))
 

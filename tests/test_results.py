@@ -487,10 +487,21 @@ def test_phases_have_names_and_the_incumbent_a_size() -> None:
     with run:
         run.phase, run.total = "search", 2
         run.step(3.0, 7)
-        run.report(2, 2.5, 8)
-    assert [(one.phase, one.done, one.total, one.objective, one.size) for one in reports] == [
-        ("rules", 0, None, None, None), ("search", 1, 2, 3.0, 7), ("search", 2, 2, 2.5, 8)
+        run.report(2, 2.5, 8, bound=1.0)
+        run.preparing("rest")
+    assert [(one.phase, one.done, one.total, one.objective, one.size, one.bound) for one in reports] == [
+        ("rules", 0, None, None, None, None), ("search", 1, 2, 3.0, 7, None), ("search", 2, 2, 2.5, 8, 1.0),
+        ("rest", 0, None, None, None, None),
     ]  # fmt: skip
+    assert run.total == 2
+
+
+def test_steps_keep_the_bound() -> None:
+    run = Run("task")
+    with run:
+        run.step(3.0, 1)
+        run.step(2.0, 1, bound=np.float64(1.5))
+    assert [step.bound for step in run.history] == [None, 1.5]
 
 
 def test_ctrl_c_while_a_preparation_is_told_is_remembered() -> None:

@@ -359,7 +359,7 @@ def test_literals():
     table = jr.as_table(pd.DataFrame({"x": np.arange(100.0), "few": [0, 1] * 50, "c": ["a", "b"] * 50}))
     pool = literals_of(table, quantiles=3)
     texts = {pool.describe(i) for i in range(len(pool))}
-    assert {"x < 24.75", "x >= 24.75", "x < 49.5", "x >= 74.25", "few < 1", "few >= 1"} <= texts
+    assert {"x < 24.8", "x >= 24.8", "x < 49.5", "x >= 74.2", "few < 1", "few >= 1"} <= texts
     assert len(pool) == 8  # c says what few says
     assert len(literals_of(table, cut_points={"x": [10.0]})) == 4
 

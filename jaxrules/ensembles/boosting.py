@@ -292,6 +292,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
         return propositions_of(data.table, max_cut_points=max_cut_points)
 
     nothing = PropositionPool.of(data.table.schema, ())
+    run.preparing("propositions")
     pool, space = run.prepared(lambda: searched(all_of_them()), lambda: searched(nothing))
     return run, data, (pool, space, options)
 
@@ -309,6 +310,7 @@ def _boost(
     steps = [state.step()]
     stages: list[Stage] = []
     with run:
+        run.phase = "search"
         for rule in range(options.max_rules):
             if run.stopped():
                 break

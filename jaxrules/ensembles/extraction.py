@@ -236,7 +236,8 @@ def _grow(
 def rule_pool(
     rules: Conjunctions | RulePool | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
 ) -> RulePool:
-    """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`.
+    """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`, with the shortest
+    thresholds that leave them on the same rows.
 
     A time limit makes the forest smaller, so that the search has the greater part of the time. Without any, or where
     no tree finds a split that is worth it, the pool is empty.
@@ -255,6 +256,7 @@ def rule_pool(
             rules, activations = none, Activations.of(none, data.table)
         else:
             rules, activations = extract_rules(forest, data.table, activations=True)
+            rules = rules.with_short_thresholds(data.table)
     elif isinstance(rules, RulePool):
         rules, activations = rules
         some = data.rows[:_ROWS_COMPARED]

@@ -38,8 +38,8 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
-from jaxrules.table import EncodedColumn, conform
-from jaxrules.training import TrainingData, held_out, location_and_scale, settings, training_data
+from jaxrules.table import EncodedColumn
+from jaxrules.training import TrainingData, data_for, held_out, location_and_scale, settings
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -110,11 +110,7 @@ def finetune(
         options,
     )
     run = Run("finetune", time_limit, progress, total=plan.iterations)
-    table = conform(X, model.schema)
-    data = training_data(table, y, chosen, sample_weight=sample_weight, missing=model.schema.missing, constant=True)
-    if data.classes != model.schema.classes:
-        raise ValueError(f"y has the classes {data.classes}, but the model was fitted on {model.schema.classes}")
-    data = replace(data, schema=model.schema)
+    data = data_for(model, X, y, chosen, sample_weight)
     return _Tuning(model, data, plan, run).fit()
 
 
@@ -247,6 +243,7 @@ class _Tuning:
 
         start = best = judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)
         with run:
+            run.phase = "search"
             for descent in adam(
                 _Objective(data.loss, self.together), lanes, rows, fixed, n_rows=len(fits),
                 iterations=plan.iterations, learning_rate=plan.learning_rate, batch_size=plan.batch_size,
@@ -258,7 +255,7 @@ class _Tuning:
                     best = found
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
-                run.report(descent.steps, risk)
+                run.report(descent.steps, risk, len(self.rules))
         model, b, b0, accepted = self.start, self.b, self.b0, best is not start
         if accepted:
             b, b0 = self.refitted(best.rows, best.soft, everything)

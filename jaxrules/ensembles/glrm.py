@@ -158,6 +158,7 @@ def fit(
         return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
 
     nothing = PropositionPool.of(data.table.schema, ())
+    run.preparing("propositions")
     pool, space = run.prepared(
         lambda: searched(propositions_of(data.table, max_cut_points=max_cut_points)), lambda: searched(nothing)
     )
@@ -193,7 +194,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
     with run:
         run.phase = "start"
         state.solve(run)
-        run.step(state.objective, state.size)
+        run.step(state.objective, state.size, bound=state.proved_bound)
         run.phase = "search"
         while not run.stopped():
             found = _price(problem, state, run)
@@ -208,7 +209,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
             if not new:
                 state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
             state.solve(run)
-            run.step(state.objective, state.size)
+            run.step(state.objective, state.size, bound=state.proved_bound)
         if options.debias:
             state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
@@ -220,7 +221,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
         state.objective,
         "min",
         status,
-        None if state.bound is None else min(state.bound, state.objective),  # equal but for rounding, when proved
+        state.proved_bound,
         rounds=state.rounds,
         n_candidates=len(state.rules),
         n_propositions=len(problem.space),
@@ -372,6 +373,11 @@ class _State:
         self.columns = np.zeros((len(self.problem.rows), _SMALLEST_CAPACITY), bool)
         if self.problem.options.start == "conditions":
             self._extend([(p,) for p in _one_of_each_pair(self.problem.rows)])
+
+    @property
+    def proved_bound(self) -> float | None:
+        """The bound, which passes the objective by rounding alone and stops there."""
+        return None if self.bound is None else min(self.bound, self.objective)
 
     def add(self, rules: list[Rule]) -> None:
         """More candidates."""

@@ -451,11 +451,13 @@ class _Candidates:
         status = Status.MAX_ITERATIONS
         best, best_objective = state.weights.copy(), state.objective()
         with run:
+            run.phase = "start"
             if not run.stopped():
                 start = rulefit_start(columns, data.target, weight, gamma, options.seed)
                 state = PublishedSearch(signs, weight, coverage, gamma, lam, start)
                 best, best_objective = state.weights.copy(), state.objective()
                 run.step(best_objective, len(state.support))
+            run.phase = "search"
             for _ in range(options.max_iterations):
                 if run.stopped():
                     break

@@ -278,6 +278,7 @@ def _boost(data: TrainingData, plan: _Plan, run: Run) -> list[Fit[RuleEnsemble]]
     stages: list[Stage] = []
     reason = None
     with run:
+        run.phase = "search"
         while len(stages) < plan.max_rules and reason is None and not run.stopped():
             began = time.perf_counter()
             found = None if ensemble.is_perfect else _grow(ensemble, plan, run)

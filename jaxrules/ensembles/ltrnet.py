@@ -435,6 +435,7 @@ class _Training:
         histories: list[list[Step]] = [[] for _ in pairs]
         values = np.full(len(l1), np.nan)
         with run:
+            run.phase = "search"
             for descent in adam(
                 _Objective(self.data.loss, plan.straight_through), nets, rows,
                 (l1, binary, np.full(len(l1), plan.steepness)), n_rows=n, iterations=plan.iterations,
@@ -444,7 +445,8 @@ class _Training:
                 risks = self.scale**2 * values.reshape(len(pairs), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
                     history.append(Step(risk, plan.max_rules, run.seconds()))
-                run.report(descent.steps, float(risks.min()))
+                run.report(descent.steps, float(risks.min()), plan.max_rules)
+        run.preparing("rules")
         lanes = [jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))]
         fits = []
         for p, pair in enumerate(pairs):

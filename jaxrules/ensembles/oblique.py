@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.conditions import Condition
+from jaxrules.display import shortest_number
 from jaxrules.lowered import Direction, Directions
 from jaxrules.table import MISSING, EncodedColumn, Table
 
@@ -108,13 +109,13 @@ def readable(
                 break
         else:  # rows on different sides of the threshold whose values differ by rounding alone
             gap = (-math.inf, math.inf)
-        return _interval(direction, values, side, _shortest(threshold, *gap), missing)
+        return _interval(direction, values, side, shortest_number(threshold, *gap), missing)
     feature, code = encoded[0]
     values = table.columns[feature]
     if code is None:
         threshold = threshold / abs(float(weights[0]))
         gap = _gap(side * values, holds, among) or (-math.inf, math.inf)
-        return _interval(feature, values, side, _shortest(threshold, *gap), missing)
+        return _interval(feature, values, side, shortest_number(threshold, *gap), missing)
     if side > 0:
         return Condition.one_of(feature, [code]), values == code
     return Condition.none_of(feature, [code], len(table.schema.features[feature].categories or ())), values != code
@@ -138,17 +139,3 @@ def _gap(values: Floats, holds: Rows, among: Rows) -> tuple[float, float] | None
     low = values[known & ~holds].max(initial=-math.inf)
     high = values[known & holds].min(initial=math.inf)
     return (float(low), float(high)) if low < high else None
-
-
-def _shortest(threshold: float, low: float, high: float) -> float:
-    """The threshold, moved into (low, high] if need be, rounded to the fewest decimals with which it stays there."""
-    if not low < threshold <= high:
-        threshold = high if math.isinf(low) else low + (high - low) / 2
-        threshold = threshold if low < threshold < math.inf else min(high, math.nextafter(low, math.inf))
-    largest = max(abs(end) for end in (threshold, low, high) if math.isfinite(end))
-    first = -math.floor(math.log10(largest)) if largest > 0 else 0
-    for decimals in range(first, first + _ENOUGH_DIGITS + 8):
-        rounded = round(threshold, decimals) + 0.0
-        if low < rounded <= high:
-            return rounded
-    return threshold

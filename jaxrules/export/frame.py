@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 from jaxrules import checks, display
@@ -29,7 +30,6 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         ImportError: if none is installed.
     """
     program = program_of(model)
-    chosen = checks.choice("backend", backend, (*get_args(Backend), None)) or _installed()
     texts, conditions = [rule.text for rule in program.rules], [len(rule.tests) for rule in program.rules]
     numbers: tuple[tuple[float, ...], ...]
     if isinstance(program, FirstMatch):
@@ -47,9 +47,20 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         named = [f"weight of {label}" for label in program.scored] if several else ["weight"]
         numbers = (program.intercept, *(r.weights for r in program.rules), *(t.weights for t in program.terms))
     columns |= dict(zip(named, map(list, zip(*numbers, strict=True)), strict=True))
+    return frame(columns, backend)
+
+
+def frame(columns: Mapping[str, Sequence[Any]], backend: Backend | None) -> Any:
+    """A dataframe of these columns.
+
+    Raises:
+        ValueError: for an unknown backend.
+        ImportError: if none is installed.
+    """
     import narwhals as nw
 
-    return nw.from_dict(columns, backend=chosen).to_native()
+    chosen = checks.choice("backend", backend, (*get_args(Backend), None)) or _installed()
+    return nw.from_dict(dict(columns), backend=chosen).to_native()
 
 
 def _text(term: Term) -> str:

@@ -129,6 +129,7 @@ def fit(
     )
     run = Run("drnet", time_limit, progress, total=plan.iterations)
     data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
+    run.preparing("literals")
     pool = run.prepared(
         lambda: _one_sided(literals_of(data.table, quantiles=quantiles)),
         lambda: PropositionPool.of(data.table.schema, ()),
@@ -280,6 +281,7 @@ class _Training:
         history: list[Step] = []
         values = np.zeros(0)
         with run:
+            run.phase = "search"
             for turn in range(_TURNS):
                 if run.stopped():
                     break
@@ -298,7 +300,7 @@ class _Training:
                     values = descent.values
                     best = float(values.min())
                     history.append(Step(best, plan.max_rules, run.seconds()))
-                    run.report(ends[turn] + descent.steps, best)
+                    run.report(ends[turn] + descent.steps, best, plan.max_rules)
         return self.finish(layers, values, history)
 
     def finish(self, layers: Layers, values: Floats, history: list[Step]) -> RuleSet:

@@ -127,7 +127,7 @@ def fit(
     checks.choice("method", method, ("auto", "search", "mip"))
     limit = _limit(max_evaluations)
     run = Run("exact_list", time_limit, progress)
-    problem = ListProblem.read(X, y, arguments, run.child(_CONDITIONS_SHARE).stopped)
+    problem = ListProblem.read(X, y, arguments, run, run.child(_CONDITIONS_SHARE).stopped)
     found = _best(problem, run, limit or _some_seconds(problem), method)
     certificate = found.certificate
     return run.finish(
@@ -215,7 +215,7 @@ def near_optimal(
     limit = checks.integer("limit", limit, at_least=1)
     evaluations = _limit(max_evaluations)
     run = Run("exact_list", time_limit, progress)
-    problem = ListProblem.read(X, y, arguments)
+    problem = ListProblem.read(X, y, arguments, run)
     evaluations = evaluations or _some_seconds(problem)
     found = _best(problem, run.child(0.5), evaluations)
     others = Enumeration(problem, found.objective, found.bound, within, limit)
@@ -250,15 +250,23 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") 
     """The best list of candidates, as far as the run and the limit allow."""
     prefixes = Prefixes(problem.candidates, problem.max_rules)
     certificate = prefixes.certificate(problem.start())
-    certificate.improved = lambda objective: run.step(
-        problem.offset + objective, len(problem.first.rules) + len(certificate.solution)
-    )
+
+    def tell(objective: float) -> None:
+        size = len(problem.first.rules) + len(certificate.solution)
+        run.step(problem.offset + objective, size, bound=problem.offset + proved())
+
+    def proved() -> float:
+        if not problem.candidates.complete:  # those that were not made might be better
+            return float(problem.candidates.counts.sum())
+        return certificate.objective if certificate.closed else certificate.bound
 
     def stopped() -> bool:
         return run.stopped() or prefixes.evaluations >= limit
 
     with run:
-        certificate.improved(certificate.objective)
+        run.phase = "start"
+        tell(certificate.objective)
+        run.phase, certificate.improved = "search", tell
         if method == "mip":
             from jaxrules.lists import list_mip
 
@@ -277,11 +285,10 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") 
         status = Status.MAX_ITERATIONS
     if status is Status.STALLED and method == "mip" and run.deadline.seconds is not None:
         status = Status.TIME_LIMIT
-    bound = certificate.objective if certificate.closed else certificate.bound
-    if not problem.candidates.complete:  # those that were not made might be better
-        status, bound = Status.TIME_LIMIT, float(problem.candidates.counts.sum())
+    if not problem.candidates.complete:
+        status = Status.TIME_LIMIT
     return _Best(
-        certificate, problem.offset + certificate.objective, problem.offset + bound, status, prefixes.evaluations
+        certificate, problem.offset + certificate.objective, problem.offset + proved(), status, prefixes.evaluations
     )
 
 

@@ -16,6 +16,7 @@ from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.constraints import Constraints, FirstRules, rules_for
 from jaxrules.lists.literals import literals_of
 from jaxrules.models import RuleList
+from jaxrules.results import Run
 from jaxrules.solvers.layered import never
 from jaxrules.table import Label
 from jaxrules.training import TrainingData, training_data
@@ -86,7 +87,9 @@ class ListProblem:
         return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
 
     @classmethod
-    def read(cls, X: Any, y: Any, arguments: Mapping[str, Any], stopped: Callable[[], bool] = never) -> ListProblem:
+    def read(
+        cls, X: Any, y: Any, arguments: Mapping[str, Any], run: Run, stopped: Callable[[], bool] = never
+    ) -> ListProblem:
         """The problem that the arguments of `exact_list.fit` pose; long conditions are left out when it is stopped.
 
         Raises:
@@ -114,6 +117,7 @@ class ListProblem:
             parts = literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
         if given is not None and not len(parts):
             raise ValueError("conditions is empty: there is nothing to choose from")
+        run.preparing("rules")
         candidates = candidates_of(
             parts, table[first.rest], class_weights[first.rest], constraints=constraints, penalty=penalty,
             defaults=defaults, max_literals=most_literals if given is None else None,

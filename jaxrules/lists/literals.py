@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxrules import checks
-from jaxrules.conditions import Category, Missing, Proposition, PropositionPool, Threshold
+from jaxrules.conditions import Category, Missing, Proposition, PropositionPool, Threshold, readable_quantiles
 from jaxrules.results import checkpoint
 from jaxrules.table import MISSING, Table
 
@@ -20,7 +20,7 @@ def literals_of(
 ) -> PropositionPool:
     """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
 
-    A number is cut at quantiles, linearly interpolated; one with no more distinct values than there are quantiles is
+    A number is cut at quantiles, see `readable_quantiles`; one with no more distinct values than there are quantiles is
     cut at every value. A column with missing values is also asked whether it is missing; a missing value satisfies
     no comparison, and every ``!=``, as does a category that comes up at prediction alone. Literals that hold on all
     rows or on none, and copies, are left out.
@@ -54,7 +54,7 @@ def literals_of(
             if feature.name in given:
                 values = np.unique(given[feature.name])
             elif len(values) > len(shares):
-                values = np.unique(np.quantile(table.columns[index][~missing], shares))
+                values = readable_quantiles(table.columns[index][~missing], shares)
             for cut in values.tolist():
                 literals += [Threshold(index, "<", cut), Threshold(index, ">=", cut)]
         else:

@@ -118,8 +118,8 @@ def fit(
     chosen = _Settings.of(options)
     run = Run("ssrl", time_limit, progress)
     task = _Task.of(
-        X, y, sample_weight, missing, literals, quantiles, cut_points, default, chosen.max_rules, forbidden, required,
-        monotone, first, first_labels,
+        run, X, y, sample_weight, missing, literals, quantiles, cut_points, default, chosen.max_rules, forbidden,
+        required, monotone, first, first_labels,
     )  # fmt: skip
     return task.fit(chosen, options, run)
 
@@ -183,7 +183,7 @@ def cross_validate(
     checks.integer("n_folds", n_folds, at_least=2)
     run = Run("ssrl", time_limit, progress)
     task = _Task.of(
-        X, y, sample_weight, missing, literals, quantiles, cut_points, default, min(sizes), forbidden, required,
+        run, X, y, sample_weight, missing, literals, quantiles, cut_points, default, min(sizes), forbidden, required,
         monotone, first, first_labels,
     )  # fmt: skip
     if np.bincount(task.codes).min() < n_folds:
@@ -265,7 +265,7 @@ class _Task:
 
     @classmethod
     def of(
-        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule,
+        cls, run: Run, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule,
         literals: PropositionPool | None, quantiles: int | Sequence[float],
         cut_points: Mapping[str, Sequence[float]] | None, default: Any, max_rules: int, forbidden: Any,
         required: Any, monotone: Any, first: Any, first_labels: Any,
@@ -278,6 +278,7 @@ class _Task:
                 f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them"
             )
         if literals is None:
+            run.preparing("literals")
             pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
         else:
             pool = checks.instance("literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of")
@@ -463,12 +464,13 @@ class _Search:
     def improve(self) -> None:
         """Greedy rounds and local search."""
         settings, rises = self.settings, True
+        self.watch.phase = "search"
         while rises and not self.watch.stopped() and self.rounds < settings.max_rounds:
             known = self.best
             rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])
             self.rounds += 1
         self.greedy_objective, self.exhausted = self.best_objective, rises and not settings.local_search
-        rises = settings.local_search
+        rises, self.watch.phase = settings.local_search, "local search"
         while rises and not self.watch.stopped():
             before = self.best_objective
             self.reorder()

@@ -120,12 +120,17 @@ def fit(
         prove(problem, certificate, method, run, batch=batch, restarts=restarts, seed=seed)
         return certificate.status
 
+    proves = method != "local" and not isinstance(certificate, SequentialCertificate)
+
+    def tell(objective: float) -> None:
+        run.step(objective, len(weights), bound=max(certificate.bound, 0.0) if proves else None)
+
     status = Status.INTERRUPTED
     with run:
         run.phase = "start"
-        run.step(certificate.objective, len(weights))
+        tell(certificate.objective)
         run.phase = "search"
-        certificate.improved = lambda objective: run.step(objective, len(weights))
+        certificate.improved = tell
         if isinstance(certificate, SequentialCertificate):
             status = logistic.search(
                 problem, certificate, lambda model, known: solve(model, known, run.child(_MODEL_SHARE)), run.stopped,
@@ -139,7 +144,7 @@ def fit(
     if isinstance(certificate, SequentialCertificate):
         model = certificate.model
         details = {"nodes": model.nodes, "model_objective": model.objective, "model_bound": model.bound}
-    elif method != "local":
+    elif proves:
         bound = min(max(certificate.bound, 0.0), path.loss)
     return run.finish(path, path.loss, "min", status, bound, **details)
 

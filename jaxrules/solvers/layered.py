@@ -44,7 +44,7 @@ class Certificate(Generic[SolutionT]):
         bound: no solution has a better objective.
         sense: "min" or "max".
         relative, absolute: the two parts of `tolerance`.
-        improved: called with the objective of every new incumbent.
+        improved: called with the objective of every new incumbent, and when a better bound is proved.
         objective: the incumbent's.
         nodes: how many states were examined.
         dropped: how many of them were left out because layers are cut to a width.
@@ -100,14 +100,20 @@ class Certificate(Generic[SolutionT]):
         objective = self.evaluate(solution)
         if self.sign * objective < self.sign * self.objective:
             self.solution, self.objective = solution, objective
-            self.prove(self.bound)
+            self.bound = self._possible(self.bound)
             if self.improved is not None:
                 self.improved(objective)
         return objective
 
     def prove(self, bound: float) -> None:
         """Take a bound that was proved. Only by rounding can it pass the objective of a solution: it stops there."""
-        self.bound = self.sign * min(max(self.sign * self.bound, self.sign * bound), self.sign * self.objective)
+        known = self.bound
+        self.bound = self._possible(self.sign * max(self.sign * known, self.sign * bound))
+        if self.bound != known and self.improved is not None:
+            self.improved(self.objective)
+
+    def _possible(self, bound: float) -> float:
+        return self.sign * min(self.sign * bound, self.sign * self.objective)
 
 
 class Children(NamedTuple):

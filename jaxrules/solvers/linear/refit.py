@@ -82,6 +82,7 @@ def refit_softmax(
     l2_penalty: float,
     sample_weight: Floats,
     start: tuple[Floats, Floats],
+    free: NDArray[np.bool_] | None = None,
     max_steps: int = 1000,
 ) -> tuple[Floats, Floats]:
     """The best weights of K classes together under `jaxrules.losses.softmax`, by L-BFGS.
@@ -90,6 +91,7 @@ def refit_softmax(
         y: +1 for the row's class, -1 for the others, (rows, K).
         features, l2_penalty, sample_weight: as in `refit_weights`.
         start: weights (rules, K) and intercepts (K,).
+        free: which weights move, (rules, K); None for all.
         max_steps: of L-BFGS.
     """
     from scipy.optimize import minimize
@@ -97,12 +99,13 @@ def refit_softmax(
     design: Floats = np.column_stack([features, np.ones(len(y))]).astype(np.float64)
     penalty = np.full((design.shape[1], 1), float(l2_penalty))
     penalty[-1] = 0.0
+    moves = np.ones(len(penalty), bool)[:, None] if free is None else np.append(free, np.ones((1, y.shape[1]), bool), 0)
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         at = flat.reshape(design.shape[1], y.shape[1])
         scores = design @ at
         slopes = design.T @ (sample_weight[:, None] * (shares(scores, axis=1) - (1 + y) / 2)) + penalty * at
-        return float(sample_weight @ softmax(y, scores) + 0.5 * (penalty * at**2).sum()), slopes.ravel()
+        return float(sample_weight @ softmax(y, scores) + 0.5 * (penalty * at**2).sum()), (slopes * moves).ravel()
 
     first = np.concatenate([start[0], start[1][None]]).ravel()
     options = {"maxiter": max_steps, "ftol": 1e-15, "gtol": 1e-10 * float(sample_weight.sum())}

@@ -1,0 +1,442 @@
+"""What can be compared: the learners' own paths, scikit-learn's baselines, and what the user brings.
+
+A method maps training rows to models by setting, its path; every setting is the same for all samples of the rows, so
+that penalties are relative to the sample that they are for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import models
+from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules.ensembles.forests import read_forest
+from jaxrules.lists import drnet, exact_list, ssrl
+from jaxrules.losses import Loss, exponential, logistic, squared
+from jaxrules.metrics import Measure, complexity
+from jaxrules.paths import fitting
+from jaxrules.paths.model import CoordinatePath, design_matrix, encoded_columns
+from jaxrules.results import Deadline, Fit, Status
+from jaxrules.table import EncodedColumn, MissingRule, Table, target_array
+from jaxrules.training import training_data
+
+Target = Literal["two classes", "classes", "numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows, as the user brought them and as a table; ``sample[rows]`` selects rows.
+
+    Attributes:
+        X: the user's array, dataframe or Table.
+        table: the same.
+        y: labels or numbers, shape (rows,).
+        weights: of the rows, shape (rows,); None where the user gave none.
+        encoded: the columns of a linear model on the table.
+    """
+
+    X: Any
+    table: Table
+    y: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    encoded: tuple[EncodedColumn, ...]
+
+    @classmethod
+    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule, classes: bool) -> Sample:
+        """All rows that have weight.
+
+        Args:
+            X, y, sample_weight, missing: as users bring them.
+            classes: whether y holds classes.
+
+        Raises:
+            TypeError, ValueError: as `jaxrules.training.training_data`.
+        """
+        data = training_data(X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing)
+        X = X if isinstance(X, Table) or nw.dependencies.is_into_dataframe(X) else np.asarray(X)
+        labels = target_array(y)[data.rows] if classes else data.target
+        table = Table(data.schema, data.table.columns)
+        weights = None if sample_weight is None else data.weights
+        return cls(_rows(X, data.rows), table, labels, weights, encoded_columns(table))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Sample:
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights)
+
+    @property
+    def given(self) -> Any:
+        """What the user's methods read."""
+        return self.X
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """The table as numbers, shape (rows, encoded columns)."""
+        return design_matrix(self.table, self.encoded)
+
+    @property
+    def target(self) -> Target:
+        classes = self.table.schema.classes
+        return "numbers" if classes is None else "two classes" if len(classes) == 2 else "classes"
+
+
+def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Rows of a dataframe, an array or a Table."""
+    frame = nw.dependencies.is_into_dataframe(X)
+    return nw.from_native(X, eager_only=True)[rows].to_native() if frame else X[rows]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to models.
+
+    Attributes:
+        path: (X, y, and whatever it has names for of missing, sample_weight, seed and time_limit, here also target) ->
+            models by setting, a sequence of them, or one. A model is a `Fit`, a model of this library, or an estimator.
+        reads: which form of a `Sample` it is given for X.
+        targets: for which it is there.
+    """
+
+    path: Callable[..., Any]
+    reads: Literal["table", "matrix", "given"] = "given"
+    targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
+
+    def fits(self, sample: Sample, seed: int, time_limit: float | None) -> dict[str, Any]:
+        """The path on these rows: `Fit`, model or estimator by setting.
+
+        Raises:
+            ValueError: if there are weights, which it does not take; or anything that the path raises.
+        """
+        if sample.target not in self.targets:
+            raise ValueError(f"it does not learn {sample.target}")
+        options = {
+            "target": sample.target, "missing": sample.table.schema.missing, "seed": seed, "time_limit": time_limit,
+            "sample_weight": sample.weights,
+        }  # fmt: skip
+        if sample.weights is None:
+            del options["sample_weight"]
+        if self.reads == "given":
+            del options["target"]
+        taken = {name: value for name, value in options.items() if name in _options(self.path)}
+        if sample.weights is not None and "sample_weight" not in taken:
+            raise ValueError("it does not take sample_weight")
+        found = self.path(getattr(sample, self.reads), sample.y, **taken)
+        if isinstance(found, Mapping):
+            return {str(setting): one for setting, one in found.items()}
+        several = isinstance(found, (list, tuple)) and not isinstance(found, Fit)
+        return {str(place): one for place, one in enumerate(found, 1)} if several else {"": found}
+
+    def predicted(self, model: Any, sample: Sample) -> NDArray[Any]:
+        """Labels or numbers, shape (rows,)."""
+        X, model = getattr(sample, self.reads), model_of(model)
+        return np.asarray(models.predict(model, X) if hasattr(model, "schema") else model.predict(X))
+
+    def probabilities(self, model: Any, sample: Sample) -> NDArray[np.float64]:
+        """Shape (rows, classes), in the order of the classes of the table; 0 for one that the model does not know.
+
+        Raises:
+            TypeError: if the model has none.
+        """
+        X, model = getattr(sample, self.reads), model_of(model)
+        if hasattr(model, "schema"):
+            known, given = model.schema.classes, np.asarray(models.predict_proba(model, X))
+        elif hasattr(model, "predict_proba"):
+            known, given = model.classes_, np.asarray(model.predict_proba(X))
+        else:
+            raise TypeError(f"{type(model).__name__} has no predict_proba")
+        classes = list(sample.table.schema.classes or ())
+        probabilities = np.zeros((len(given), len(classes)))
+        probabilities[:, [classes.index(label) for label in np.asarray(known).tolist()]] = given
+        return probabilities
+
+
+def _options(path: Callable[..., Any]) -> set[str]:
+    """The keyword arguments that a function takes and that are not bound yet."""
+    bound = path.keywords if isinstance(path, functools.partial) else {}
+    parameters = inspect.signature(path).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return {"target", "missing", "seed", "time_limit", "sample_weight"} - set(bound)
+    return {parameter.name for parameter in parameters} - set(bound)
+
+
+def model_of(found: Any) -> Any:
+    """The model of a `Fit`, or of an estimator of this library; other things as they are."""
+    return found.model if isinstance(found, Fit) else getattr(found, "model_", found)
+
+
+def was_cut(found: Any) -> bool:
+    """Whether a time limit ended the fit."""
+    fit = getattr(found, "fit_", found)
+    return isinstance(fit, Fit) and fit.status is Status.TIME_LIMIT
+
+
+def size_of(found: Any, measure: Measure) -> float:
+    """The complexity of a model, see `jaxrules.complexity`.
+
+    A linear model of scikit-learn counts its coefficients other than zero as linear terms; a tree counts every leaf as
+    a rule and every split as one proposition, as a tree is read, and an ensemble all its trees; a pipeline counts as
+    its last step. NaN for what is none of these.
+    """
+    model = model_of(found)
+    if isinstance(model, CoordinatePath):
+        return float(complexity(model))
+    if hasattr(model, "schema"):
+        return float(complexity(model, measure))
+    if hasattr(model, "steps"):
+        return size_of(model.steps[-1][1], measure)
+    if hasattr(model, "coef_"):
+        return float(np.atleast_2d(model.coef_).any(axis=0).sum())
+    try:
+        trees = read_forest(model).trees
+    except TypeError:
+        return float("nan")
+    split = ~trees.is_leaf
+    leaves = trees.is_leaf & (trees.parent >= 0)  # a tree of one leaf is a constant
+    return float(leaves.sum() + (2 if measure == "nonzeros" else 1) * split.sum())
+
+
+# The learners of this library: settings in the words of their `fit`
+
+_RULES = 10
+"""The longest ensemble, in rules."""
+
+
+def _loss(target: Target) -> Loss:
+    return squared if target == "numbers" else logistic
+
+
+def _numbered(path: Sequence[Fit[Any]]) -> dict[str, Fit[Any]]:
+    """The models of a path of 1, 2, ... rules; one that ended early is the same at every larger number."""
+    cut = path[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    length = len(path) if cut else _RULES
+    return {f"max_rules={m}": path[min(m, len(path)) - 1] for m in range(1, length + 1)}
+
+
+def _each(
+    fit: Callable[..., Fit[Any]], settings: Mapping[str, Mapping[str, Any]], X: Table, y: NDArray[Any],
+    *, time_limit: float | None, **options: Any,
+) -> dict[str, Fit[Any]]:  # fmt: skip
+    """A fit for every setting, each with its share of the time that is left; fewer when it is over."""
+    deadline, fits = Deadline(time_limit), {}
+    for done, (setting, chosen) in enumerate(settings.items()):
+        if deadline.expired() and done:
+            break
+        share = None if time_limit is None else deadline.remaining() / (len(settings) - done)
+        fits[setting] = fit(X, y, time_limit=share, **chosen, **options)
+    return fits
+
+
+def _boosting(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    return _numbered(boosting.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
+
+
+def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    return _numbered(lltboost.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
+
+
+def _lire(
+    X: Table, y: NDArray[Any], *, target: Target, missing: MissingRule, sample_weight: Any = None, **options: Any
+) -> dict[str, Fit[Any]]:
+    name: Literal["squared", "exponential"] = "squared" if target == "numbers" else "exponential"
+    loss = squared if target == "numbers" else exponential
+    unit = training_data(X, y, loss, sample_weight=sample_weight, missing=missing).constant_loss
+    shares = (0.1, 0.03, 0.01, 0.005, 0.002)
+    path = lire.path(
+        X, y, loss=name, global_penalties=[share * unit for share in shares], sample_weight=sample_weight,
+        missing=missing, **options,
+    )  # fmt: skip
+    return {f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)}
+
+
+def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    path = rulefit.path(X, y, loss=_loss(target), n_penalties=13, **options)
+    return {f"l1_penalty={10 ** (-i / 4):.2g} largest": fit for i, fit in enumerate(path)}
+
+
+def _glrm(
+    X: Table, y: NDArray[Any], *, target: Target, time_limit: float | None, **options: Any
+) -> dict[str, Fit[Any]]:
+    deadline, settings = Deadline(time_limit), {f"rule_penalty={s:g} largest": s for s in (0.5, 0.2, 0.02)}
+    share = None if time_limit is None else time_limit / (1 + len(settings))
+    default = glrm.fit(X, y, loss=_loss(target), time_limit=share, **options)
+    largest = float(np.max(default.details["rule_penalty"])) / 0.05
+    others = {setting: {"rule_penalty": share * largest} for setting, share in settings.items()}
+    left = None if time_limit is None else deadline.remaining()
+    return {
+        "rule_penalty=0.05 largest": default,
+        **_each(glrm.fit, others, X, y, loss=_loss(target), time_limit=left, **options),
+    }
+
+
+def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    penalties = (1.0, 0.1, 0.01, 0.001, 0.0001)
+    path = ltrnet.path(X, y, loss=_loss(target), l1_penalties=penalties, **options)
+    return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=False)}
+
+
+def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    penalty = max(1.0, len(y) / 1000)
+    settings = {f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)}
+    return _each(ssrl.fit, settings, X, y, **options)
+
+
+def _exact_list(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    return _each(exact_list.fit, {f"max_rules={m}": {"max_rules": m} for m in (1, 2, 3)}, X, y, **options)
+
+
+def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+    settings = {f"literal_penalty={p:g}": {"literal_penalty": p} for p in (0.1, 0.01, 0.001)}
+    return _each(drnet.fit, settings, X, y, **options)
+
+
+def _paths(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, CoordinatePath]:
+    steps = min(10, len(encoded_columns(X)))
+    cost: Literal["squared", "logistic"] = "squared" if target == "numbers" else "logistic"
+    path = fitting.fit(X, y, steps=steps, method="local", cost=cost, standardise=True, **options).model
+    return {
+        f"steps={k}": replace(
+            path, models=path.models[: k + 1], intercepts=path.intercepts[: k + 1], costs=path.costs[: k + 1],
+            features=path.features[:k], step_weights=path.step_weights[:k],
+        )
+        for k in range(1, len(path) + 1)
+    }  # fmt: skip
+
+
+# Baselines of scikit-learn
+
+
+def _scaled(model: Any) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), model)
+
+
+def _linear(X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None) -> Any:
+    """The path of L1-penalised linear or logistic regression on standardised columns, from the first term on."""
+    from sklearn.linear_model import Lasso, LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    scaled = StandardScaler().fit(X, sample_weight=sample_weight).transform(X)
+    coded = y[:, None].astype(np.float64) if target == "numbers" else (y[:, None] == np.unique(y)).astype(np.float64)
+    residuals = weights[:, None] * (coded - np.average(coded, axis=0, weights=weights))
+    largest = float(np.abs(scaled.T @ residuals).max()) or 1.0  # of a penalty on the sum of the losses
+    fits = {}
+    for share in 10.0 ** (-np.arange(1, 13) / 4):
+        if target == "numbers":
+            model = _scaled(Lasso(alpha=share * largest / weights.sum(), random_state=seed, max_iter=10_000))
+            parameters = {"lasso__sample_weight": sample_weight}
+        else:
+            new = "l1_ratio" in inspect.signature(LogisticRegression).parameters and _deprecates_penalty()
+            l1: dict[str, Any] = {"l1_ratio": 1.0} if new else {"penalty": "l1"}
+            C = 1 / (share * largest)
+            model = _scaled(LogisticRegression(C=C, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1))
+            parameters = {"logisticregression__sample_weight": sample_weight}
+        parameters |= {"standardscaler__sample_weight": sample_weight}
+        fits[f"l1_penalty={share:.2g} largest"] = model.fit(X, y, **parameters)
+    return fits
+
+
+def _deprecates_penalty() -> bool:
+    """Whether scikit-learn (from 1.8 on) says L1 by `l1_ratio` alone."""
+    from sklearn.linear_model import LogisticRegression
+
+    return inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
+
+
+def _cart(X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None) -> Any:
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    tree = DecisionTreeRegressor if target == "numbers" else DecisionTreeClassifier
+    return {
+        f"max_leaf_nodes={m}": tree(max_leaf_nodes=m, random_state=seed).fit(X, y, sample_weight=sample_weight)
+        for m in (2, 3, 4, 6, 8, 12, 16, 24, 32)
+    }
+
+
+def _gradient_boosting(
+    X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None
+) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingRegressor if target == "numbers" else HistGradientBoostingClassifier
+    return {
+        f"max_iter={m}": kind(max_iter=m, early_stopping=False, random_state=seed).fit(X, y, sample_weight)
+        for m in (10, 30, 100)
+    }
+
+
+METHODS: Mapping[str, Method] = {
+    "boosting": Method(_boosting, "table"),
+    "lire": Method(_lire, "table"),
+    "rulefit": Method(_rulefit, "table"),
+    "glrm": Method(_glrm, "table"),
+    "lltboost": Method(_lltboost, "table"),
+    "ltrnet": Method(_ltrnet, "table"),
+    "ssrl": Method(_ssrl, "table", ("two classes", "classes")),
+    "exact_list": Method(_exact_list, "table", ("two classes", "classes")),
+    "drnet": Method(_drnet, "table", ("two classes",)),
+    "paths": Method(_paths, "table", ("two classes", "numbers")),
+    "linear": Method(_linear, "matrix"),
+    "cart": Method(_cart, "matrix"),
+    "gradient_boosting": Method(_gradient_boosting, "matrix"),
+}
+"""By name, with a path of settings each."""
+FITS: Mapping[str, Callable[..., Fit[Any]]] = {
+    "boosting": boosting.fit, "lire": lire.fit, "rulefit": rulefit.fit, "glrm": glrm.fit, "lltboost": lltboost.fit,
+    "ltrnet": ltrnet.fit, "ssrl": ssrl.fit, "exact_list": exact_list.fit, "drnet": drnet.fit,
+}  # fmt: skip
+"""The learners of rules by name, with their defaults."""
+
+
+class _Estimator:
+    """Clones of a scikit-learn estimator; the seed goes where its random states are None."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def __call__(self, X: Any, y: Any, *, seed: int, sample_weight: Any = None) -> Any:
+        from sklearn.base import clone
+
+        made = clone(self.estimator)
+        unset = [k for k, v in made.get_params().items() if k.rpartition("__")[2] == "random_state" and v is None]
+        made.set_params(**dict.fromkeys(unset, seed))
+        return made.fit(X, y) if sample_weight is None else made.fit(X, y, sample_weight=sample_weight)
+
+
+def method_of(name: str, given: Any) -> Method:
+    """The method that a user means.
+
+    Args:
+        name: what it is called.
+        given: the name of one of `METHODS`, a function (X, y, ...) that returns one or more fits, models or
+            estimators, or a scikit-learn estimator.
+
+    Raises:
+        TypeError, ValueError: for anything else.
+    """
+    if isinstance(given, str):
+        if given not in METHODS:
+            raise ValueError(
+                f"methods has {given!r}; there are {', '.join(METHODS)}, or pass a function or an estimator"
+            )
+        return METHODS[given]
+    if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):
+        return Method(_Estimator(given))
+    if callable(given) and not isinstance(given, type):
+        return Method(given)
+    raise TypeError(
+        f"methods[{name!r}] must be one of {', '.join(METHODS)}, a function fit(X, y) or a scikit-learn estimator, got "
+        f"{given.__name__ if isinstance(given, type) else type(given).__name__}"
+    )

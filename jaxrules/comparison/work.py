@@ -1,0 +1,81 @@
+"""Many fits, one after the other or by joblib's workers, within one time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from jaxrules import checks
+from jaxrules.results import Run, Status
+
+Result = TypeVar("Result")
+Task = Callable[[float | None], Result]
+"""What is done within some seconds (None: no limit)."""
+
+
+def check_workers(n_jobs: Any) -> int:
+    """The number of workers that `n_jobs` means; joblib counts negative ones from the processors backwards.
+
+    Raises:
+        TypeError, ValueError: for something else than an integer, and for 0.
+    """
+    n_jobs = checks.integer("n_jobs", n_jobs)
+    checks.require(n_jobs != 0, "n_jobs must be 1 or more, or negative for all processors but some (-1: all)")
+    if n_jobs > 0:
+        return n_jobs
+    from joblib import cpu_count
+
+    return max(1, cpu_count() + 1 + n_jobs)
+
+
+def carry_out(tasks: Sequence[Task[Result]], run: Run, n_jobs: int) -> list[Result | Exception | None]:
+    """The results of the tasks in their order: None where the run was stopped before, an error where a worker died.
+
+    Every task gets an equal share of the time that is left. Workers are processes of loky; tasks and results travel
+    by pickle.
+    """
+    results: list[Result | Exception | None] = [None] * len(tasks)
+
+    def share(k: int) -> float | None:
+        left = len(tasks) - k
+        return None if run.deadline.seconds is None else run.deadline.remaining() * min(n_jobs, left) / left
+
+    def calls() -> Iterator[Any]:
+        for k, task in enumerate(tasks):
+            if run.stopped():
+                return
+            yield delayed(_in_worker)(k, task, share(k))
+
+    with run:
+        if n_jobs == 1:
+            for k, task in enumerate(tasks):
+                if run.stopped():
+                    break
+                result = task(share(k))
+                if run.limit is not Status.INTERRUPTED:  # else it is of a fit that was broken off
+                    results[k] = result
+                run.report(k + 1)
+            return results
+        from joblib import Parallel, delayed
+
+        # "n_jobs" at a time: a task is sent, and its share of the time known, when a worker is free.
+        workers = Parallel(n_jobs, backend="loky", return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)
+        done = 0
+        try:
+            for k, result in workers(calls()):
+                results[k] = result
+                done += 1
+                run.report(done)
+        except Exception as error:  # a worker was killed, or a task cannot be pickled
+            if run.limit is not Status.INTERRUPTED:
+                results = [error if result is None else result for result in results]
+    return results
+
+
+def _in_worker(k: int, task: Task[Result], seconds: float | None) -> tuple[int, Result | None]:
+    """A task, in a process that Ctrl-C reaches too."""
+    result = None
+    run = Run("worker")
+    with run:
+        result = task(seconds)
+    return k, None if run.limit is Status.INTERRUPTED else result

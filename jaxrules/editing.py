@@ -1,0 +1,345 @@
+"""Editing a model: rules dropped, weighed by hand, refitted, calibrated, written shorter.
+
+Every function returns a new model of the same type, so that they follow each other, and what comes out is saved,
+explained and exported as before::
+
+    smaller = jr.without_rules(model, [2])                # by place, or by its words
+    by_hand = jr.with_weights(smaller, {0: 1.5})          # an expert's weight for one rule
+    model = jr.refit(by_hand, X, y, keep=[0])             # the best weights for the others
+    model = jr.calibrate(model, held_out_X, held_out_y)   # probabilities that agree with held-out rows
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from scipy.special import softmax as shares_of
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions
+from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name
+from jaxrules.metrics import known_labels, loss_of
+from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, rules_named
+from jaxrules.rows import Activations, needed
+from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.table import Label, Table, check_sample_weight, conform
+from jaxrules.training import TrainingData, data_for
+
+Floats = NDArray[np.float64]
+Model = RuleEnsemble | RuleList
+ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
+
+_AGAINST_THE_SUM = ("boosting", "lire")
+"""Learners whose l2_penalty is against the sum of the losses; that of the others is against their mean."""
+_RIDGE = 1.0
+"""Of models that were fitted under another penalty than a ridge."""
+
+
+def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
+    """The model without these rules; all others stay as they are. See `refit` for what should follow.
+
+    Args:
+        model: a rule ensemble or a rule list.
+        rules: by their place in ``model.conjunctions``, or by their words as they are printed.
+
+    Raises:
+        TypeError: for something else than a rule ensemble or list, or places that are no integers.
+        ValueError: if the model has no such rule.
+    """
+    _of_rules(model)
+    gone = rules_named(model.conjunctions, "rules", rules)
+    kept = np.setdiff1d(np.arange(len(model.conjunctions)), gone)
+    conjunctions = model.conjunctions.take(kept)
+    if isinstance(model, RuleEnsemble):
+        return dataclasses.replace(model, conjunctions=conjunctions, weights=np.asarray(model.weights)[kept])
+    says = np.append(kept, len(model.conjunctions))
+    return dataclasses.replace(
+        model, conjunctions=conjunctions, labels=model.labels[says], probabilities=model.probabilities[says]
+    )
+
+
+def refit(
+    model: ModelT,
+    X: Any,
+    y: ArrayLike,
+    *,
+    keep: Sequence[int | str] = (),
+    loss: str | Loss | LossFunction | None = None,
+    l2_penalty: float | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> ModelT:
+    """The same rules with the best weights for these data; a rule list with labels and frequencies of its rows here.
+
+    The weights and the intercept (and the coefficients of linear terms, on the scale 0.4 / standard deviation) minimise
+    the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several outputs a rule stays out of the classes
+    that do not use it. Nothing is drawn or searched: the same data give the same model.
+
+    Args:
+        model: a rule ensemble, or a rule list.
+        X: data with the columns of the model.
+        y: the target, with the classes of the model if it has any, shape (rows,).
+        keep: rules whose weights stay as they are (in a list: their labels and frequencies), by place or by words.
+        loss: None for the one that the model was fitted with; one of one's own has to be passed again.
+        l2_penalty: the ridge, at least 0. None: that of the model's fit if it had one, else 1: the L1 penalties
+            of `jaxrules.rulefit` and `jaxrules.glrm` do not shrink the weights again.
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        TypeError: for something else than a rule ensemble or list, or arguments of the wrong type.
+        ValueError: for bad values in any argument, or data that do not fit the model.
+    """
+    _of_rules(model)
+    kept = rules_named(model.conjunctions, "keep", keep)
+    if isinstance(model, RuleList):
+        checks.require(loss is None and l2_penalty is None, "a rule list is refitted without loss and l2_penalty")
+        return _counted(model, X, y, sample_weight, kept, before=0.0)
+    chosen = loss_of(model) if loss is None else loss_by_name(loss)
+    ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
+    data = data_for(model, X, y, chosen, sample_weight)
+    return _Refit(model, data, _ridge_of(model, data) if ridge is None else ridge, kept).model()
+
+
+def _ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
+    """The ridge of the model's fit against the sum of the losses."""
+    options = dict(model.options)
+    ridge = options.get("l2_penalty")
+    if ridge is None:
+        return _RIDGE
+    return float(ridge) * (1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum()))
+
+
+class _Refit:
+    """The columns that weights are for, rules and scaled linear terms, on merged rows where the loss allows it."""
+
+    def __init__(self, model: RuleEnsemble, data: TrainingData, ridge: float, kept: NDArray[np.int64]) -> None:
+        self.old, self.loss, self.ridge = model, data.loss, ridge
+        activations = Activations.of(model.conjunctions, data.table)
+        self.columns = activations.dense.astype(np.float64)
+        self.start = np.asarray(model.weights, np.float64)
+        self.scale = np.ones(len(self.start))
+        used = self.start != 0
+        self.free = used | ~used.any(axis=1, keepdims=True)
+        self.free[kept] = False
+        merged = data.loss.mergeable and model.linear is None
+        if not merged:
+            self.columns = self.columns[activations.pattern]
+        if model.linear is not None:
+            coefficients = np.asarray(model.linear.coefficients, np.float64)
+            values = model.linear.values(data.table)
+            spread = np.sqrt(np.average((values - np.average(values, 0, data.weights)) ** 2, 0, data.weights)) / 0.4
+            spread[spread == 0] = 1.0
+            self.columns = np.concatenate([self.columns, values / spread], axis=1)
+            self.scale = np.append(self.scale, spread)
+            self.start = np.concatenate([self.start, coefficients * spread[:, None]])
+            self.free = np.concatenate([self.free, coefficients != 0])
+        self.target, self.weights = data.outputs, data.weights
+        if merged:
+            self.weights = activations.totals(data.weights)
+            self.target = np.array([activations.totals(data.weights * one) / self.weights for one in data.outputs])
+
+    def model(self) -> RuleEnsemble:
+        """With the best weights."""
+        old, weights, intercept = self.old, self.start.copy(), np.array(self.old.intercept, np.float64)
+        moves = dict(old.options).get("intercept") is not False
+        given: dict[str, Any] = {"l2_penalty": self.ridge, "sample_weight": self.weights}
+        if old.link == "softmax":
+            weights, intercept = refit_softmax(
+                self.target.T, self.columns, start=(weights, intercept), free=self.free, **given
+            )
+        else:
+            for k, free in enumerate(self.free.T):
+                fixed = self.columns[:, ~free] @ weights[~free, k] + (0.0 if moves else intercept[k])
+                weights[free, k], found = refit_weights(
+                    self.loss, self.target[k], self.columns[:, free], intercept=moves, offset=fixed,
+                    start=(weights[free, k], float(intercept[k])), **given,
+                )  # fmt: skip
+                intercept[k] = found if moves else intercept[k]
+        n, linear = len(old.conjunctions), old.linear
+        if linear is not None:
+            linear = dataclasses.replace(linear, coefficients=weights[n:] / self.scale[n:, None])
+        return dataclasses.replace(old, weights=weights[:n], intercept=intercept, linear=linear, loss=self.loss.name)
+
+
+# Probabilities
+
+
+def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> ModelT:
+    """The model with probabilities that agree with these rows, which it should not have been fitted on.
+
+    Of a rule ensemble the scores are mapped by a line: its weights are multiplied by one number and its intercept moves
+    (Platt 1999), for every class by itself where they were fitted one against the rest, by one number for all where
+    they were fitted together. The line minimises the logistic loss of the probabilities, with Platt's targets
+    (N + 1) / (N + 2) in place of 1, so that separable rows leave it finite. The order of the rows by score stays;
+    labels may change, because the score 0 means a probability of one half afterwards, too.
+
+    Of a rule list every rule gets the class frequencies of the rows that it decides here, to which those before are
+    added as a row per class (Cestnik's m-estimate, m the number of classes). Labels stay.
+
+    What comes out is a model of the same type, to which exports and files are no different.
+
+    Args:
+        model: a rule ensemble or list with classes.
+        X: held-out rows with the columns of the model.
+        y: their labels, shape (rows,); a class may be absent.
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        TypeError: for something else than a rule ensemble or list.
+        ValueError: for a model that predicts numbers, data that do not fit it, or scores that do not rise with the
+            class.
+    """
+    _of_rules(model)
+    checks.require(model.schema.classes is not None, "model predicts numbers, and has no probabilities to calibrate")
+    if isinstance(model, RuleList):
+        before = float(len(model.schema.classes or ()))
+        return _counted(model, X, y, sample_weight, np.zeros(0, np.int64), before=before)
+    classes: tuple[Label, ...] = model.schema.classes or ()
+    table, codes, weights = _labelled(model, X, y, sample_weight)
+    scores = np.asarray(decision_function(model, table), np.float64).reshape(-1, model.n_outputs)
+    if model.link == "softmax":
+        slopes, shifts = _temperature(scores, codes, weights)
+    else:
+        doubled = 2.0 if model.link == "exponential" else 1.0
+        positive = codes[:, None] == np.arange(len(classes))[-model.n_outputs :]
+        lines = [
+            _platt(doubled * one, is_positive, weights, classes[len(classes) - model.n_outputs + k])
+            for k, (one, is_positive) in enumerate(zip(scores.T, positive.T, strict=True))
+        ]
+        slopes, shifts = np.array([slope for slope, _ in lines]), np.array([shift for _, shift in lines]) / doubled
+    linear = model.linear
+    if linear is not None:
+        linear = dataclasses.replace(linear, coefficients=np.asarray(linear.coefficients) * slopes)
+    intercept = np.asarray(model.intercept, np.float64) * slopes + shifts
+    return dataclasses.replace(model, weights=np.asarray(model.weights) * slopes, intercept=intercept, linear=linear)
+
+
+def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: Label) -> tuple[float, float]:
+    """Slope and shift of the line under which the log-odds fit best."""
+    n = weights @ positive, weights @ ~positive
+    target = np.where(positive, 1 - 2 / (n[0] + 2), 2 / (n[1] + 2) - 1)
+    varies = np.ptp(scores) > 0
+    given: dict[str, Any] = {"l2_penalty": 0.0, "intercept": True, "sample_weight": weights}
+    if not varies:
+        return 1.0, refit_weights(
+            logistic, target, np.zeros((len(scores), 0)), start=(np.zeros(0), 0.0), offset=scores, **given
+        )[1]
+    scale = float(np.abs(scores).max())
+    slope, shift = refit_weights(
+        logistic, target, scores[:, None] / scale, start=(np.array([min(scale, 1.0)]), 0.0), **given
+    )
+    if not slope[0] > 0:
+        raise ValueError(
+            f"X and y cannot calibrate the model: its score does not rise with {label!r} on these rows; refit it, or "
+            "take more rows"
+        )
+    return float(slope[0]) / scale, shift
+
+
+def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tuple[Floats, Floats]:
+    """One slope for all scores, and a shift for each, under the loss of the classes together."""
+    n, n_classes = np.bincount(codes, weights, scores.shape[1]), scores.shape[1]
+    target = np.full(scores.shape, 1.0) / (n[codes, None] + n_classes)
+    target[np.arange(len(codes)), codes] *= n[codes] + 1
+    total, scale = weights.sum(), float(np.abs(scores).max()) or 1.0
+
+    def objective(at: Floats) -> tuple[float, Floats]:
+        mapped = at[0] / scale * scores + at[1:]
+        slopes = weights[:, None] * (shares_of(mapped, axis=1) - target) / total
+        loss = weights @ (logsumexp(mapped, axis=1) - (target * mapped).sum(axis=1)) / total
+        return float(loss), np.append((slopes * scores).sum() / scale, slopes.sum(axis=0))
+
+    start = np.append(scale, np.zeros(n_classes))
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9}).x
+    if not found[0] > 0:
+        raise ValueError(
+            "X and y cannot calibrate the model: its scores do not rise with the classes on these rows; refit it, or "
+            "take more rows"
+        )
+    return np.full(n_classes, found[0] / scale), found[1:] - found[1:].mean()
+
+
+def _counted(
+    model: RuleList, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, kept: NDArray[np.int64], before: float
+) -> RuleList:
+    """The frequencies of the rows that every rule decides, with those before at this weight; without it, a row per
+    class in their place and the labels anew."""
+    table, codes, weights = _labelled(model, X, y, sample_weight)
+    decided = np.zeros_like(model.probabilities)
+    np.add.at(decided, (model.position(table), codes), weights)
+    prior = before * model.probabilities if before else np.ones_like(decided)
+    shares = (decided + prior) / (decided + prior).sum(axis=1, keepdims=True)
+    labels = model.labels
+    if not before:
+        labels = np.where(decided.any(axis=1), decided.argmax(axis=1), labels).astype(np.int32)
+    labels[kept], shares[kept] = model.labels[kept], model.probabilities[kept]
+    return dataclasses.replace(model, labels=labels, probabilities=shares)
+
+
+def _labelled(
+    model: Model, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Table, NDArray[np.intp], Floats]:
+    """Rows, the codes of their classes, and their weights."""
+    table = conform(X, model.schema)
+    checks.require(table.n_rows > 0, "X has no rows")
+    classes = model.schema.classes or ()
+    truth = known_labels(y, classes, table.n_rows)
+    codes = np.argmax(truth[:, None] == np.asarray(classes)[None], axis=1)
+    return table, codes, check_sample_weight(sample_weight, table.n_rows)
+
+
+# Shorter words
+
+
+def simplify(model: ModelT, X: Any) -> ModelT:
+    """The same model in fewer words: on these rows every rule holds where it held, and every prediction stays.
+
+    Conditions that make no difference to their rule on the rows are left out, thresholds are rounded as far as no row
+    changes sides, rules without weight go, and rules of equal conditions become one (in a list: the first of them).
+    Other rows may fall between an old threshold and the new one.
+
+    Args:
+        model: a rule ensemble or a rule list.
+        X: the training rows, or any that the model should stay the same on.
+
+    Raises:
+        TypeError: for something else than a rule ensemble or list.
+        ValueError: if `X` does not fit the model's columns, or has no rows.
+    """
+    _of_rules(model)
+    table, rules = conform(X, model.schema), model.conjunctions
+    checks.require(table.n_rows > 0, "X has no rows")
+    shorter = []
+    for rule in rules:
+        holds = Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        shorter.append([rule[i] for i in needed(holds, [1.0] * len(rule))])
+    counts = [min(int(n), sum(c.n_propositions(rules.schema) for c in one)) if len(one) < len(rule) else int(n)
+              for n, one, rule in zip(rules.propositions, shorter, rules, strict=True)]  # fmt: skip
+    conjunctions = Conjunctions.build(rules.schema, shorter, counts).with_short_thresholds(table)
+    place: dict[frozenset[Any], int] = {}
+    first = np.array([place.setdefault(frozenset(rule), i) for i, rule in enumerate(conjunctions)], np.int64)
+    kept = np.unique(first)
+    if isinstance(model, RuleList):
+        says = np.append(kept, len(rules))
+        return dataclasses.replace(
+            model,
+            conjunctions=conjunctions.take(kept),
+            labels=model.labels[says],
+            probabilities=model.probabilities[says],
+        )
+    weights = np.zeros_like(np.asarray(model.weights, np.float64))
+    np.add.at(weights, first, np.asarray(model.weights, np.float64))
+    always = conjunctions.lengths == 0  # on all rows: a part of the intercept
+    intercept = np.asarray(model.intercept, np.float64) + weights[always].sum(axis=0)
+    kept = kept[weights[kept].any(axis=1) & ~always[kept]]
+    return dataclasses.replace(model, conjunctions=conjunctions.take(kept), weights=weights[kept], intercept=intercept)
+
+
+def _of_rules(model: Any) -> None:
+    if not isinstance(model, (RuleEnsemble, RuleList)):
+        not_a_model(model)
