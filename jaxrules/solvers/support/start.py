@@ -21,7 +21,7 @@ _SIZES = (22, 86)
 """Largest numbers of columns to start from: the largest supports that fit the kernels' shapes."""
 _TOLERANCE = 1e-2
 _SMALLEST_PENALTY = 2e-4
-_SAMPLED = 1 << 26
+_SAMPLED = 1 << 25
 """Entries from which on a start is fitted on some of the patterns, drawn at random: enough for a start."""
 _LIBLINEAR = threading.Lock()
 """liblinear draws from one generator of the whole process: of two fits at once, each would disturb the other."""
