@@ -31,7 +31,7 @@ Job = Callable[[], Any]
 
 def forest_rules(name: str) -> tuple[Any, Any, Any]:
     import jaxrules as jr
-    from jaxrules.ensembles.extraction import default_forest
+    from jaxrules.ensembles.growing import default_forest
 
     data = jr.datasets.load(name)
     return data.X, data.y, jr.extract_rules(default_forest(data.X, data.y, seed=0), data.X)

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 import jaxrules as jr
 from jaxrules import datasets
-from jaxrules.ensembles.extraction import default_forest
+from jaxrules.ensembles.growing import default_forest
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import jaxrules as jr
 from jaxrules import datasets
-from jaxrules.ensembles.extraction import default_forest
+from jaxrules.ensembles.growing import default_forest
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 

@@ -35,10 +35,12 @@ from jaxrules.table import Feature, Schema, Table, as_table
 if TYPE_CHECKING:
     from jaxrules import datasets, plots
     from jaxrules.comparison import Comparison, Stability, compare, stability
+    from jaxrules.cross_validation import CrossValidation
     from jaxrules.editing import calibrate, refit, simplify, without_rules
     from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
-    from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
+    from jaxrules.ensembles.extraction import extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
+    from jaxrules.ensembles.growing import default_forest
     from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
     from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
     from jaxrules.lists import drnet, exact_list, ssrl
@@ -51,9 +53,11 @@ _MODULES = (
 )
 _NAMES = {
     "jaxrules.comparison": ("Comparison", "Stability", "compare", "stability"),
+    "jaxrules.cross_validation": ("CrossValidation",),
     "jaxrules.editing": ("calibrate", "refit", "simplify", "without_rules"),
-    "jaxrules.ensembles.extraction": ("default_forest", "extract_rules", "tree_rules"),
+    "jaxrules.ensembles.extraction": ("extract_rules", "tree_rules"),
     "jaxrules.ensembles.finetune": ("finetune",),
+    "jaxrules.ensembles.growing": ("default_forest",),
     "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
     "jaxrules.inspection": ("Importance", "importance", "operating_point", "rule_report", "scores_by_group"),
 }
@@ -64,6 +68,7 @@ __all__ = [
     "Comparison",
     "Condition",
     "Conjunctions",
+    "CrossValidation",
     "Deadline",
     "Direction",
     "Explanation",

@@ -306,6 +306,19 @@ def test_no_time_leaves_the_best_constant() -> None:
     np.testing.assert_allclose(jr.predict(fit.model, X), Y.mean())
 
 
+def test_the_published_search_without_time_takes_the_best_proposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(space: Any, objective: Any, **limits: Any) -> Any:
+        return published(space, objective, **limits | {"stopped": lambda: True})
+
+    published = boosting.search_published
+    monkeypatch.setattr(boosting, "search_published", at_once)
+    fit = paper_fit(X, Y, search="published", max_rules=2)
+    greedy = paper_fit(X, Y, search="greedy", max_length=1, max_rules=2)
+    assert fit.objective == pytest.approx(greedy.objective, rel=1e-12)
+    assert [stage.status for stage in fit.details["stages"]] == [Status.TIME_LIMIT] * 2
+    assert all(stage.bound >= stage.objective for stage in fit.details["stages"])
+
+
 def test_approximation_evaluations_and_length() -> None:
     best = paper_fit(X, Y, max_rules=1).details["stages"][0]
     rough = paper_fit(X, Y, max_rules=1, approximation=0.5).details["stages"][0]

@@ -618,7 +618,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "drnet.rule_penalty": (*PENALTY, NEVER_NONE),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (
-        ("forest", TypeError, "must be Conjunctions"), ([], TypeError, "must be Conjunctions"),
+        ("stumps", ValueError, 'must be "boosted_trees"'), ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
     ),
     "rules_per_round": integers(1),

@@ -20,13 +20,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import jaxrules as jr
-from jaxrules.ensembles import extraction
-from jaxrules.ensembles.extraction import rule_pool, tree_rules
+from jaxrules.ensembles.extraction import tree_rules
 from jaxrules.ensembles.forests import float64_thresholds
-from jaxrules.losses import logistic, squared
-from jaxrules.results import Run
 from jaxrules.table import UNSEEN, Table, conform
-from jaxrules.training import training_data
 
 lightgbm = pytest.importorskip("lightgbm")
 pandas = pytest.importorskip("pandas")
@@ -521,59 +517,6 @@ def test_subclasses_are_known():
 
     X = np.random.default_rng(0).normal(size=(50, 2))
     assert len(jr.extract_rules(Mine(3, random_state=0).fit(X, X[:, 0] > 0), X))
-
-
-# The default forest
-
-
-def test_the_default_forest_is_seeded_and_weighted():
-    data = jr.datasets.load("breast_cancer")
-    first, again = (jr.extract_rules(jr.default_forest(data.X, data.y, n_trees=5, seed=1), data.X) for _ in range(2))
-    other = jr.extract_rules(jr.default_forest(data.X, data.y, n_trees=5, seed=2), data.X)
-    np.testing.assert_array_equal(first.upper, again.upper)
-    assert not np.array_equal(first.upper, other.upper)
-    assert (first.lengths <= 3).all()
-    weight = np.where(np.arange(569) % 2, 1.0, 0.0)
-    weighted = jr.default_forest(data.X, data.y, n_trees=5, sample_weight=weight)
-    half = jr.default_forest(data.X[weight > 0], data.y[weight > 0], n_trees=5, sample_weight=np.ones(284))
-    np.testing.assert_array_equal(
-        jr.extract_rules(weighted, data.X).upper, jr.extract_rules(half, data.X).upper
-    )  # rows of weight 0 take no part
-
-
-def test_the_pool_of_values_and_of_classes():
-    frame = mixed_frame(np.random.default_rng(0), 200)
-    for y, loss in ((mixed_target(frame), logistic), (frame["z"].to_numpy(), squared)):
-        data = training_data(frame, y, loss, missing="own_category")
-        rules, activations = rule_pool(None, data, seed=0, run=Run("rules"))
-        assert rules.schema == data.schema
-        assert activations.n_rows == 200
-        assert len(rules) == activations.n_rules > 50
-
-
-def test_a_forest_that_is_stopped_has_the_first_trees():
-    X, y = jr.datasets.load("breast_cancer").X, jr.datasets.load("breast_cancer").y
-    whole = extraction._grow(X, y, np.ones(569), True, n_trees=13)
-    asked = iter([False, False, True])
-    part = extraction._grow(X, y, np.ones(569), True, n_trees=13, stopped=lambda: next(asked))
-    assert len(whole.estimators_) == 13
-    assert 0 < len(part.estimators_) < 13
-    for one, other in zip(part.estimators_, whole.estimators_, strict=False):
-        np.testing.assert_array_equal(one.tree_.threshold, other.tree_.threshold)
-    assert extraction._grow(X, y, np.ones(569), True, n_trees=13, stopped=lambda: True) is None
-    at_once = RandomForestClassifier(13, max_depth=3, random_state=0).fit(X.one_hot()[0], y)
-    for one, other in zip(whole.estimators_, at_once.estimators_, strict=True):
-        np.testing.assert_array_equal(one.tree_.threshold, other.tree_.threshold)
-
-
-def test_a_target_or_weights_that_do_not_fit_are_refused():
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match="y has 3 values, but X has 20 rows"):
-        jr.default_forest(X, [0, 1, 1])
-    with pytest.raises(ValueError, match="one class only"):
-        jr.default_forest(X, np.ones(20, int))
-    with pytest.raises(ValueError, match="sample_weight"):
-        jr.default_forest(X, X[:, 0], classification=False, sample_weight=-np.ones(20))
 
 
 # Bad input

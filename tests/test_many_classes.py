@@ -114,8 +114,9 @@ def test_rulefit_chooses_one_penalty_for_all_classes() -> None:
     X, y = rows_of(load_iris, 2)
     rules = thresholds(X)
     fit = jr.rulefit.fit(X, y, rules=rules, n_folds=3)
-    assert fit.details["cv_loss"].shape == fit.details["cv_penalties"].shape
-    assert fit.details["l1_penalty"] == fit.details["cv_penalties"][fit.details["cv_loss"].argmin()]
+    found = fit.details["cross_validation"]
+    assert fit.details["l1_penalty"] == found.setting["l1_penalty"]
+    assert found.chosen == np.nanargmin(found.risk)
     assert dict(fit.model.options)["chosen_l1_penalty"] == fit.details["l1_penalty"]
     for k, objective in enumerate(fit.details["objectives"]):
         alone = jr.rulefit.fit(X, y == k, rules=rules, l1_penalty=fit.details["l1_penalty"])

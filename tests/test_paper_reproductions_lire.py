@@ -127,10 +127,10 @@ def test_tests_of_few_folds_say_what_they_are(tmp_path):
 @pytest.fixture
 def small_fold(monkeypatch):
     """A fold of COMPAS with few rows and a small forest."""
-    from jaxrules.ensembles import extraction
+    from jaxrules.ensembles import growing
 
     def forest(X, y, seed):
-        return extraction.default_forest(X, y, n_trees=5, max_depth=2, seed=seed)
+        return growing.default_forest(X, y, n_trees=5, max_depth=2, seed=seed)
 
     monkeypatch.setattr(protocol, "default_forest", forest)
     protocol.fold_of.cache_clear()

@@ -13,6 +13,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
 from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.cross_validation import folds
 from jaxrules.ensembles import rulefit
 from jaxrules.ensembles.extraction import rule_pool
 from jaxrules.results import Deadline, Run, Status
@@ -110,8 +111,8 @@ def test_cross_validation_chooses_and_is_reproducible(cancer, cancer_rules):
     X, y = cancer
     first, second = (jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3, seed=4) for _ in range(2))
     np.testing.assert_array_equal(first.model.weights, second.model.weights)
-    curve = first.details["cv_loss"]
-    assert first.details["l1_penalty"] == first.details["cv_penalties"][np.argmin(curve)]
+    found = first.details["cross_validation"]
+    assert first.details["l1_penalty"] == found.settings[np.nanargmin(found.risk)]["l1_penalty"]
     sparser = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3, seed=4, one_standard_error=True)
     assert sparser.details["l1_penalty"] >= first.details["l1_penalty"]
     assert jr.support(sparser.model) <= jr.support(first.model)
@@ -120,9 +121,10 @@ def test_cross_validation_chooses_and_is_reproducible(cancer, cancer_rules):
 def test_cross_validation_ends_where_the_held_out_loss_has_stopped_falling(cancer, cancer_rules):
     X, y = cancer
     fit = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3)
-    curve, penalties = fit.details["cv_loss"], fit.details["cv_penalties"]
-    assert len(curve) == len(penalties) == len(fit.details["cv_standard_error"])
-    assert len(curve) == 50 or len(curve) - 1 - np.argmin(curve) == rulefit._PATIENCE
+    risk = fit.details["cross_validation"].risk
+    reached = np.flatnonzero(~np.isnan(risk))
+    assert len(risk) == rulefit._STEPS
+    assert len(reached) == 50 or reached[-1] - np.nanargmin(risk) == rulefit._PATIENCE
     # Folds and the way down are rough, the result is not: it is that of the penalty alone, to the tolerance.
     alone = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=fit.details["l1_penalty"])
     assert fit.gap <= 1e-6
@@ -132,25 +134,30 @@ def test_cross_validation_ends_where_the_held_out_loss_has_stopped_falling(cance
 def test_the_held_out_loss_is_that_of_the_models_on_held_out_rows(cancer, cancer_rules):
     X, y = cancer
     fit = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=2, linear_terms=True, seed=3)
-    folds = rulefit._folds(jr.training.training_data(X, y, jr.losses.logistic), 2, 3)
-    at = len(fit.details["cv_penalties"]) - 3
-    penalty, risks = fit.details["cv_penalties"][at], []
+    fold_of = folds(jr.training.training_data(X, y, jr.losses.logistic), 2, 3)
+    found = fit.details["cross_validation"]
+    at = np.flatnonzero(~np.isnan(found.risk))[-3]
+    penalty, risks = found.settings[at]["l1_penalty"], []
     for k in range(2):
-        model = jr.rulefit.fit(X[folds != k], y[folds != k], rules=cancer_rules, l1_penalty=penalty, linear_terms=True)
-        risks.append(jr.risk(model.model, X[folds == k], y[folds == k]))
-    assert fit.details["cv_loss"][at] == pytest.approx(np.mean(risks), rel=1e-2)
+        inside, outside = fold_of != k, fold_of == k
+        model = jr.rulefit.fit(X[inside], y[inside], rules=cancer_rules, l1_penalty=penalty, linear_terms=True).model
+        risks.append(jr.risk(model, X[outside], y[outside]))
+    assert found.risk[at] == pytest.approx(np.mean(risks), rel=1e-2)
 
 
 def test_folds_share_the_kernels_of_the_whole(cancer):
     X, y = cancer
     data = jr.training.training_data(X, y, jr.losses.logistic)
-    fold_of = rulefit._folds(data, 3, 0)
+    fold_of = folds(data, 3, 0)
     pool = rule_pool(None, data, 0, Run("test"))
-    pools = rulefit._fold_pools(data, pool, fold_of, 0, Run("test"))
+    pools = rulefit._fold_pools(data, pool, None, fold_of, 0, Run("test"))
     assert len({len(one.rules) for one in (pool, *pools)}) > 1
-    problem = rulefit._Problem.of(data, pool, {"linear_terms": False, "tolerance": 1e-6}, pools)
-    folds = rulefit._made_folds(problem, pools, fold_of)
-    assert len({one.design.storage.shape for one in (problem, *(fold.problem for fold in folds))}) == 1
+    options = {"linear_terms": False, "tolerance": 1e-6}
+    problems = [
+        rulefit._Problem.of(data if k < 0 else data[fold_of != k], one, options, [pool, *pools])
+        for k, one in enumerate((pool, *pools), start=-1)
+    ]
+    assert len({problem.design.storage.shape for problem in problems}) == 1
 
 
 def test_linear_terms_are_winsorised_and_win_on_a_linear_target():

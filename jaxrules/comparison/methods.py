@@ -386,7 +386,7 @@ METHODS: Mapping[str, Method] = {
     "ltrnet": Method(_ltrnet, "table"),
     "ssrl": Method(_ssrl, "table", ("two classes", "classes")),
     "exact_list": Method(_exact_list, "table", ("two classes", "classes")),
-    "drnet": Method(_drnet, "table", ("two classes",)),
+    "drnet": Method(_drnet, "table", ("two classes", "classes")),
     "paths": Method(_paths, "table", ("two classes", "numbers")),
     "linear": Method(_linear, "matrix"),
     "cart": Method(_cart, "matrix"),

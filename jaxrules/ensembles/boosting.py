@@ -47,8 +47,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -57,6 +57,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -83,6 +84,7 @@ _SMALLEST_CURVATURE = 1e-8
 """With l2_penalty = 0 curvatures are raised to this share of the largest one, so that (2.3) stays finite."""
 _NOTHING_LEFT = 1e-14
 """A rule must promise to reduce the risk, by (2.3), by more than this share of it; less is rounding."""
+_FEW_RULES = 10
 _SOME_VISITS = 50_000_000
 """Rows times evaluations of the search for one rule, by default: a fraction of a second."""
 _FEW = 64
@@ -256,6 +258,83 @@ def path(
     """
     run, data, problem = _prepare(locals())
     return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True))
+
+
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    max_rules: int = 20,
+    l2_penalties: Sequence[float] = (1.0,),
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    objective: Objective = "corrective_decrease",
+    search: Search = "optimal",
+    per_unit: bool = True,
+    corrective: bool = True,
+    intercept: bool = True,
+    eliminate: bool = False,
+    objective_tolerance: float = 0.0,
+    propositions: PropositionPool | None = None,
+    max_length: int | None = None,
+    max_cut_points: int | None = 20,
+    time_limit: float | Deadline | None = None,
+    approximation: float = 1.0,
+    max_evaluations: int | Literal["auto"] | None = "auto",
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose the number of rules and the ridge by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+
+    Every fold has cut points of its own, unless `propositions` are given, and one `path` for every ridge.
+
+    Args:
+        max_rules: the most rules; every number from 1 on is tried.
+        l2_penalties: values of the ridge.
+        n_folds: how many folds.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        seed: of the folds.
+        time_limit: seconds for everything; four fifths are for the folds.
+
+    The other arguments are those of `fit`.
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    same = options_of_fit(locals(), fit)
+    del same["max_rules"]
+    same["loss"] = known = loss_for(y, loss)
+    max_rules = checks.integer("max_rules", max_rules, at_least=1)
+    ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0).tolist()
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    run = Run("boosting", time_limit, progress)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in range(1, max_rules + 1)]
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        for i, ridge in enumerate(ridges):
+            part = run.child(1 / (len(ridges) - i))
+            fits = path(**given(inside), **same, max_rules=max_rules, l2_penalty=ridge, time_limit=part.deadline)
+            cut = part.stopped()
+            yield from (found.model for found in (fits[:-1] if cut else fits))
+            if cut:
+                return
+            yield from [fits[-1].model] * (max_rules - len(fits))  # no further rule reduces the risk
+
+    part = run.child(SHARE, "boosting cross-validation")
+    found = cross_validated(
+        data, grid, walk, folds(data, n_folds, seed), part,
+        one_standard_error=one_standard_error, otherwise=min(_FEW_RULES, max_rules) - 1,
+    )  # fmt: skip
+    everything = {**same, **found.setting, "sample_weight": sample_weight}
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
 
 
 def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[PropositionPool, SearchSpace, _Options]]:
@@ -549,7 +628,12 @@ def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Ca
         "stopped": stopped,
     }  # fmt: skip
     if options.search == "published":
-        return search_published(space, objective, **limits)
+        found = search_published(space, objective, **limits)
+        if found.status is Status.TIME_LIMIT:  # it may not have come to all single propositions
+            single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)
+            if single.objective > found.objective:
+                return replace(found, propositions=single.propositions, objective=single.objective)
+        return found
     if space.longest(longest) <= 2 and options.max_evaluations in (None, math.inf) and space.partitions is not None:
         return search_pairs(space, objective, max_length=longest, stopped=stopped)
     exact = search_depth_first if objective.compiled else search_best_first

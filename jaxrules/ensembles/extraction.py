@@ -11,17 +11,18 @@ indicator becomes "category == value" or "category != value".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, read_forest
+from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
+from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
 from jaxrules.results import Run
 from jaxrules.rows import Activations
 from jaxrules.table import (
@@ -32,11 +33,6 @@ from jaxrules.table import (
     Table,
     as_table,
     category_text,
-    check_sample_weight,
-    class_target,
-    refuse_large,
-    regression_target,
-    target_array,
 )
 from jaxrules.training import TrainingData
 
@@ -44,12 +40,8 @@ _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
 _ROWS_COMPARED = 16
 """Rows on which given activations are checked against the rules."""
-_TREES = 100
-_FEWER_TREES = (2, 8, 32)
-_FIRST_TREES = 2
-"""Of a whole forest, of one that was stopped, and of what it begins with: twice as many follow, and again."""
 _FOREST_SHARE = 0.4
-"""Of the time limit, for the forest that rules come from."""
+"""Of the time limit, for the trees that rules come from."""
 
 
 class RulePool(NamedTuple):
@@ -168,95 +160,28 @@ def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> Tree
     return _read_rules(forest, X, leaves_only).rules
 
 
-def default_forest(
-    X: Any,
-    y: ArrayLike,
-    *,
-    classification: bool = True,
-    n_trees: int = _TREES,
-    max_depth: int = 3,
-    sample_weight: ArrayLike | None = None,
-    seed: int = 0,
-) -> Any:
-    """The random forest that candidate rules come from by default: 100 trees of depth at most 3.
-
-    These are the forests of the experiments in the LIRE paper (Sec. 5). Categories are one-hot encoded.
-
-    Args:
-        X: the data, as `as_table` takes them; missing values are allowed.
-        y: labels or numbers, shape (rows,).
-        classification: False fits a regression forest.
-        n_trees, max_depth: size of the forest.
-        sample_weight: weight of every row, shape (rows,); rows of weight 0 take no part.
-        seed: of the bootstrap and the columns tried.
-
-    Returns:
-        A fitted scikit-learn forest; pass it to `extract_rules` with the same `X`.
-
-    Raises:
-        ValueError: for a target or weights that do not fit.
-    """
-    classification, seed = checks.flag("classification", classification), checks.seed(seed)
-    n_trees, max_depth = (
-        checks.integer(name, number, at_least=1, at_most=2**31 - 1)
-        for name, number in {"n_trees": n_trees, "max_depth": max_depth}.items()
-    )
-    table = as_table(X, missing="own_category")
-    target = target_array(y, table.n_rows)
-    class_target(target) if classification else regression_target(target)  # refuses what cannot be learnt
-    weight = check_sample_weight(sample_weight, table.n_rows)
-    return _grow(table, target, weight, classification, n_trees, max_depth, seed)
-
-
-def _grow(
-    table: Table, target: NDArray[Any], weight: NDArray[np.float64], classification: bool, n_trees: int = _TREES,
-    max_depth: int = 3, seed: int = 0, stopped: Callable[[], bool] = lambda: False,
-) -> Any:  # fmt: skip
-    """`default_forest`, of fewer trees when it is stopped: the first ones. None if there was no time for any."""
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    refuse_large(table, float(np.finfo(np.float32).max), "which random forests cannot read")
-    kind = RandomForestClassifier if classification else RandomForestRegressor
-    forest = kind(n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True)
-    with np.errstate(under="ignore"):
-        matrix = table.one_hot()[0].astype(np.float32)
-    used = weight > 0
-    given: dict[str, Any] = {"X": matrix[used], "y": target[used]}
-    if (weight[used] != weight[used][0]).any():  # equal ones are as good as none, but it would draw other rows
-        given["sample_weight"] = weight[used]
-    while forest.n_estimators < n_trees and not stopped():
-        forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
-        forest.fit(**given)
-    if forest.n_estimators < n_trees:  # one of few sizes, so that fits with one limit share compiled kernels
-        forest.n_estimators = max((n for n in _FEWER_TREES if n <= forest.n_estimators), default=0)
-        forest.estimators_ = getattr(forest, "estimators_", [])[: forest.n_estimators]
-    return forest.set_params(warm_start=False) if forest.n_estimators else None
+RuleSource = TreeKind | Conjunctions | RulePool | Any
+"""What learners take for ``rules=``: "boosted_trees", "forest" or "both", grown on the training rows (see
+`jaxrules.ensembles.growing`); rules, checked on these rows or not; or a model that `extract_rules` reads, fitted or, as
+a recipe, not. None is the default kind."""
 
 
 def rule_pool(
-    rules: Conjunctions | RulePool | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
+    rules: RuleSource | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
 ) -> RulePool:
-    """What a learner's ``rules=`` means on its data; None stands for the rules of `default_forest`, with the shortest
-    thresholds that leave them on the same rows.
+    """What a learner's ``rules=`` means on its data, see `RuleSource`; thresholds of the default kinds are the shortest
+    that leave the rules on the same rows.
 
-    A time limit makes the forest smaller, so that the search has the greater part of the time. Without any, or where
-    no tree finds a split that is worth it, the pool is empty.
+    A time limit makes for fewer trees, so that the search has the greater part of the time. Without any, or where no
+    tree finds a split that is worth it, the pool is empty.
 
     Raises:
-        TypeError: if they are no rules.
+        TypeError: if they are neither rules nor trees.
         ValueError: for rules of other columns, or that were activated on other rows, or if there are none given.
     """
-    if rules is None:
-        run.preparing("rules")
-        part = run.child(_FOREST_SHARE)
-        forest = _grow(data.table, data.labels, data.weights, data.classes is not None, seed=seed, stopped=part.stopped)
-        run.shortened |= forest is None or forest.n_estimators < _TREES
-        none = Conjunctions.build(data.table.schema, [])
-        if forest is None or run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
-            rules, activations = none, Activations.of(none, data.table)
-        else:
-            rules, activations = extract_rules(forest, data.table, activations=True)
-            rules = rules.with_short_thresholds(data.table)
+    if rules is None or isinstance(rules, str):
+        kind = checks.choice("rules", DEFAULT_KIND if rules is None else rules, get_args(TreeKind))
+        rules, activations = _grown(kind, data, seed, run)
     elif isinstance(rules, RulePool):
         rules, activations = rules
         some = data.rows[:_ROWS_COMPARED]
@@ -265,11 +190,47 @@ def rule_pool(
         ):
             raise ValueError("rules were activated on other rows than those of X; extract them from the same data")
         activations = activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
-    else:
-        rules = checks.instance("rules", rules, Conjunctions, "jaxrules.extract_rules")
+    elif isinstance(rules, Conjunctions):
         checks.require(len(rules) > 0 or may_be_empty, "rules is empty; extract rules from deeper or more trees")
         activations = Activations.of(rules, data.table)
+    else:
+        run.preparing("rules")
+        rules, activations = extract_rules(_fitted(rules, data), data.table, activations=True)
     return RulePool(rules.with_schema(data.schema), activations)
+
+
+def depends_on_labels(rules: RuleSource | None) -> bool:
+    """Whether a fold has to make these rules anew: they come from trees that are grown on its rows."""
+    return rules is None or isinstance(rules, str) or (holds_trees(rules) and not is_fitted(rules))
+
+
+def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
+    """The rules of `growing.default_forest`, as far as the time goes."""
+    run.preparing("rules")
+    part = run.child(_FOREST_SHARE)
+    is_class = data.classes is not None
+    forest = grow(kind, data.table, data.labels, data.weights, is_class, seed=seed, stopped=part.stopped)
+    run.shortened |= forest is None or len(forest.estimators_) < N_TREES
+    if forest is None or run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
+        none = Conjunctions.build(data.table.schema, [])
+        return RulePool(none, Activations.of(none, data.table))
+    rules, activations = extract_rules(forest, data.table, activations=True)
+    return RulePool(rules.with_short_thresholds(data.table), activations)
+
+
+def _fitted(model: Any, data: TrainingData) -> Any:
+    """A model with trees; one that is not fitted is copied, and fitted to the data as `grow` does it."""
+    if not holds_trees(model):
+        raise TypeError(
+            "rules must be Conjunctions, as of jaxrules.extract_rules, one of "
+            f"{', '.join(map(repr, get_args(TreeKind)))}, or an ensemble of trees; got {type(model).__name__}"
+        )
+    if is_fitted(model):
+        return model
+    from sklearn.base import clone
+
+    given = {} if (data.weights == data.weights[0]).all() else {"sample_weight": data.weights}
+    return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
 
 
 # Trees, whatever library they come from

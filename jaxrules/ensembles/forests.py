@@ -84,14 +84,28 @@ def read_forest(forest: Any) -> Forest:
         TypeError: for a model that is no tree ensemble.
         ValueError: for a forest without fit.
     """
-    for kind in type(forest).__mro__:
-        known = _READERS.get((kind.__module__.split(".")[0], kind.__name__))
-        if known is not None:
-            fitted_with, read = known
-            if not hasattr(forest, fitted_with):
-                raise ValueError(f"forest is a {kind.__name__} without fit; call forest.fit(X, y) first")
-            return read(forest)
-    raise TypeError(f"forest must be one of {_SUPPORTED}; got {type(forest).__name__}")
+    reader = _reader(forest)
+    if reader is None:
+        raise TypeError(f"forest must be one of {_SUPPORTED}; got {type(forest).__name__}")
+    if not is_fitted(forest):
+        raise ValueError(f"forest is a {type(forest).__name__} without fit; call forest.fit(X, y) first")
+    return reader[1](forest)
+
+
+def holds_trees(model: Any) -> bool:
+    """Whether it is of a kind that `read_forest` reads."""
+    return _reader(model) is not None
+
+
+def is_fitted(forest: Any) -> bool:
+    """Whether a forest of a known kind has its trees."""
+    reader = _reader(forest)
+    return reader is not None and hasattr(forest, reader[0])
+
+
+def _reader(model: Any) -> tuple[str, Callable[[Any], Forest]] | None:
+    kinds = ((kind.__module__.split(".")[0], kind.__name__) for kind in type(model).__mro__)
+    return next((_READERS[kind] for kind in kinds if kind in _READERS), None)
 
 
 class _Splits(NamedTuple):
@@ -360,5 +374,6 @@ _READERS: dict[tuple[str, str], tuple[str, Callable[[Any], Forest]]] = {
        for task in ("Classifier", "Regressor")},
     **{("lightgbm", name): ("booster_", _read_lightgbm) for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")},
     ("lightgbm", "Booster"): ("model_to_string", _read_lightgbm),
+    ("jaxrules", "GrownTrees"): ("estimators_", _read_sklearn),
 }  # fmt: skip
 """By library and class: the attribute that a fitted forest has, and the function that reads it."""

@@ -22,7 +22,7 @@ are numeric columns scaled to the standard deviation 0.4 of a typical rule, each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool, propositions_of
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -50,6 +51,8 @@ _DEBIASED_PENALTY = 1e-6
 _CERTIFICATE = "the certificate of generalised linear rule models"
 _PRICE = 0.05
 """The default price of a rule: this share of what would keep every single proposition out."""
+_GRID = _PRICE * np.geomspace(6, 0.2, 6)
+"""The prices that cross-validation tries, as such shares."""
 _LEAST_PRICE = 1e-6
 """The least default price for classes: one with less than some millionths of the weight is left alone."""
 _SMALLEST_CAPACITY = 127
@@ -152,16 +155,7 @@ def fit(
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
-    check_cut_points(data.table, max_cut_points)
-
-    def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
-        return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
-
-    nothing = PropositionPool.of(data.table.schema, ())
-    run.preparing("propositions")
-    pool, space = run.prepared(
-        lambda: searched(propositions_of(data.table, max_cut_points=max_cut_points)), lambda: searched(nothing)
-    )
+    pool, space = _propositions(data, max_cut_points, run)
     if not len(pool) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
     if rule_price is None:
@@ -174,6 +168,96 @@ def fit(
         options = replace(options, condition_price=rule_price / 5)
     return one_against_rest(
         data, run, lambda part, run: _generate(_Problem.of(part, pool, space, linear_terms, options), run)
+    )
+
+
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    rule_penalties: Sequence[float] | None = None,
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
+    condition_penalty: float | None = None,
+    pricing: Literal["beam", "exact"] = "beam",
+    max_length: int | None = None,
+    max_rules: int = 1000,
+    max_cut_points: int | None = 9,
+    linear_terms: bool = False,
+    beam_width: int = 10,
+    rules_per_round: int = 10,
+    start: Literal["conditions", "empty"] = "conditions",
+    debias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    tolerance: float = 1e-6,
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose the price of a rule by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
+
+    Every fold has cut points of its own.
+
+    Args:
+        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5 times the default of `fit`.
+        n_folds: how many folds.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        seed: of the folds.
+        time_limit: seconds for everything; four fifths are for the folds.
+
+    The other arguments are those of `fit`.
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    same = options_of_fit(locals(), fit)
+    same["loss"] = known = loss_for(y, loss)
+    require(known, "conjugate", _CERTIFICATE)
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    prices = None if rule_penalties is None else checks.sequence("rule_penalties", rule_penalties, above=0)
+    run = Run("glrm", time_limit, progress)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    fold_of = folds(data, n_folds, seed)
+    if prices is None:
+        checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
+        largest = _largest_slope(data, _propositions(data, max_cut_points, run)[1])
+        prices = np.maximum(_GRID * largest, _LEAST_PRICE if data.classes is not None else 0.0)
+    prices = np.sort(prices)[::-1]
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        for i, price in enumerate(prices.tolist()):
+            part = run.child(1 / (len(prices) - i))
+            found = fit(**given(inside), **same, rule_penalty=price, time_limit=part.deadline)
+            if part.stopped():
+                return
+            yield found.model
+
+    part = run.child(SHARE, "glrm cross-validation")
+    found = cross_validated(
+        data, [{"rule_penalty": price} for price in prices.tolist()], walk, fold_of, part,
+        one_standard_error=one_standard_error, otherwise=len(prices) // 2,
+    )  # fmt: skip
+    everything = {**same, **found.setting, "sample_weight": sample_weight}
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
+def _propositions(data: TrainingData, max_cut_points: int | None, run: Run) -> tuple[PropositionPool, SearchSpace]:
+    """What rules are made of, on the rows; none where the run is stopped before they are there."""
+    check_cut_points(data.table, max_cut_points)
+
+    def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
+        return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
+
+    nothing = PropositionPool.of(data.table.schema, ())
+    run.preparing("propositions")
+    return run.prepared(
+        lambda: searched(propositions_of(data.table, max_cut_points=max_cut_points)), lambda: searched(nothing)
     )
 
 

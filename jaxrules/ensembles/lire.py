@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.extraction import RulePool, rule_pool
+from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit, unfinished
+from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -53,11 +53,16 @@ SearchName = Literal["combo", "optimal", "published"]
 
 _COMPILATION = 3.0
 """Seconds that kernels of new shapes take: with less time left the fit does without moves."""
+_LIBLINEAR = 2e-7
+"""Seconds that liblinear takes per entry of the matrix, which cannot be cut in two: with less time left the published
+search does without this start."""
 _RESTARTS = 20
 _RIDGE = 0.25
 """The default ridge: 1 on the weights of signed rules, which are half as large."""
 _PRICE = 0.005
 """The default price of a rule: this share of the mean loss of the best constant."""
+_GRID = _PRICE * np.geomspace(4, 0.2, 5)
+"""The prices that cross-validation tries, as such shares."""
 
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
@@ -128,13 +133,21 @@ class _Watch:
     def __init__(self, run: Run, problem: Problem) -> None:
         self.run, self.problem = run, problem
         self.best: Incumbent | None = None
+        self.bound: float | None = None
         self.start = self.best_start = "empty"
         self.certified = False
 
     def __call__(self, incumbent: Incumbent) -> None:
         if self.best is None or incumbent.objective < self.best.objective:
             self.best, self.best_start = incumbent, self.start
-        self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()))
+        self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()), bound=self.bound)
+
+    def proved(self, bound: float) -> None:
+        """Tell of a bound that closes a hundredth of the gap."""
+        assert self.best is not None  # no proof begins without
+        if self.bound is None or self.best.objective - bound < 0.99 * (self.best.objective - self.bound):
+            self.bound = bound
+            self(self.best)
 
 
 # Fitting
@@ -149,7 +162,7 @@ def fit(
     local_penalty: float | None = None,
     l2_penalty: float | None = None,
     loss: LossName | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     search: SearchName = "combo",
@@ -182,9 +195,10 @@ def fit(
         loss: None for "exponential" where y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; or "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
             the penalties are then in units of the squared target.
-        rules: candidate rules, e.g. from `jaxrules.extract_rules`, with ``activations=True`` checked on `X` already;
-            None extracts them from a random forest of 100 trees of depth at most 3. Of rules that hold on the same
-            rows, or on the opposite ones, one is a candidate.
+        rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X`
+            already; or a tree ensemble that it reads, which is fitted to the data if it is not yet. Of rules that hold
+            on the same rows, or on the opposite ones, one is a candidate.
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
             the same objective, and only the path of the search differs.
@@ -205,7 +219,7 @@ def fit(
         max_nodes: of branch-and-bound ("optimal" only); None for no limit.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of the default forest, the restarts, and liblinear.
+        seed: of the trees that rules come from, the restarts, and liblinear.
         time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
@@ -250,7 +264,7 @@ def path(
     local_penalties: Sequence[float] | None = None,
     l2_penalty: float | None = None,
     loss: LossName | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
@@ -283,23 +297,118 @@ def path(
     made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
     del made["global_penalties"], made["local_penalties"]  # every model keeps its own
     options = _Options.of(made | {"search": "combo"})
+    gammas, lambdas = _pairs(global_penalties, local_penalties)
+    run = Run("lire path", time_limit, progress)
+    data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
+    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
+    fits: list[Fit[RuleEnsemble]] = []
+    with run:
+        for gamma, lam in zip(gammas, lambdas, strict=True):
+            step = run.child()
+            fits.append(one_against_rest(data, step, partial(candidates.fit, gamma=gamma, lam=lam)))
+            if step.limit is not None:
+                break
+    return tuple(fits)
+
+
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    global_penalties: Sequence[float] | None = None,
+    local_penalties: Sequence[float] | None = None,
+    l2_penalties: Sequence[float] = (0.25, 2.5, 25.0),
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    loss: LossName | None = None,
+    rules: RuleSource | None = None,
+    encoding: Encoding = "signed",
+    penalise_intercept: bool = False,
+    max_support: int | None = None,
+    restarts: int | None = None,
+    max_iterations: int = 5000,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose both penalties and the ridge by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+
+    Rules from trees are taken anew from the rows of every fold, and searched anew for every setting: a fixed pool or
+    support would choose too small a ridge. Given rules, and those of a fitted model, are the same in every fold: where
+    they come from the same rows, the risk is told too low.
+
+    Args:
+        global_penalties: values of gamma. None: five from 4 to 1/5 times the default of `fit`.
+        local_penalties: one lambda for each of them, in the order given; None takes lambda = 2 gamma.
+        l2_penalties: values of mu, each tried with all pairs of penalties.
+        n_folds: how many folds.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        restarts: as in `fit`; None: none in the folds, and the default of `fit` at the end.
+        seed: of the folds too.
+        time_limit: seconds for everything; four fifths are for the folds.
+
+    The other arguments are those of `fit`; the search is "combo".
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`: mean risk, standard
+        error and size of every setting. Its status is "time_limit" if the folds were cut short.
+
+    Raises:
+        TypeError, ValueError: as `path`; for more folds than rows, or a class with a single row.
+    """
+    seed, one_standard_error = checks.seed(seed), checks.flag("one_standard_error", one_standard_error)
+    same = options_of_fit(locals(), fit)
+    del same["rules"], same["restarts"]
+    known = loss_for(y, loss, "exponential")
+    same["loss"] = known.name
+    _Options.of({**same, "search": "combo", "restarts": restarts, "l2_penalty": None})  # checks them
+    ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0)
+    run = Run("lire", time_limit, progress)
+    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
+    gammas, lambdas = _pairs(
+        _GRID * data.constant_loss if global_penalties is None else global_penalties, local_penalties
+    )
+    grid = [
+        {"global_penalty": gamma, "local_penalty": lam, "l2_penalty": ridge}
+        for ridge in ridges.tolist()
+        for gamma, lam in zip(gammas.tolist(), lambdas.tolist(), strict=True)
+    ]
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        pool = rule_pool(rules, inside, seed, run)
+        for i, ridge in enumerate(ridges.tolist()):
+            if run.stopped():
+                return
+            fits = path(
+                **given(inside), **same, rules=pool, global_penalties=gammas.tolist(), local_penalties=lambdas.tolist(),
+                l2_penalty=ridge, restarts=restarts or 0, time_limit=run.child(1 / (len(ridges) - i)).deadline,
+            )  # fmt: skip
+            yield from (fit.model for fit in fits if not unfinished(fit))
+            if len(fits) < len(gammas) or unfinished(fits[-1]):
+                return
+
+    part = run.child(SHARE, "lire cross-validation")
+    found = cross_validated(
+        data, grid, walk, folds(data, n_folds, seed), part,
+        one_standard_error=one_standard_error, otherwise=len(gammas) // 2,
+    )  # fmt: skip
+    everything = {**same, **found.setting, "rules": rules, "restarts": restarts, "sample_weight": sample_weight}
+    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
+def _pairs(global_penalties: Any, local_penalties: Any) -> tuple[Floats, Floats]:
+    """gammas and lambdas, from the largest gamma to the smallest."""
     gammas = checks.sequence("global_penalties", global_penalties, at_least=0)
     lambdas = 2 * gammas
     if local_penalties is not None:
         lambdas = checks.sequence("local_penalties", local_penalties, at_least=0)
     if len(gammas) != len(lambdas):
         raise ValueError(f"local_penalties has {len(lambdas)} values for {len(gammas)} global_penalties")
-    run = Run("lire path", time_limit, progress)
-    data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
-    fits: list[Fit[RuleEnsemble]] = []
-    with run:
-        for i in np.lexsort((-lambdas, -gammas)):
-            step = run.child()
-            fits.append(one_against_rest(data, step, partial(candidates.fit, gamma=gammas[i], lam=lambdas[i])))
-            if step.limit is not None:
-                break
-    return tuple(fits)
+    order = np.lexsort((-lambdas, -gammas))
+    return gammas[order], lambdas[order]
 
 
 @dataclass(frozen=True)
@@ -422,7 +531,7 @@ class _Candidates:
             exhausted = _minimise(output, search, watch, options)
             if options.search == "optimal" and watch.best is not None:
                 run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations
-                tree = BranchAndBound(search, watch.best)
+                tree = BranchAndBound(search, watch.best, watch.proved)
                 tree.run(options.max_nodes)
         best = output.previous = watch.best if watch.best is not None else search.start_empty()
         rule = problem.origin[best.columns] >= 0
@@ -452,9 +561,14 @@ class _Candidates:
         best, best_objective = state.weights.copy(), state.objective()
         with run:
             run.phase = "start"
-            if not run.stopped():
+            if run.deadline.remaining() < _LIBLINEAR * columns.size:
+                run.shortened = True
+                while not run.stopped() and state.add():
+                    pass
+            elif not run.stopped():
                 start = rulefit_start(columns, data.target, weight, gamma, options.seed)
                 state = PublishedSearch(signs, weight, coverage, gamma, lam, start)
+            if state.weights.any():
                 best, best_objective = state.weights.copy(), state.objective()
                 run.step(best_objective, len(state.support))
             run.phase = "search"

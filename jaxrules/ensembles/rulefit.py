@@ -14,7 +14,7 @@ C = 1 / (n l1_penalty); with its ``Lasso`` (which halves the squared error), alp
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.extraction import RulePool, rule_pool
-from jaxrules.losses import Loss, mean_loss, require
+from jaxrules.cross_validation import SHARE, cross_validated, folds
+from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
+from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear import sparse_glm
@@ -45,9 +45,6 @@ _PATIENCE = 5
 _WITHOUT_FOLDS = 0.05
 """The penalty, relative to the largest, where time ends cross-validation before it has compared any."""
 
-_SHARE_OF_TIME = 0.8
-"""The share of the time limit that cross-validation may take; the rest is for the final fit."""
-
 
 @guarded
 def fit(
@@ -55,7 +52,7 @@ def fit(
     y: ArrayLike,
     *,
     l1_penalty: float | None = None,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
@@ -78,8 +75,9 @@ def fit(
             cross-validation of the mean loss, from the largest one that leaves any rule a weight downwards until the
             held-out loss has stopped falling; the rules of a fold are extracted from the fold's training rows, unless
             `rules` are given.
-        rules: candidate rules, e.g. from `jaxrules.extract_rules`; None extracts them from a random forest
-            of 100 trees of depth at most 3.
+        rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X`
+            already; or a tree ensemble that it reads, which is fitted to the data if it is not yet.
         loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
             "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         linear_terms: add one winsorised linear term per numeric column.
@@ -89,15 +87,14 @@ def fit(
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         tolerance: the fit has converged when duality gap <= tolerance * objective.
-        seed: of the default forest and the folds.
+        seed: of the trees that rules come from, and the folds.
         time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit whose bound is the dual objective; with several outputs objective and bound are means over them.
-        ``details``: l1_penalty, n_candidates (rules in the pool), with cross-validation cv_penalties, cv_loss,
-        cv_standard_error, each of shape (penalties,), and with more than two classes objectives, bounds and statuses,
-        one per class.
+        ``details``: l1_penalty, n_candidates (rules in the pool), after cross-validation cross_validation (a
+        `jaxrules.CrossValidation`), and with more than two classes objectives, bounds and statuses, one per class.
 
     Raises:
         ValueError: for bad values in any argument, an empty rule pool, or rules of other columns.
@@ -111,21 +108,91 @@ def fit(
     data, pool = _prepare(X, y, loss, rules, sample_weight, options, run)
     if l1_penalty is not None:
         return _walk(_Problem.of(data, pool, options), [l1_penalty], run)[0]
-    fold_of = _folds(data, n_folds, options["seed"])
-    share = 1e-9 if run.shortened else _SHARE_OF_TIME  # no time for a whole forest: none for folds
+    return _cross_validated(data, pool, rules, options, None, n_folds, one_standard_error, run)
+
+
+@guarded
+def cross_validate(
+    X: Any,
+    y: ArrayLike,
+    *,
+    l1_penalties: Sequence[float] | None = None,
+    n_folds: int = 5,
+    one_standard_error: bool = True,
+    rules: RuleSource | None = None,
+    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
+    linear_terms: bool = False,
+    winsorise: float = 0.025,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule = "refuse",
+    tolerance: float = 1e-6,
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Fit[RuleEnsemble]:
+    """Choose the penalty by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
+
+    Args:
+        l1_penalties: the values to choose from; None for those of `fit`, which chooses in the same way.
+        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+
+    The other arguments are those of `fit`; its ``n_folds`` and ``one_standard_error`` are taken here.
+
+    Returns:
+        The Fit on all rows; ``details`` also hold cross_validation, the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    loss = loss_for(y, loss)
+    options = settings("rulefit", locals())
+    del options["l1_penalties"]  # the model keeps its own
+    run = Run("rulefit", time_limit, progress)
+    n_folds = checks.integer("n_folds", n_folds, at_least=2)
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    tried = None
+    if l1_penalties is not None:
+        tried = np.sort(checks.sequence("l1_penalties", l1_penalties, at_least=0))[::-1]
+    data, pool = _prepare(X, y, loss, rules, sample_weight, options, run)
+    return _cross_validated(data, pool, rules, options, tried, n_folds, one_standard_error, run)
+
+
+def _cross_validated(
+    data: TrainingData, pool: RulePool, rules: RuleSource | None, options: Mapping[str, Any],
+    tried: NDArray[np.float64] | None, n_folds: int, one_standard_error: bool, run: Run,
+) -> Fit[RuleEnsemble]:  # fmt: skip
+    """The fit at the penalty that predicts best; without a list, of those of a path."""
+    fold_of = folds(data, n_folds, options["seed"])
+    share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
     search = run.child(share, "rulefit cross-validation")
-    pools = _fold_pools(data, pool, fold_of, None if rules is not None else options["seed"], search)
+    pools = _fold_pools(data, pool, rules, fold_of, options["seed"], search)
     problem = _Problem.of(data, pool, options, pools)
-    penalties = _penalties(problem, _STEPS)
-    search.phase, search.total = "search", len(penalties)
-    scores = np.full((n_folds, len(penalties)), np.nan)  # NaN: not reached
-    with run:
-        if not search.stopped():
-            _cross_validate(_made_folds(problem, pools, fold_of), penalties, search, scores)
-    chosen, curve = _choose(penalties, scores, one_standard_error, search.limit is not None)
+    penalties = _penalties(problem, _STEPS) if tried is None else tried
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        if k >= len(pools):
+            return
+        fold, solved = _Problem.of(inside, pools[k], options, [pool, *pools]), None
+        for penalty in penalties.tolist():
+            solved = fold.solve(penalty, solved, run, _ROUGH)
+            if run.stopped():
+                return
+            yield fold.model(solved)
+
+    grid = [{"l1_penalty": penalty} for penalty in penalties.tolist()]
+    without_folds = int(np.sum(penalties > _WITHOUT_FOLDS * penalties[0]))
+    found = cross_validated(
+        data, grid, walk, fold_of, search, one_standard_error=one_standard_error,
+        otherwise=min(without_folds, len(grid) - 1), patience=_PATIENCE if tried is None else len(grid),
+    )  # fmt: skip
     # Warm starts down the path make the last fit fast; without the time for them it begins where it ends.
+    chosen = found.chosen
+    reached = np.flatnonzero(~np.isnan(found.risk))
+    if search.limit is not None and len(reached) and found.risk[reached].argmin() == len(reached) - 1:
+        chosen = min(max(without_folds, chosen), len(grid) - 1)  # the risk was still falling
+        found = dataclasses.replace(found, chosen=chosen)
     first = 0 if search.limit is None else chosen
-    result = _walk(problem, penalties[first : chosen + 1], run, _ROUGH, **curve)[-1]
+    result = _walk(problem, penalties[first : chosen + 1], run, _ROUGH, cross_validation=found)[-1]
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
@@ -136,7 +203,7 @@ def path(
     *,
     penalties: Sequence[float] | None = None,
     n_penalties: int = 50,
-    rules: Conjunctions | RulePool | None = None,
+    rules: RuleSource | None = None,
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
@@ -263,7 +330,7 @@ def _prepare(
     X: Any,
     y: ArrayLike,
     loss: Loss,
-    rules: Conjunctions | RulePool | None,
+    rules: RuleSource | None,
     sample_weight: ArrayLike | None,
     options: Mapping[str, Any],
     run: Run,
@@ -319,90 +386,15 @@ def _walk(
 # Cross-validation
 
 
-class _Fold(NamedTuple):
-    """The problem of the rows of all other folds, and the held-out rows with the values of its columns there."""
-
-    problem: _Problem
-    outside: TrainingData
-    columns: NDArray[Any]
-
-    def risk(self, solved: _Solved) -> float:
-        """Mean loss on the held-out rows, over the outputs."""
-        used = np.flatnonzero(solved.coefficients.any(axis=1))
-        scores = self.columns[:, used] @ solved.coefficients[used] + np.array(solved.each("intercept"))
-        pairs = zip(self.outside.outputs, scores.T, strict=True)
-        return float(np.mean([mean_loss(self.outside.loss, y, f, self.outside.weights) for y, f in pairs]))
-
-
 def _fold_pools(
-    data: TrainingData, pool: RulePool, fold_of: NDArray[np.int64], seed: int | None, run: Run
+    data: TrainingData, pool: RulePool, rules: RuleSource | None, fold_of: NDArray[np.int64], seed: int, run: Run
 ) -> list[RulePool]:
-    """The rules of every fold on the rows of all others, until the run is stopped. A seed extracts them anew."""
+    """The rules of every fold on the rows of all others, until the run is stopped: those given, or taken anew."""
     pools: list[RulePool] = []
     for k in range(fold_of.max() + 1):
         if run.stopped():
             break
+        inside = data[fold_of != k]
         known = RulePool(pool.rules, pool.activations.take_rows(fold_of != k))
-        pools.append(rule_pool(None, data[fold_of != k], seed, run) if seed is not None else known)
+        pools.append(rule_pool(rules, inside, seed, run) if depends_on_labels(rules) else known)
     return pools
-
-
-def _made_folds(problem: _Problem, pools: Sequence[RulePool], fold_of: NDArray[np.int64]) -> list[_Fold]:
-    folds = []
-    for k, pool in enumerate(pools):
-        inside, outside = problem.data[fold_of != k], problem.data[fold_of == k]
-        fold = _Problem.of(inside, pool, problem.options, [problem.pool, *pools])
-        columns = pool.rules.satisfied(outside.table)
-        if fold.linear is not None:
-            columns = np.concatenate([columns, fold.linear.values(outside.table)], axis=1)
-        folds.append(_Fold(fold, outside, columns))
-    return folds
-
-
-def _cross_validate(
-    folds: Sequence[_Fold], penalties: NDArray[np.float64], run: Run, scores: NDArray[np.float64]
-) -> None:
-    """Fill `scores`, shape (folds, penalties), with held-out mean losses, penalty by penalty, until their mean has
-    stopped falling or the run is stopped."""
-    solved: list[_Solved | None] = [None] * len(folds)
-    for i, penalty in enumerate(penalties.tolist()):
-        for k, fold in enumerate(folds):
-            if run.stopped():
-                return
-            solved[k] = found = fold.problem.solve(penalty, solved[k], run, _ROUGH)
-            scores[k, i] = fold.risk(found)
-        mean = scores[:, : i + 1].mean(axis=0)
-        run.report(i + 1, float(mean[i]), int(np.mean([one.coefficients.any(axis=1).sum() for one in solved if one])))
-        if i - mean.argmin() >= _PATIENCE:
-            return
-
-
-def _folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of every row; each class is spread evenly."""
-    checks.integer("n_folds", n_folds, at_most=len(data.target))
-    order = np.random.default_rng(seed).permutation(len(data.target))
-    if data.classes is not None:
-        if np.unique(data.labels, return_counts=True)[1].min() < 2:
-            raise ValueError("y has a class with one row only, which cross-validation cannot spread; give l1_penalty")
-        order = order[np.argsort(data.labels[order], kind="stable")]
-    fold_of = np.empty(len(order), np.int64)
-    fold_of[order] = np.arange(len(order)) % n_folds
-    return fold_of
-
-
-def _choose(
-    penalties: NDArray[np.float64], scores: NDArray[np.float64], one_standard_error: bool, cut: bool
-) -> tuple[int, dict[str, NDArray[np.float64]]]:
-    """Index of the chosen penalty, and the curve as far as it goes; penalties that some folds did not reach do not
-    compete. Where the search was cut while the curve still fell, it is at least the one without folds."""
-    reached = ~np.isnan(scores).any(axis=0)
-    penalties, scores = penalties[reached], scores[:, reached]
-    mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / len(scores) ** 0.5
-    curve = {"cv_penalties": penalties, "cv_loss": mean, "cv_standard_error": error}
-    without_folds = int(np.sum(np.geomspace(1.0, _SMALLEST_PENALTY, _STEPS) > _WITHOUT_FOLDS))
-    if not len(penalties) or (cut and mean.argmin() == len(mean) - 1):
-        return max(without_folds, len(penalties) - 1), curve
-    chosen = int(np.argmin(mean))
-    if one_standard_error:
-        chosen = int(np.flatnonzero(mean <= mean[chosen] + error[chosen])[0])  # penalties fall: the first is largest
-    return chosen, curve

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles import glrm, lire, rulefit
-from jaxrules.ensembles.extraction import default_forest, extract_rules, tree_rules
+from jaxrules.ensembles.extraction import extract_rules, tree_rules
+from jaxrules.ensembles.growing import default_forest
 from paper_reproductions.framework import Cell, Row, Settings
 from paper_reproductions.lire import published
 

@@ -1,0 +1,223 @@
+"""Cross-validation, one way for all learners: which setting predicts rows best that it has not seen.
+
+Every fold fits the settings to the rows of the other folds, with all that depends on labels made anew (rules that are
+taken from trees, cut points, default prices), and is asked about its own rows. The risk is the mean loss there: for
+classes the log-loss of the model's probabilities, also where the exponential loss was minimised, which one sure mistake
+may blow up to any size. The setting of least mean risk is chosen, or, by the rule of one standard error (Breiman et
+al., "Classification and Regression Trees", 1984, Sec. 3.4.3), the smallest model of those whose mean risk lies within
+one standard error of the least. The last fit is on all rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import checks
+from jaxrules.losses import exponential, logistic, mean_loss
+from jaxrules.metrics import support
+from jaxrules.models import RuleEnsemble, decision_function
+from jaxrules.results import Deadline, Fit, Run, Status
+from jaxrules.training import TrainingData
+
+Floats = NDArray[np.float64]
+Walk = Callable[[int, TrainingData, Run], Iterator[RuleEnsemble]]
+"""The models of one fold, setting by setting: asked with the fold, the rows to learn from, and its run. It ends early
+when the run is stopped, and yields no model that was cut short."""
+
+SHARE = 0.8
+"""Of the time limit, for the folds; the rest is for the last fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """What cross-validation measured, setting by setting; `Fit.details` of a cross-validated fit have it.
+
+    Attributes:
+        settings: what was tried, by name of the argument.
+        risks: mean loss on the rows of every fold, shape (folds, settings); NaN where time ended before.
+        sizes: rules of every model, shape (folds, settings); NaN as above.
+        chosen: index of the chosen setting.
+    """
+
+    settings: tuple[Mapping[str, float], ...]
+    risks: Floats
+    sizes: Floats
+    chosen: int
+
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """The chosen setting."""
+        return self.settings[self.chosen]
+
+    @property
+    def risk(self) -> Floats:
+        """Mean over the folds, shape (settings,); NaN where a fold did not come so far."""
+        return self.risks.mean(axis=0)
+
+    @property
+    def standard_error(self) -> Floats:
+        """Of `risk`, from the spread over the folds, shape (settings,)."""
+        return np.asarray(self.risks.std(axis=0, ddof=1) / len(self.risks) ** 0.5)
+
+    @property
+    def size(self) -> Floats:
+        """Mean number of rules over the folds, shape (settings,)."""
+        return self.sizes.mean(axis=0)
+
+    def __str__(self) -> str:
+        """A line per setting, the chosen one marked."""
+        names = list(self.settings[0])
+        lines = [[*names, "risk", "s.e.", "rules", ""]]
+        for i, setting in enumerate(self.settings):
+            figures = [f"{number:.4g}" for number in (*setting.values(), self.risk[i], self.standard_error[i])]
+            lines.append([*figures, f"{self.size[i]:.1f}", "<- chosen" if i == self.chosen else ""])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+
+    __repr__ = __str__
+
+
+def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold of every row, shape (rows,): by the seed, each class spread evenly.
+
+    Raises:
+        ValueError: for more folds than rows, or a class with a single row.
+    """
+    checks.integer("n_folds", n_folds, at_least=2, at_most=len(data.target))
+    order = np.random.default_rng(checks.seed(seed)).permutation(len(data.target))
+    if data.classes is not None:
+        if np.unique(data.labels, return_counts=True)[1].min() < 2:
+            raise ValueError("y has a class with one row only, which cross-validation cannot spread; drop that row")
+        order = order[np.argsort(data.labels[order], kind="stable")]
+    fold_of = np.empty(len(order), np.int64)
+    fold_of[order] = np.arange(len(order)) % n_folds
+    return fold_of
+
+
+def cross_validated(
+    data: TrainingData,
+    settings: Sequence[Mapping[str, float]],
+    walk: Walk,
+    fold_of: NDArray[np.int64],
+    run: Run,
+    *,
+    one_standard_error: bool,
+    otherwise: int,
+    patience: int | None = None,
+) -> CrossValidation:
+    """Measure every setting in every fold, until all are done or the run is stopped.
+
+    Args:
+        settings: in the order in which `walk` yields their models.
+        walk: see `Walk`.
+        fold_of: from `folds`.
+        run: its total is set, and its progress reported.
+        one_standard_error: choose the smallest model within one standard error of the best.
+        otherwise: the setting to take where time ends before any has been measured.
+        patience: settings, taken in turns by all folds, over which the mean risk may fail to fall before the rest is
+            given up. None goes through fold after fold.
+    """
+    n_folds = int(fold_of.max()) + 1
+    risks, sizes = np.full((2, n_folds, len(settings)), np.nan)
+    run.phase, run.total = "folds", n_folds * len(settings)
+    outside = [data[fold_of == k] for k in range(n_folds)]
+    with run:
+        models = _fold_after_fold if patience is None else _in_turns
+        for done, (k, i, model) in enumerate(models(data, walk, fold_of, run), start=1):
+            risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), support(model)
+            run.report(done, risks[k, i], int(sizes[k, i]))
+            if patience is not None and k == n_folds - 1 and i - risks[:, : i + 1].mean(axis=0).argmin() >= patience:
+                break
+    return CrossValidation(tuple(settings), risks, sizes, _chosen(risks, sizes, one_standard_error, otherwise))
+
+
+def _fold_after_fold(
+    data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
+) -> Iterator[tuple[int, int, RuleEnsemble]]:
+    """Fold, setting and model; every fold has its share of the time."""
+    n_folds = int(fold_of.max()) + 1
+    for k in range(n_folds):
+        if run.stopped():
+            return
+        for i, model in enumerate(walk(k, data[fold_of != k], run.child(1 / (n_folds - k)))):
+            yield k, i, model
+
+
+def _in_turns(
+    data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
+) -> Iterator[tuple[int, int, RuleEnsemble]]:
+    """Setting after setting, in all folds, until one of them ends."""
+    walks = [walk(k, data[fold_of != k], run) for k in range(int(fold_of.max()) + 1)]
+    for i in itertools.count():
+        for k, models in enumerate(walks):
+            model = None if run.stopped() else next(models, None)
+            if model is None:
+                return
+            yield k, i, model
+
+
+def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
+    """The mean loss of a model on rows, over its outputs; the log-loss for the exponential one."""
+    scores = np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
+    loss, scale = (logistic, 2.0) if data.loss is exponential else (data.loss, 1.0)
+    pairs = zip(data.outputs, scale * scores, strict=True)
+    return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
+
+
+def _chosen(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
+    """Of the settings that the most folds have measured the one of least mean risk, or the smallest close to it."""
+    folds_of = (~np.isnan(risks)).sum(axis=0)
+    n = int(folds_of.max())
+    if not n:
+        return otherwise
+    at = np.flatnonzero(folds_of == n)
+    risk, size = np.nanmean(risks[:, at], axis=0), np.nanmean(sizes[:, at], axis=0)
+    best = np.lexsort((size, risk))[0]
+    if one_standard_error and n > 1:
+        error = np.nanstd(risks[:, at[best]], ddof=1) / n**0.5
+        close = np.flatnonzero(risk <= risk[best] + error)
+        best = close[np.lexsort((risk[close], size[close]))[0]]
+    return int(at[best])
+
+
+def given(data: TrainingData) -> dict[str, Any]:
+    """The rows as arguments of a learner."""
+    y: Any = data.target
+    if data.classes is not None:
+        y = np.array(data.classes)[(y > 0).astype(int) if y.ndim == 1 else y.argmax(axis=1)]
+    return {"X": data.table, "y": y, "sample_weight": data.weights}
+
+
+def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dict[str, Any]:
+    """Those arguments of a `cross_validate` that are options of `fit`, too; not the data, their weights and limits."""
+    options = set(inspect.signature(fit).parameters) - {"X", "y", "sample_weight", "time_limit", "progress"}
+    chosen_here = {"n_folds", "one_standard_error"}
+    return {name: value for name, value in arguments.items() if name in options - chosen_here}
+
+
+def unfinished(fit: Fit[Any]) -> bool:
+    """Whether time or Ctrl-C ended a fit."""
+    return fit.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+
+
+def last_fit(found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]) -> Fit[RuleEnsemble]:
+    """The fit with the chosen setting on all rows, in the time that is left; what ended the folds ended it, too."""
+    interrupted = run.limit is Status.INTERRUPTED
+    last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
+    cut = np.isnan(found.risks).any()
+    return dataclasses.replace(
+        last,
+        status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
+        seconds=run.seconds(),
+        details={**last.details, "cross_validation": found},
+    )

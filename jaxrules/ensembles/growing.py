@@ -1,0 +1,223 @@
+"""The trees that candidate rules come from: boosted trees, a random forest, or both.
+
+"forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5): 100 trees of depth at most
+3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman and Popescu 2008, Sec. 3.3), 100 trees of
+depth at most 3 too: each is grown to the slopes of the loss at the scores of the trees before it, so that later trees
+ask what earlier ones leave open, on min(n / 2, 100 + 6 sqrt(n)) rows drawn at random, so that no two see the same. The
+loss is the logistic one for classes, whatever the learner's, and squared error for numbers: equal data, weights and
+seeds give equal trees, and so equal rules, to all learners.
+
+Trees see categories as indicators (`Table.one_hot`), and missing values as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules import checks
+from jaxrules.table import (
+    Table,
+    as_table,
+    check_sample_weight,
+    class_target,
+    refuse_large,
+    regression_target,
+    target_array,
+)
+
+TreeKind = Literal["boosted_trees", "forest", "both"]
+DEFAULT_KIND: TreeKind = "boosted_trees"
+N_TREES = 100
+MAX_DEPTH = 3
+_FEWER_TREES = (2, 8, 32)
+_FIRST_TREES = 2
+"""Of trees that were stopped, and of what a forest begins with: twice as many follow, and again."""
+_LEARNING_RATE = 0.1
+_SHARE_OF_COLUMNS = 0.5
+"""That a split of a boosted tree is chosen from."""
+_LEAF = 5
+"""Rows of the smallest leaf of a boosted tree."""
+_LONGEST_STEP = 4.0
+"""Of the log-odds in a leaf, before the learning rate: leaves of one class have no best step."""
+
+
+@dataclass(frozen=True)
+class GrownTrees:
+    """Fitted decision trees of scikit-learn, for `extract_rules`.
+
+    Attributes:
+        estimators_: the trees.
+        n_features_in_: how many columns they were trained on.
+    """
+
+    estimators_: tuple[Any, ...]
+    n_features_in_: int
+
+
+def default_forest(
+    X: Any,
+    y: ArrayLike,
+    *,
+    kind: TreeKind = "forest",
+    classification: bool = True,
+    n_trees: int = N_TREES,
+    max_depth: int = MAX_DEPTH,
+    sample_weight: ArrayLike | None = None,
+    seed: int = 0,
+) -> Any:
+    """The trees that ``rules=kind`` takes rules from. Categories are one-hot encoded.
+
+    Args:
+        X: the data, as `as_table` takes them; missing values are allowed.
+        y: labels or numbers, shape (rows,).
+        kind: "forest", the random forest of the LIRE paper; "boosted_trees"; or "both", half of the trees of either.
+        classification: False fits numbers.
+        n_trees, max_depth: how many, and how deep.
+        sample_weight: weight of every row, shape (rows,); rows of weight 0 take no part.
+        seed: of the rows and the columns tried.
+
+    Returns:
+        Trees, a fitted random forest of scikit-learn for "forest"; pass them to `extract_rules` with the same `X`.
+
+    Raises:
+        ValueError: for a target or weights that do not fit, an unknown kind, or two kinds of less than two trees.
+    """
+    kind = checks.choice("kind", kind, get_args(TreeKind))
+    classification, seed = checks.flag("classification", classification), checks.seed(seed)
+    n_trees, max_depth = (
+        checks.integer(name, number, at_least=1, at_most=2**31 - 1)
+        for name, number in {"n_trees": n_trees, "max_depth": max_depth}.items()
+    )
+    checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for trees of both kinds")
+    table = as_table(X, missing="own_category")
+    target = target_array(y, table.n_rows)
+    class_target(target) if classification else regression_target(target)  # refuses what cannot be learnt
+    weight = check_sample_weight(sample_weight, table.n_rows)
+    return grow(kind, table, target, weight, classification, n_trees, max_depth, seed)
+
+
+def grow(
+    kind: TreeKind, table: Table, target: NDArray[Any], weight: NDArray[np.float64], classification: bool,
+    n_trees: int = N_TREES, max_depth: int = MAX_DEPTH, seed: int = 0, stopped: Callable[[], bool] = lambda: False,
+) -> Any:  # fmt: skip
+    """`default_forest`, of fewer trees when it is stopped: the first ones. None if there was no time for any."""
+    refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
+    with np.errstate(under="ignore"):
+        matrix = table.one_hot()[0].astype(np.float32)
+    used = weight > 0
+    data = matrix[used], target[used], weight[used]
+    if kind == "forest":
+        return _forest(*data, classification, n_trees, max_depth, seed, stopped)
+    boosted, trees = n_trees // 2 if kind == "both" else n_trees, []
+    for tree in _boosted(*data, classification, max_depth, seed):
+        trees.append(tree)
+        if len(trees) == boosted or stopped():
+            break
+    if len(trees) == boosted and boosted < n_trees and not stopped():
+        forest = _forest(*data, classification, n_trees - boosted, max_depth, seed, stopped)
+        trees += [] if forest is None else forest.estimators_
+    return GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1]) if trees else None
+
+
+def _rounded(n: int, whole: int) -> int:
+    """One of few sizes, so that fits with one time limit share compiled kernels."""
+    return n if n == whole else max((size for size in _FEWER_TREES if size <= n), default=0)
+
+
+def _forest(
+    X: NDArray[np.float32], y: NDArray[Any], weight: NDArray[np.float64], classification: bool, n_trees: int,
+    max_depth: int, seed: int, stopped: Callable[[], bool],
+) -> Any:  # fmt: skip
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestClassifier if classification else RandomForestRegressor
+    forest = kind(n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True)
+    given: dict[str, Any] = {"X": X, "y": y}
+    if (weight != weight[0]).any():  # equal ones are as good as none, but it would draw other rows
+        given["sample_weight"] = weight
+    while forest.n_estimators < n_trees and not stopped():
+        forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
+        forest.fit(**given)
+    if forest.n_estimators < n_trees:
+        forest.n_estimators = _rounded(forest.n_estimators, n_trees)
+        forest.estimators_ = getattr(forest, "estimators_", [])[: forest.n_estimators]
+    return forest.set_params(warm_start=False) if forest.n_estimators else None
+
+
+def _boosted(
+    X: NDArray[np.float32], y: NDArray[Any], weight: NDArray[np.float64], classification: bool, max_depth: int,
+    seed: int,
+) -> Iterator[Any]:  # fmt: skip
+    """Tree after tree, without end. One of several classes has a column of slopes for every class: its splits are
+    those that serve them together."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    target, scores = _targets(y, weight, classification)
+    rng, weight = np.random.default_rng(seed), weight / weight.max()
+    groups = _groups(y) if classification else [np.arange(len(y))]
+    while True:
+        if classification:
+            p = 1 / (1 + np.exp(-scores))
+            slopes, curvature = target - p, p * (1 - p)
+        else:
+            slopes, curvature = target - scores, np.ones_like(scores)
+        rows, times = _drawn(groups, len(y), rng)
+        leaf = _LEAF if len(rows) >= 10 * _LEAF else 1
+        tree = DecisionTreeRegressor(
+            max_depth=max_depth, max_features=_SHARE_OF_COLUMNS, min_samples_leaf=leaf,
+            random_state=int(rng.integers(2**31)),
+        ).fit(X[rows], slopes[rows], weight[rows] * times)  # fmt: skip
+        at, n_nodes = tree.apply(X), tree.tree_.node_count
+        for k in range(scores.shape[1]):  # Newton's step in every leaf, on all rows
+            up, down = (np.bincount(at, weight * one[:, k], n_nodes) for one in (slopes, curvature))
+            step = np.clip(up / np.maximum(down, 1e-12), -_LONGEST_STEP, _LONGEST_STEP)
+            scores[:, k] += _LEARNING_RATE * step[at]
+        yield tree
+
+
+def _groups(y: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """The rows of every class."""
+    codes = np.unique(y, return_inverse=True)[1]
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+
+
+def _drawn(
+    groups: list[NDArray[np.intp]], n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Rows drawn for a tree, ascending, and for how many rows each stands.
+
+    Every class has its share of them, a rare one more: a half of an equal share, as far as half of its rows go.
+    """
+    some = max(min(n / 2, 100 + 6 * n**0.5), 1.0)
+    drawn, times = [], []
+    for rows in groups:
+        share = max(some * len(rows) / n, min(some / (2 * len(groups)), len(rows) / 2))
+        size = min(max(round(share), 1), len(rows))
+        drawn.append(rng.choice(rows, size, replace=False))
+        times.append(np.full(size, len(rows) / size))
+    rows = np.concatenate(drawn)
+    order = np.argsort(rows)
+    return rows[order], np.concatenate(times)[order]
+
+
+def _targets(
+    y: NDArray[Any], weight: NDArray[np.float64], classification: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The target, of an output per class where there are more than two, and the best constant scores: (rows, outputs).
+
+    Numbers are brought to mean 0 and deviation 1, on which no step is too long and no square overflows."""
+    if classification:
+        classes, codes = np.unique(y, return_inverse=True)
+        target = (codes[:, None] == np.arange(len(classes))).astype(np.float64)
+        target = target[:, 1:] if len(classes) == 2 else target
+        share = np.clip(np.average(target, axis=0, weights=weight), 1e-12, 1 - 1e-12)
+        return target, np.tile(np.log(share / (1 - share)), (len(y), 1))
+    target = y.astype(np.float64) / (np.abs(y).max() or 1.0)
+    target -= np.average(target, weights=weight)
+    deviation = np.average(target**2, weights=weight) ** 0.5
+    return (target / (deviation or 1.0))[:, None], np.zeros((len(y), 1))
