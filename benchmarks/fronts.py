@@ -1,16 +1,20 @@
-"""Test risk at a given size: boosting against the other learners of the library, trees, FIGS and EBM.
+"""Test risk at a given size: the ensembles of the library, trees, FIGS, other RuleFits, boosted trees and EBM.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/fronts.py [--sets wine ...] [--methods CART ...]
-        [--splits 5] [--quick] [--only-summary] [--measure risk]
+        [--splits 5] [--quick] [--only-summary] [--measure risk] [--axis support]
 
-Every cell (set, split, method) is one row per model on the method's path: its size, its risk on the test rows (mean
-log-loss with probabilities clipped to 1 / 2n of the training rows, or squared error over the variance of the test
-target), its error (share of wrong classes, or the same squared error), seconds. Cells are appended to
-results/fronts.csv as they are computed, and are not computed again. --quick: two splits of three sets.
+Every cell (set, split, method) is one row per model on the method's path: its size, support and local support, its risk
+on the test rows (mean log-loss with probabilities clipped to 1 / 2n of the training rows, or squared error over the
+variance of the test target), its error (share of wrong classes, or the same squared error), one minus the AUC, CPU
+seconds; and the risk, on a quarter of the training rows, of the model at the same place of the path that was fitted to
+the rest of them. Cells are appended to results/fronts.csv as they are computed, and are not computed again. --quick:
+two splits of three sets. The sets adult_folds, bank_folds, heart_folds, fico_folds and compas_folds have the ten folds
+of the LIRE paper as their splits, with all of their rows.
 
-The size is rules + conditions (`jaxrules.complexity`); a split of a tree counts as a rule of one condition, which
-favours trees. At a budget C a method is represented by the largest model on its path within C, the constant if there
-is none. EBM has no size: it is the ceiling, the same at every budget.
+The axis is "size", rules + conditions (`jaxrules.complexity`; a split of a tree counts as a rule of one condition,
+which favours trees), "support", rules, or "local", the rules that hold for a row on average. At a budget a method is
+represented by the model on its path, within the budget, of least risk on the quarter of the training rows; the constant
+if there is none. EBM and boosted trees have no size: they are the ceilings, the same at every budget.
 
 Recipes of boosting are chosen on the sets of CHOOSE and are shown on those of SHOW, the other half.
 """
@@ -32,6 +36,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
@@ -53,21 +60,32 @@ CHOOSE, SHOW = (CLASSES[::2] + NUMBERS[::2], CLASSES[1::2] + NUMBERS[1::2])
 TRAINING_ROWS = 2000
 TEST_ROWS = 5000
 BUDGETS = (10, 20, 30, 50)
-CEILING = "EBM"
+AXES = {"size": BUDGETS, "support": (5, 10, 20, 40), "local": (1, 2, 4, 8)}
+MEASURES = ("risk", "error", "inverse_auc")
+CEILINGS = ("EBM", "boosted trees")
+PUBLISHED_FOLDS = {
+    "adult_folds": "adult_train", "bank_folds": "bank", "heart_folds": "heart", "fico_folds": "fico_lire",
+    "compas_folds": "compas_lire",
+}  # fmt: skip
 
 
 class Point(NamedTuple):
-    """A model on a path: its size, and what it says of the test rows: P(second class), or numbers."""
+    """A model on a path: its size, what it says of the test rows, P(second class) or numbers, and its rules."""
 
     size: float
     says: NDArray[np.float64]
+    support: float = np.nan
+    local: float = np.nan
 
 
 Path_ = Iterator[Point]
 
 
 def split(name: str, seed: int) -> tuple[Dataset, Dataset]:
-    data = jr.datasets.load(name)
+    data = jr.datasets.load(PUBLISHED_FOLDS.get(name, name))
+    if name in PUBLISHED_FOLDS:
+        inside, outside = list(StratifiedKFold(10).split(data.y, data.y))[seed]
+        return data[inside], data[outside]
     order = np.random.default_rng(seed).permutation(len(data))
     n = min(TRAINING_ROWS, int(0.75 * len(data)))
     return data[np.sort(order[:n])], data[np.sort(order[n : n + TEST_ROWS])]
@@ -83,7 +101,9 @@ def says(model: Any, test: Dataset) -> NDArray[np.float64]:
 
 
 def points(fits: Iterable[jr.Fit[Any]], test: Dataset) -> Path_:
-    return (Point(jr.complexity(fit.model), says(fit.model, test)) for fit in fits)
+    for fit in fits:
+        model = fit.model
+        yield Point(jr.complexity(model), says(model, test), jr.support(model), jr.local_support(model, test.X))
 
 
 def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
@@ -96,11 +116,15 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
     return path
 
 
-def lire(train: Dataset, test: Dataset, seed: int) -> Path_:
-    rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=seed), train.X)
-    penalties = np.geomspace(0.05, 2e-4, 15)
-    given: dict[str, Any] = {"global_penalties": penalties, "rules": rules, "missing": "own_category", "seed": seed}
-    return points(jr.lire.path(train.X, train.y, **given), test)
+def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
+    """Ten prices, from 6 times the default down."""
+
+    def path(train: Dataset, test: Dataset, seed: int) -> Path_:
+        scale = jr.lire.fit(train.X, train.y, time_limit=0, missing="own_category").details["global_penalty"]
+        given: dict[str, Any] = {"global_penalties": scale * np.geomspace(6, 0.05, 10), "restarts": 0}
+        return points(jr.lire.path(train.X, train.y, missing="own_category", seed=seed, **given, **options), test)
+
+    return path
 
 
 def rulefit(train: Dataset, test: Dataset, seed: int) -> Path_:
@@ -114,6 +138,16 @@ def glrm(train: Dataset, test: Dataset, seed: int) -> Path_:
             train.X, train.y, rule_penalty=penalty, debias=True, missing="own_category", time_limit=10, seed=seed
         )
         yield from points([fit], test)
+
+
+def boosted(train: Dataset, test: Dataset, seed: int) -> Path_:
+    """300 trees of scikit-learn's HistGradientBoosting, a ceiling."""
+    X, X_test = design(train, train), design(train, test)
+    given: dict[str, Any] = {"max_iter": 300, "early_stopping": False, "max_depth": 3, "random_state": seed}
+    if train.task == "regression":
+        yield Point(0, HistGradientBoostingRegressor(**given).fit(X, train.y).predict(X_test))
+    else:
+        yield Point(0, HistGradientBoostingClassifier(**given).fit(X, train.y).predict_proba(X_test)[:, 1])
 
 
 def cart(train: Dataset, test: Dataset, seed: int) -> Path_:
@@ -151,7 +185,7 @@ def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Pat
         for line in done.stdout.splitlines():
             if line.startswith("{"):
                 one = json.loads(line)
-                yield Point(one["size"], np.array(one["says"]))
+                yield Point(one["size"], np.array(one["says"]), one["support"], one["local"])
 
     return path
 
@@ -186,10 +220,15 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     **{name: boosting(**options) for name, options in RECIPES.items()},
     "CART": cart,
     "GLRM": glrm,
-    "LIRE": lire,
+    "LIRE": lire(),
+    "LIRE, ridge 2.5": lire(l2_penalty=2.5),
+    "LIRE, paper": lire(rules="forest", l2_penalty=0.0),
     "RuleFit": rulefit,
+    "RuleFit (imodels)": peer("imodels", "RuleFit"),
+    "BoostedRules (imodels)": peer("imodels", "BoostedRules"),
     "FIGS": peer("imodels", "FIGS"),
-    CEILING: peer("interpret", "EBM"),
+    "EBM": peer("interpret", "EBM"),
+    "boosted trees": boosted,
 }
 
 
@@ -200,23 +239,37 @@ def measured(method: str, name: str, seed: int) -> Iterator[dict[str, Any]]:
     """The rows of one cell."""
     train, test = split(name, seed)
     began, used = time.perf_counter(), time.process_time()
-    path = list(METHODS[method](train, test, seed))
+    path = [Point(0, constant(train, test), 0, 0), *METHODS[method](train, test, seed)]
     times = {"seconds": round(time.perf_counter() - began, 3), "cpu": round(time.process_time() - used, 3)}
+    outside = np.random.default_rng(seed).permutation(len(train)) < len(train) // 4
+    inner, validation = train[~outside], train[outside]
+    chosen_by = [Point(0, constant(inner, validation)), *METHODS[method](inner, validation, seed)]
+    for i, point in enumerate(path):
+        held_out = measures(train, validation, chosen_by[i].says)["risk"] if i < len(chosen_by) else np.nan
+        yield {
+            "set": name, "split": seed, "method": method, "size": point.size, "support": point.support,
+            "local": point.local, **measures(train, test, point.says), "validation": held_out, **times,
+        }  # fmt: skip
+
+
+def constant(train: Dataset, test: Dataset) -> NDArray[np.float64]:
     if train.task == "regression":
+        return np.full(len(test), np.mean(np.asarray(train.y, np.float64)))
+    return np.full(len(test), np.mean(train.y == np.unique(train.y)[1]))
+
+
+def measures(train: Dataset, test: Dataset, said: NDArray[np.float64]) -> dict[str, float]:
+    """Of what a model says of the test rows."""
+    if test.task == "regression":
         y = np.asarray(test.y, np.float64)
-        constant = np.full(len(y), np.mean(np.asarray(train.y, np.float64)))
-    else:
-        labels = np.unique(train.y)
-        y = (test.y == labels[1]).astype(float)
-        constant = np.full(len(y), np.mean(train.y == labels[1]))
-    for size, said in [Point(0, constant), *path]:
-        if test.task == "regression":
-            risk = error = float(np.mean((y - said) ** 2) / np.var(y))
-        else:
-            p = np.clip(said, 0.5 / len(train), 1 - 0.5 / len(train))
-            risk = float(-np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)))
-            error = float(np.mean((said > 0.5) != y))
-        yield {"set": name, "split": seed, "method": method, "size": size, "risk": risk, "error": error, **times}
+        return dict.fromkeys(MEASURES, float(np.mean((y - said) ** 2) / np.var(y)))
+    y = (test.y == np.unique(train.y)[1]).astype(float)
+    p = np.clip(said, 0.5 / len(train), 1 - 0.5 / len(train))
+    return {
+        "risk": float(-np.mean(y * np.log(p) + (1 - y) * np.log(1 - p))),
+        "error": float(np.mean((said > 0.5) != y)),
+        "inverse_auc": 1 - float(roc_auc_score(y, said)),
+    }
 
 
 def run(names: list[str], methods: list[str], splits: int, file: Path) -> None:
@@ -249,28 +302,32 @@ def read(file: Path) -> list[dict[str, str]]:
 # The summary
 
 
-def at_budgets(file: Path, measure: str) -> dict[tuple[str, str], NDArray[np.float64]]:
+def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDArray[np.float64]]:
     """By method and set, (splits, budgets): NaN where a split was not computed."""
-    cells: dict[tuple[str, str, int], list[tuple[float, float]]] = defaultdict(list)
+    cells: dict[tuple[str, str, int], list[tuple[float, float, float]]] = defaultdict(list)
     for row in read(file):
-        cells[row["method"], row["set"], int(row["split"])].append((float(row["size"]), float(row[measure])))
+        figures = [float(row[name]) for name in (axis, "validation", measure)]
+        cells[row["method"], row["set"], int(row["split"])].append((figures[0], figures[1], figures[2]))
     n_splits = 1 + max(seed for _, _, seed in cells)
     found: dict[tuple[str, str], NDArray[np.float64]] = {}
     for (method, name, seed), path in cells.items():
-        table = found.setdefault((method, name), np.full((n_splits, len(BUDGETS)), np.nan))
-        for k, budget in enumerate(BUDGETS):
-            within = [point for point in path if point[0] <= budget or method == CEILING]
-            table[seed, k] = max(within, key=lambda point: point[0])[1]
+        table = found.setdefault((method, name), np.full((n_splits, len(AXES[axis])), np.nan))
+        if method in CEILINGS:
+            table[seed] = path[-1][2]
+            continue
+        for k, budget in enumerate(AXES[axis]):
+            within = [point for point in path if point[0] <= budget and not np.isnan(point[1])]
+            table[seed, k] = min(within, key=lambda point: point[1])[2]
     return found
 
 
-def summary(file: Path, names: Iterable[str], measure: str, reference: str) -> None:
+def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference: str) -> None:
     """Against the reference, on the splits that both have: the geometric mean over the sets of the ratio of the mean
     measures, and on how many sets it is below."""
-    found = at_budgets(file, measure)
+    found = at_budgets(file, measure, axis)
     sets = [name for name in names if (reference, name) in found]
     print(f"\n{measure}, ratio to {reference!r} on {len(sets)} sets (sets on which it is lower)")
-    print(f"{'':28}" + "".join(f"{f'C = {budget}':>16}" for budget in BUDGETS))
+    print(f"{'':28}" + "".join(f"{f'{axis} {budget}':>16}" for budget in AXES[axis]))
     for method in METHODS:
         ratios = []
         for name in sets:
@@ -288,29 +345,31 @@ def summary(file: Path, names: Iterable[str], measure: str, reference: str) -> N
             print(f"{method:28}{line}")
 
 
-def picture(file: Path, names: Iterable[str], measure: str, target: Path) -> None:
+def picture(file: Path, names: Iterable[str], measure: str, axis: str, reference: str, target: Path) -> None:
     """A panel per set: the measure against the size, means over the splits."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    found = at_budgets(file, measure)
+    found = at_budgets(file, measure, axis)
     drawn = [name for name in names if any(known == name for _, known in found)]
     columns = 4
     rows = -(-len(drawn) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3.2 * columns, 2.4 * rows), squeeze=False)
-    for axis, name in zip(axes.flat, drawn, strict=False):
+    for panel, name in zip(axes.flat, drawn, strict=False):
         for method in METHODS:
             if (method, name) in found:
                 mean = np.nanmean(found[method, name], axis=0)
-                axis.plot(BUDGETS, mean, label=method, lw=2 if method == "boosting" else 1, marker=".")
-        axis.set_title(name, fontsize=9)
-    for axis in axes.flat[len(drawn) :]:
-        axis.axis("off")
+                style: dict[str, Any] = {"ls": ":"} if method in CEILINGS else {"marker": "."}
+                panel.plot(AXES[axis], mean, label=method, lw=2.5 if method == reference else 1, **style)
+        panel.set_title(name, fontsize=9)
+    for panel in axes.flat[len(drawn) :]:
+        panel.axis("off")
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=6, fontsize=8)
-    figure.supxlabel("rules + conditions", fontsize=9, y=0.06)
+    words = {"size": "rules + conditions", "support": "rules", "local": "rules that hold for a row"}
+    figure.supxlabel(words[axis], fontsize=9, y=0.06)
     figure.supylabel(measure, fontsize=9)
     figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(target)
@@ -323,7 +382,8 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only-summary", action="store_true")
-    parser.add_argument("--measure", default="risk", choices=("risk", "error"))
+    parser.add_argument("--measure", default="risk", choices=MEASURES)
+    parser.add_argument("--axis", default="size", choices=AXES)
     parser.add_argument("--reference", default="boosting")
     parser.add_argument("--file", type=Path, default=RESULTS / "fronts.csv")
     arguments = parser.parse_args()
@@ -339,12 +399,13 @@ def main() -> None:
     arguments.file.parent.mkdir(exist_ok=True)
     if not arguments.only_summary:
         run(names, arguments.methods, splits, arguments.file)
-    for title, half in (("chosen on", CHOOSE), ("shown on", SHOW)):
+    for title, half in (("chosen on", CHOOSE), ("shown on", SHOW), ("folds of", tuple(PUBLISHED_FOLDS))):
         part = [name for name in names if name in half]
         if part:
             print(f"\n{title} {', '.join(part)}", end="")
-            summary(arguments.file, part, arguments.measure, arguments.reference)
-    picture(arguments.file, names, arguments.measure, arguments.file.with_suffix(".png"))
+            summary(arguments.file, part, arguments.measure, arguments.axis, arguments.reference)
+    known = (arguments.measure, arguments.axis, arguments.reference)
+    picture(arguments.file, names, *known, arguments.file.with_name(f"fronts-{known[0]}-{known[1]}.png"))
 
 
 if __name__ == "__main__":

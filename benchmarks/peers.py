@@ -46,6 +46,8 @@ PEERS = {
         imports="from interpret.glassbox import ExplainableBoostingClassifier",
     ),
     "corels": Peer(("corels==1.1.29",), imports="import corels"),
+    "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
+    "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),
 }  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import jaxrules as jr
 
 data = jr.datasets.load("breast_cancer")
 train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
-rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=0), train.X)
+trees = jr.default_forest(train.X, train.y, kind="boosted_trees", seed=0)
+rules = jr.extract_rules(trees, train.X)
 print(f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rules)} candidate rules\n")
 
 fits = {

@@ -24,7 +24,8 @@ Make a folder ``paper_reproductions/<name>/`` whose ``__init__.py`` defines ``PA
    ``data(cell)`` names the data sets that a cell loads, so that a run can say at once which are missing.
 3. **Exhibits.** An `Exhibit` is one table or figure. ``show(results, canvas)`` turns rows into a `Section`:
    text, `ComparisonTable` s (each `Value` holds our number, the paper's, and what difference counts as
-   agreement), and figures drawn on the `Canvas`. It must cope with cells that are not there yet.
+   agreement, or why they are not compared), and figures drawn on the `Canvas`, of what was measured alone. It must
+   cope with cells that are not there yet.
 4. **Settings.** ``settings.quick`` asks for a version in small, ``settings.folds`` for the first so many
    folds (of the full protocol, so that three folds and ten folds share cells).
 
@@ -52,7 +53,7 @@ A paper in full::
 """
 
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Paper, Results, Rows, Settings
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
 
 __all__ = [
     "Canvas",
@@ -61,6 +62,7 @@ __all__ = [
     "Exhibit",
     "Experiment",
     "Paper",
+    "Quoted",
     "Results",
     "Rows",
     "Section",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,23 +25,7 @@ from paper_reproductions.framework import (
     run,
     unfinished,
 )
-
-
-def available_papers() -> list[str]:
-    """Names of the papers that have a folder here."""
-    return sorted(module.name for module in pkgutil.iter_modules(paper_reproductions.__path__) if module.ispkg)
-
-
-def load_paper(name: str) -> Paper:
-    """The paper of this name.
-
-    Raises:
-        ValueError: naming the papers that there are.
-    """
-    if name not in available_papers():
-        raise ValueError(f"paper must be one of {', '.join(available_papers())}, got {name!r}")
-    paper: Paper = importlib.import_module(f"paper_reproductions.{name}").PAPER
-    return paper
+from paper_reproductions.papers import available_papers, load_paper
 
 
 def chosen_exhibits(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> list[Exhibit]:
@@ -127,7 +109,7 @@ def reproduce(
     if problem := data_sources.missing(tasks):
         print(problem, file=sys.stderr)
         return 2
-    elsewhere = jobs.in_processes(paper.name, processes, load_paper) if processes > 1 else None
+    elsewhere = jobs.in_processes(paper.name, processes) if processes > 1 else None
     if kept := _finished(experiments, settings, store):
         print(f"{kept} cells are finished already", flush=True)
     outcome = run(tasks, settings, store, measure=elsewhere)

@@ -81,8 +81,9 @@ class _Reached:
         return kind
 
     def _named(self, thing: Any) -> str:
-        name = f"{thing.__module__}.{thing.__qualname__}"
+        name = str(thing.__qualname__)  # of the library no more than the name: there code may move
         if self._inside(thing.__module__):
+            name = f"{thing.__module__}.{name}"
             self._open.append((name, thing))
         cells = getattr(thing, "__closure__", None) or ()
         return name + (self.text([cell.cell_contents for cell in cells if _filled(cell)]) if cells else "")

@@ -315,7 +315,8 @@ class Archive(Store):
     def _rows(self, experiment: Experiment, cell: Cell) -> list[Row]:
         path = self.path(experiment, cell)
         rows = _archived(path) if path.exists() else []
-        return [row for row in rows if all(row.get(name) == value for name, value in cell.key)]
+        key = {name: _parsed(_text(value)) for name, value in cell.key}  # as it is read: the text "2011" is a number
+        return [row for row in rows if all(row.get(name) == value for name, value in key.items())]
 
     def pack(self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]) -> None:
         """Replace the archive by these results."""

@@ -10,12 +10,11 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from paper_reproductions.framework import Cell, Measured, Paper, Row, Settings, Task, measured
+from paper_reproductions.framework import Cell, Measured, Row, Settings, Task, measured
+from paper_reproductions.papers import load_paper
 
 
-def in_processes(
-    paper: str, jobs: int, load: Callable[[str], Paper]
-) -> Callable[[Sequence[Task], Settings], Iterator[Measured]]:
+def in_processes(paper: str, jobs: int) -> Callable[[Sequence[Task], Settings], Iterator[Measured]]:
     """For `run`: cells are measured in `jobs` processes, each of which loads the paper by its name.
 
     Neighbouring cells go to different processes, so that what they share is prepared in each of them.
@@ -26,9 +25,7 @@ def in_processes(
         context = multiprocessing.get_context("spawn")  # JAX does not work in a fork
         pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _ignore_interrupts)
         try:
-            waiting = {
-                pool.submit(_measure, load, paper, task.experiment.name, task.cell, settings): task for task in tasks
-            }
+            waiting = {pool.submit(_measure, paper, task.experiment.name, task.cell, settings): task for task in tasks}
             for done in concurrent.futures.as_completed(waiting):
                 error = done.exception()
                 rows, seconds = ((), 0.0) if error else done.result()
@@ -48,11 +45,9 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _measure(
-    load: Callable[[str], Paper], paper: str, experiment: str, cell: Cell, settings: Settings
-) -> tuple[Row | Sequence[Row], float]:
+def _measure(paper: str, experiment: str, cell: Cell, settings: Settings) -> tuple[Row | Sequence[Row], float]:
     """Rows and seconds; a task itself holds functions, which cannot be sent from process to process."""
-    by_name = {e.name: e for exhibit in load(paper).exhibits for e in exhibit.experiments}
+    by_name = {e.name: e for exhibit in load_paper(paper).exhibits for e in exhibit.experiments}
     result = measured(Task(by_name[experiment], cell), settings)
     if result.error is not None:
         raise result.error

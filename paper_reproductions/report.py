@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html
 import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -26,12 +27,15 @@ class Value:
         ours: what was measured, None if it was not.
         paper: what the paper (or its authors' files) gives, None if nothing.
         digits: decimals to print.
-        tolerance: the largest absolute difference that counts as agreement; None: no claim is made.
+        tolerance: the largest absolute difference that counts as agreement; None: it is not compared.
         only: "above" or "below" when only a difference in that direction counts against us: a local support
             below the paper's is no failure, and neither is a higher accuracy.
         spread: standard deviation of ours over folds.
-        reason: why the numbers differ, if they do.
+        reason: why the numbers differ, if they do and an experiment of this report shows it; "" is unexplained.
         mark: a remark for the cell itself, such as "5000 rows".
+        apart: why it is not compared; needed where the paper has a number and there is no tolerance.
+        number: which number of the paper it is, in any words, for one that stands in several tables: it counts once,
+            for the exhibit where it stands first, and agrees if it does wherever it is compared.
     """
 
     ours: float | None
@@ -42,11 +46,15 @@ class Value:
     spread: float | None = None
     reason: str = ""
     mark: str = ""
+    apart: str = ""
+    number: str = ""
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.ours is None or self.paper is None else self.ours - self.paper
+        """Ours minus the paper's; 0 if both are infinite."""
+        if self.ours is None or self.paper is None:
+            return None
+        return 0.0 if self.ours == self.paper else self.ours - self.paper
 
     @property
     def departs(self) -> bool:
@@ -71,8 +79,24 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Quoted:
+    """Numbers of the paper that stand beside nothing of ours.
+
+    Attributes:
+        text: as they are printed.
+        numbers: how many they are.
+    """
+
+    text: str
+    numbers: int = 1
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class ComparisonTable:
-    """A table of `Value` s or texts by (row, column).
+    """A table of `Value` s, `Quoted` numbers or texts by (row, column).
 
     Attributes:
         title: above the table.
@@ -85,7 +109,7 @@ class ComparisonTable:
     title: str
     rows: Sequence[str]
     columns: Sequence[str]
-    values: Mapping[tuple[str, str], Value | str]
+    values: Mapping[tuple[str, str], Value | Quoted | str]
     corner: str = ""
     note: str = ""
 
@@ -102,6 +126,11 @@ class ComparisonTable:
                 value = self.values.get((row, column))
                 if isinstance(value, Value) and value.paper is not None:
                     yield value
+
+    def quoted(self) -> int:
+        """Numbers of the paper that stand alone."""
+        shown = (self.values.get((row, column)) for row in self.rows for column in self.columns)
+        return sum(entry.numbers for entry in shown if isinstance(entry, Quoted))
 
     def compared(self) -> Iterator[tuple[str, str, Value]]:
         """(row, column, value) wherever agreement is claimed and both numbers are there."""
@@ -187,16 +216,15 @@ def _blocks(
     yield "In every cell: ours, then in brackets the paper's number and the difference (ours minus the paper's)."
     if paper.protocol:
         yield from _paragraphs(paper.protocol)
-    if results.settings.quick and paper.quick:
-        yield f"THIS IS A QUICK RUN, for a first look only: {paper.quick}"
+    if results.settings.quick:
+        yield f"THIS IS A QUICK RUN, for a first look only: {paper.quick or 'a version in small.'} " + _left_out(
+            [exhibit for exhibit, _ in chapters], results.settings
+        )
     if paper.summary is not None:
         yield _Heading("Summary", 2)
         yield from _paragraphs(paper.summary(results))
     yield _Heading("Agreement", 2)
-    agreement = _agreement(chapters)
-    yield agreement
-    if isinstance(agreement, ComparisonTable):
-        yield agreement.note
+    yield from _agreement(chapters)
     for exhibit, section in chapters:
         yield _Heading(f"{exhibit.name}: {exhibit.title}", 2)
         yield from _chapter(exhibit, section, results)
@@ -218,34 +246,89 @@ def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_
         if departures := [
             _departure(row, column, value, results.settings) for row, column, value in table.compared() if value.departs
         ]:
-            yield "Differences beyond the tolerance:"
+            yield "Differences beyond the tolerance" + (
+                " (a quick run gives no reasons):" if results.settings.quick else ":"
+            )
             yield _Points(departures)
     yield from section.figures
 
 
+def _left_out(exhibits: Sequence[Exhibit], settings: Settings) -> str:
+    """How much of the full protocol a quick run asks for."""
+    experiments = {e.name: e for exhibit in exhibits for e in exhibit.experiments}.values()
+    whole = Settings(folds=settings.folds, seed=settings.seed, slow=settings.slow)
+    counts = {e.name: (len(list(e.cells(settings))), len(list(e.cells(whole)))) for e in experiments}
+    listed = ", ".join(f"{name} {few} of {all_}" for name, (few, all_) in counts.items())
+    return f"Cells asked for, of those of the full protocol: {listed}."
+
+
 def _departure(row: str, column: str, value: Value, settings: Settings) -> str:
-    unexplained = "A quick run departs from the protocol." if settings.quick else "Not explained yet."
     bound = f"tolerance {value.tolerance:g}" + (f", counted {value.only} the paper only" if value.only else "")
-    return f"{row}, {column}: {value} ({bound}). {value.reason or unexplained}"
+    reason = "" if settings.quick else f" {value.reason or 'Unexplained.'}"
+    return f"{row}, {column}: {value} ({bound}).{reason}"
 
 
-def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> ComparisonTable | str:
-    """What became of every number that the paper prints, exhibit by exhibit."""
-    cells: dict[tuple[str, str], Value | str] = {}
-    columns = ("printed by the paper", "compared", "within tolerance", "not compared", "not run")
+@dataclass
+class _Counted:
+    """What became of the paper's numbers beside an exhibit."""
+
+    printed: int = 0
+    compared: int = 0
+    one_sided: int = 0
+    agreeing: int = 0
+    missing: int = 0
+    quoted: int = 0
+    apart: dict[str, int] = field(default_factory=dict)
+
+
+def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> Iterator[_Block]:
+    """What became of every number that the paper prints, exhibit by exhibit, and why some are not compared."""
+    counted = _count(chapters)
+    columns = (
+        "printed by the paper", "compared", "of these on one side", "within tolerance", "not compared", "not run",
+        "quoted",
+    )  # fmt: skip
+    cells: dict[tuple[str, str], Value | Quoted | str] = {}
+    for name, n in counted.items():
+        numbers = (n.printed, n.compared, n.one_sided, n.agreeing, sum(n.apart.values()), n.missing, n.quoted)
+        cells |= {(name, column): str(number) for column, number in zip(columns, numbers, strict=True)}
+    if not counted:
+        yield "The paper prints no number beside these exhibits."
+        return
+    yield ComparisonTable("The paper's numbers", tuple(counted), columns, cells, corner="exhibit")
+    yield (
+        "A number that stands in several tables counts once. On one side: only a difference to the worse counts. "
+        "Quoted: numbers of the paper for what is not run here."
+    )
+    if reasons := [f"{name}: {n} ({why})" for name, c in counted.items() for why, n in c.apart.items()]:
+        yield "Not compared:"
+        yield _Points(reasons)
+
+
+def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
+    """By exhibit, those that the paper has numbers for."""
+    numbers: dict[object, tuple[str, list[Value]]] = {}
+    counted: dict[str, _Counted] = {}
     for exhibit, section in chapters:
-        printed = [value for table in section.tables for value in table.printed()]
-        compared = [value for value in printed if value.ours is not None and value.tolerance is not None]
-        missing = sum(value.ours is None for value in printed)
-        agreeing = sum(not value.departs for value in compared)
-        counts = (len(printed), len(compared), agreeing, len(printed) - len(compared) - missing, missing)
-        if printed:
-            cells |= {(exhibit.name, column): str(n) for column, n in zip(columns, counts, strict=True)}
-    names = tuple(dict.fromkeys(name for name, _ in cells))
-    if not names:
-        return "The paper prints no number beside these exhibits."
-    note = "Not compared: numbers without a tolerance; the exhibit says why."
-    return ComparisonTable("The paper's numbers", names, columns, cells, corner="exhibit", note=note)
+        for table in section.tables:
+            for value in table.printed():
+                numbers.setdefault(value.number or object(), (exhibit.name, []))[1].append(value)
+            if table.quoted():
+                counted.setdefault(exhibit.name, _Counted()).quoted += table.quoted()
+    for name, values in numbers.values():
+        here = counted.setdefault(name, _Counted())
+        here.printed += 1
+        compared = [value for value in values if value.ours is not None and value.tolerance is not None]
+        if compared:
+            here.compared += 1
+            here.one_sided += all(value.only for value in compared)
+            here.agreeing += not any(value.departs for value in compared)
+        elif all(value.ours is None for value in values):
+            here.missing += 1
+        else:
+            why = next((value.apart for value in values if value.apart), "no tolerance is given")
+            here.apart[why] = here.apart.get(why, 0) + 1
+    return {exhibit.name: counted[exhibit.name] for exhibit, _ in chapters if exhibit.name in counted}
 
 
 def _run_in_words(results: Results) -> str:
@@ -318,17 +401,22 @@ def _html(block: _Block, folder: Path) -> str:
     if isinstance(block, Path):
         return f'<img src="{html.escape(_relative(block, folder))}" alt="{html.escape(block.stem)}">'
     if isinstance(block, str):
-        return f"<p>{html.escape(block)}</p>"
+        return f"<p>{_bold(html.escape(block))}</p>"
     departing = {(row, column) for row, column, value in block.compared() if value.departs}
     heading, *rows = block.lines()
     lines = ["<tr>" + "".join(f"<th>{html.escape(text)}</th>" for text in heading) + "</tr>"]
     for label, *texts in rows:
         cells = [
-            f"<td{' class=departs' if (label, column) in departing else ''}>{html.escape(text)}</td>"
+            f"<td{' class=departs' if (label, column) in departing else ''}>{_bold(html.escape(text))}</td>"
             for column, text in zip(block.columns, texts, strict=True)
         ]
         lines.append(f"<tr><th>{html.escape(label)}</th>{''.join(cells)}</tr>")
     return f"<table><caption>{html.escape(block.title)}</caption>{''.join(lines)}</table>"
+
+
+def _bold(text: str) -> str:
+    """Markdown's bold in HTML."""
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
 
 
 _STYLE = """

@@ -220,6 +220,12 @@ def entries() -> list[Entry]:
     found = [
         Entry("rulefit.fit", jr.rulefit.fit, {**timed, "rules": RULES, "l1_penalty": 0.02}),
         Entry("rulefit.path", jr.rulefit.path, {**timed, "rules": RULES, "n_penalties": 3}),
+        Entry("rulefit.cross_validate", jr.rulefit.cross_validate, {**timed, "rules": RULES, "l1_penalties": [0.02]}),
+        Entry("lire.cross_validate", jr.lire.cross_validate,
+              {**timed, "rules": RULES, "global_penalties": [0.02], "l2_penalties": [0.25], "n_folds": 2}),
+        Entry("glrm.cross_validate", jr.glrm.cross_validate, {**timed, "rule_penalties": [0.05], "n_folds": 2}),
+        Entry("boosting.cross_validate", jr.boosting.cross_validate,
+              {**timed, "max_rules": 2, "n_folds": 2, "search": "greedy"}),
         Entry("lire.fit", jr.lire.fit, {**timed, "rules": RULES, "restarts": 1, **penalties}),
         Entry("lire.path", jr.lire.path, {**timed, "rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]}),
         Entry("lire.objective", jr.lire.objective, {**data, "model": ENSEMBLE, **penalties}),

@@ -50,7 +50,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @each
-@pytest.mark.parametrize("target", ["labels", "numbers", "classes"])
+@pytest.mark.parametrize("target", ["labels", pytest.param("numbers", marks=pytest.mark.slow), "classes"])
 def test_risks_are_those_of_plain_fits(name: str, target: str) -> None:
     """Every setting in every fold, with weights of which some are zero."""
     y = CLASSES if target == "classes" else NOISY[target]
@@ -105,6 +105,7 @@ def test_one_standard_error_makes_smaller_models(name: str) -> None:
 
 
 @each
+@pytest.mark.slow
 def test_the_default_grid(name: str) -> None:
     choose, _, options, _ = LEARNERS[name]
     found = table_of(choose(X, NOISY["labels"], n_folds=2, missing="own_category", **options))
@@ -160,25 +161,20 @@ def test_ctrl_c(name: str, how: str) -> None:
 
 
 def test_rules_are_taken_anew_from_the_rows_of_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    rows, asked = rng.normal(size=(60, 2)), []
-    y = rows[:, 0] + 0.3 * rng.normal(size=60) > 0
+    asked = []
 
     def watched(rules: Any, data: Any, *rest: Any, **options: Any) -> Any:
-        asked.append((rules if rules is None else "given", data.rows))
-        return made(rules, data, *rest, **options)
+        asked.append((rules, data.rows))
+        return made(RULES if rules is None else rules, data, *rest, **options)
 
     made = lire.rule_pool
     monkeypatch.setattr(lire, "rule_pool", watched)
-    fit = jr.lire.cross_validate(
-        rows, y, global_penalties=[0.05], l2_penalties=[1.0], n_folds=3, restarts=0, max_support=2
-    )
-    fold_of = folds(training_data(rows, y, logistic), 3, 0)
-    grown = [found for source, found in asked if source is None]
-    assert [len(found) for found in grown] == [40, 40, 40, 60]
+    chosen("lire", rules=None, n_folds=3)
+    fold_of = folds(training_data(X, NOISY["labels"], logistic, missing="own_category"), 3, 0)
+    grown = [rows for rules, rows in asked if rules is None]
     for k in range(3):
         np.testing.assert_array_equal(grown[k], np.flatnonzero(fold_of != k))
-    assert jr.support(fit.model) >= 1
+    assert [len(rows) for rows in grown] == [32, 32, 32, 48]
 
 
 # What is chosen

@@ -339,10 +339,10 @@ def test_sql_numbers_are_read_back_exactly(database: Database, rng: np.random.Ge
 def test_sql_of_many_rules(database: Database) -> None:
     """Databases nest expressions 1000 deep."""
     schema = jr.Schema((jr.Feature("x"),), classes=("no", "yes"))
-    rules = jr.Conjunctions.build(schema, [[C.above(0, float(i))] for i in range(2500)])
-    weights = np.random.default_rng(0).normal(size=(2500, 1))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, float(i))] for i in range(1100)])
+    weights = np.random.default_rng(0).normal(size=(1100, 1))
     model = jr.RuleEnsemble(rules, weights, np.zeros(1), link="logistic")
-    rows = [{"x": value} for value in (0.5, 1200.0, 2499.5)]
+    rows = [{"x": value} for value in (0.5, 600.0, 1099.5)]
     found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score")])
     X = frame(schema, rows)
     assert [label for label, _ in found] == jr.predict(model, X).tolist()

@@ -292,3 +292,27 @@ def test_rows_that_are_all_alike_are_refused():
     _, y = make_data(0)
     with pytest.raises(ValueError, match="no column of X tells its rows apart"):
         glrm.fit(np.ones((len(y), 2)), y)
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None, max_examples=30)
+def test_dependent_columns_leave_at_the_same_score(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.random((8, 12)) < 0.5
+    weights = rng.normal(size=12) * (rng.random(12) < 0.8)
+    found, shift = glrm.independent(columns, weights)
+    np.testing.assert_allclose(columns @ found + shift, columns @ weights, atol=1e-8)
+    on = np.flatnonzero(found)
+    assert set(on) <= set(np.flatnonzero(weights))
+    assert np.linalg.matrix_rank(np.column_stack([columns[:, on], np.ones(8)])) == len(on) + 1
+    assert (np.sign(found[on]) == np.sign(weights[on])).all()
+
+
+def test_a_best_solution_is_thinned_out_to_a_smaller_one() -> None:
+    """Rows of weight two are two rows, for rows without weight as well: of many best solutions both fits take one."""
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.random((15, 30)), rng.integers(0, 3, 15), rng.integers(0, 5, 15)
+    weighted = jr.glrm.fit(X, y, loss="squared", sample_weight=weight)
+    repeated = jr.glrm.fit(X.repeat(weight, axis=0), y.repeat(weight), loss="squared")
+    np.testing.assert_allclose(jr.predict(weighted.model, X), jr.predict(repeated.model, X), rtol=1e-7)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-12)

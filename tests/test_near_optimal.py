@@ -131,6 +131,8 @@ def test_the_text_names_shares_and_the_best():
     X, y = random_problem(2, features=6, rows=200)
     found = jr.exact_list.near_optimal(X, y, within=0.05)
     text = str(found)
+    assert found._repr_html_().count("<table>") == 2
+    assert "with an objective of at least" in found._repr_html_()
     assert f"{len(found)} rule lists with an objective of at least" in text
     assert str(found[0]) in text
     top = found.occurrences.argmax()

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import paper_reproductions
 from paper_reproductions import (
     Cell,
     ComparisonTable,
     Exhibit,
     Experiment,
     Paper,
+    Quoted,
     Results,
     Rows,
     Section,
@@ -173,7 +178,7 @@ def test_the_report_puts_the_paper_beside_every_number(toy, tmp_path):
     assert "| rose | 2.83 ± 1.29 (paper 2.00, +0.83) |" in report
     assert "| lily | 2.83 ± 1.29 (paper 3.00, -0.17) |" in report
     assert "- rose, size: 2.83 ± 1.29 (paper 2.00, +0.83) (tolerance 0.5). It rained." in report
-    assert "| Table 1 | 2 | 2 | 1 | 0 | 0 |" in report
+    assert "| Table 1 | 2 | 2 | 0 | 1 | 0 | 0 | 0 |" in report
     assert "8 flowers." in report
     assert "![figure_2](figure_2.png)" in report
     assert (tmp_path / "toy/full/figure_2.png").read_bytes().startswith(b"\x89PNG")
@@ -279,14 +284,64 @@ def test_every_paper_reports_before_anything_is_computed(name, tmp_path):
 def test_every_number_of_the_paper_is_counted(tmp_path):
     """Compared, not compared (no tolerance), not run; a number of ours alone is none of the paper's."""
     values = {
-        ("a", "x"): Value(1.0, 1.0, tolerance=0.1), ("b", "x"): Value(1.0, 2.0), ("c", "x"): Value(None, 2.0),
-        ("d", "x"): Value(1.0), ("e", "x"): Value(1.0, 2.0, tolerance=0.1),
+        ("a", "x"): Value(1.0, 1.0, tolerance=0.1), ("b", "x"): Value(1.0, 2.0, apart="another machine"),
+        ("c", "x"): Value(None, 2.0), ("d", "x"): Value(1.0), ("e", "x"): Value(1.0, 2.0, tolerance=0.1, only="above"),
+        ("f", "x"): Quoted("3 ± 1", 2),
     }  # fmt: skip
-    section = Section(tables=(ComparisonTable("t", tuple("abcde"), ("x",), values),))
+    section = Section(tables=(ComparisonTable("t", tuple("abcdef"), ("x",), values),))
     exhibit = Exhibit("table", 7, "t", (), lambda results, canvas: section)
     paper = Paper("p", "P", "R", (exhibit,))
     markdown, _ = write(paper, (exhibit,), Results(Store(tmp_path), Settings()), tmp_path)
-    assert "| Table 7 | 4 | 2 | 1 | 1 | 1 |" in markdown.read_text()
+    text = markdown.read_text()
+    assert "| Table 7 | 4 | 2 | 1 | 2 | 1 | 1 | 2 |" in text
+    assert "- Table 7: 1 (another machine)" in text
+
+
+def test_a_number_in_several_tables_counts_once(tmp_path):
+    """For the exhibit where it stands first; it agrees if it does wherever it is compared."""
+    tables = [
+        {("a", "x"): Value(1.0, 1.0, apart="elsewhere", number="one"), ("b", "x"): Value(5.0, 1.0, number="two")},
+        {("a", "x"): Value(1.0, 1.0, tolerance=0.1, number="one"), ("b", "x"): Value(None, 1.0, number="two")},
+        {("a", "x"): Value(2.0, 1.0, tolerance=0.1, number="one")},
+    ]
+    sections = [Section(tables=(ComparisonTable("t", ("a", "b"), ("x",), values),)) for values in tables]
+    exhibits = tuple(
+        Exhibit("figure", k, "t", (), lambda results, canvas, section=section: section)
+        for k, section in enumerate(sections, start=1)
+    )
+    paper = Paper("p", "P", "R", exhibits)
+    text = write(paper, exhibits, Results(Store(tmp_path), Settings()), tmp_path)[0].read_text()
+    assert "| Figure 1 | 2 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
+    assert "| Figure 2" not in text
+
+
+@pytest.mark.parametrize("name", available_papers())
+def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path):
+    paper = load_paper(name)
+    root = Archive(Path(paper_reproductions.__file__).parent / name / "archive")
+    shipped = root.folder.exists()
+    results = Results(root, root.settings) if shipped else Results(Store(tmp_path), Settings(quick=True))
+    unsaid = [
+        (exhibit.name, table.title, str(value))
+        for exhibit in paper.exhibits
+        for table in exhibit.show(results, Canvas(tmp_path)).tables
+        for value in table.printed()
+        if value.tolerance is None and not value.apart
+    ]
+    assert not unsaid
+
+
+def test_bold_is_bold_and_a_quick_run_gives_no_reasons(toy, tmp_path):
+    values = {("a", "x"): Value(2.0, 1.0, tolerance=0.1, reason="It rained."), ("b", "x"): "**held**"}
+    section = Section(tables=(ComparisonTable("t", ("a", "b"), ("x",), values),))
+    exhibit = Exhibit("table", 7, "t", (toy.size,), lambda results, canvas: section)
+    paper = Paper("p", "P", "R", (exhibit,))
+    for asked, said in ((Settings(), True), (Settings(quick=True), False)):
+        markdown, page = write(paper, (exhibit,), Results(Store(tmp_path), asked), tmp_path)
+        assert ("It rained." in markdown.read_text()) is said
+        assert "<b>held</b>" in page.read_text()
+    assert "size 2 of 8." in markdown.read_text(), "cells of the full protocol that a quick run asks for"
+    assert "(a quick run gives no reasons)" in markdown.read_text()
 
 
 def test_an_archive_gives_the_results_back(toy, tmp_path):
@@ -304,6 +359,7 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
             assert row == {name: pytest.approx(v, rel=1e-6) if type(v) is float else v for name, v in before.items()}
         assert all(archive.has(experiment, cell) for cell in experiment.cells(settings))
     assert not archive.has(toy.size, Cell.of(data="rose", fold=99))
+    assert archive.has(toy.size, Cell.of(data="rose", fold="1")), "digits are read as a number"
     markdown, _ = write(toy.paper, toy.paper.exhibits, back, tmp_path / "docs")
     assert "Versions: jaxrules 9. Date: 2031-01-01." in markdown.read_text()
     table = markdown.read_text().split("## Table 1")[1]
@@ -457,8 +513,9 @@ def test_a_fit_that_ctrl_c_made_shorter_is_not_kept(toy, tmp_path):
 
 
 @pytest.mark.slow
-def test_several_processes_measure_what_one_does(tmp_path, capsys):
+def test_several_processes_measure_what_one_does(tmp_path):
     for name, more in (("one", []), ("two", ["--jobs", "2"])):
-        assert main(["coordinate_paths", "--quick", "--table", "1", "--results", str(tmp_path / name), *more]) == 0
+        command = [sys.executable, "-m", "paper_reproductions", "coordinate_paths", "--quick", "--table", "1"]
+        subprocess.run([*command, "--results", str(tmp_path / name), *more], check=True, capture_output=True)
     tables = [(tmp_path / n / "coordinate_paths/quick/report.md").read_text().split("## Table") for n in ("one", "two")]
     assert tables[0][1] == tables[1][1]

@@ -61,33 +61,48 @@ def test_front():
     assert [p["size"] for p in exhibits.front(points, "size", "score")] == [1, 3, 4]
 
 
-def test_models_of_equal_accuracy():
-    def point(accuracy, support, local_support):
-        sizes = {"support": support, "local_support": local_support}
-        return {"accuracy": accuracy, "auc": 0.9, "penalty": 1, "local_penalty": 2, **sizes}
+def models(fold, *settings):
+    """Rows of a fold: (penalty, accuracy, support, local support)."""
+    names = ("penalty", "accuracy", "support", "local_support")
+    return [
+        {"fold": fold, "local_penalty": 1.0, "auc": 0.9, **dict(zip(names, each, strict=True))} for each in settings
+    ]
 
-    ours = [point(0.80, 10, 3.0), point(0.82, 20, 2.0), point(0.85, 40, 6.0)]
-    pairs = {
-        "fewer": (ours, point(0.80, 15, 4.0)),
-        "larger": (ours, point(0.815, 15, 1.0)),
-        "none": (ours, point(0.9, 50, 9.0)),
-    }
-    table = exhibits._equal_accuracy(pairs, dict.fromkeys(pairs, 1000), "anywhere")
-    sizes = {row: table.values[row, "#LocalSupport"].ours for row in pairs}
-    assert sizes == {"fewer": 3.0, "larger": 2.0, "none": 6.0}
-    departing = {(row, column) for row, column, value in table.compared() if value.departs}
-    assert departing == {("larger", "#Support"), ("larger", "#LocalSupport"), ("none", "accuracy")}
-    assert table.values["larger", "#LocalSupport"].reason == "No model of ours is as accurate with as little."
-    assert "standard error of 0.0095" in table.values["none", "accuracy"].reason
+
+def test_models_of_equal_accuracy_are_chosen_by_the_other_folds():
+    rows = Rows([
+        *models(0, (1.0, 0.80, 10, 3.0), (2.0, 0.90, 20, 2.0)),
+        *models(1, (1.0, 0.86, 12, 4.0), (2.0, 0.82, 22, 1.0)),
+    ])  # fmt: skip
+    point = {"accuracy": 0.85, "auc": 0.9, "support": 30.0, "local_support": 3.5}
+    found = exhibits.chosen_elsewhere(rows, point)
+    # fold 1 chooses penalty 1 for fold 0 (0.86), fold 0 chooses penalty 2 for fold 1 (0.90)
+    assert [(row["fold"], row["penalty"], row["accuracy"]) for row in found] == [(0, 1.0, 0.80), (1, 2.0, 0.82)]
+    table = exhibits._equal_accuracy({"x": (rows, point)}, {"x": "x"}, "anywhere")
+    assert table.values["x", "accuracy"].ours == pytest.approx(0.81)
+    assert table.values["x", "accuracy"].departs
+    assert not table.values["x", "#LocalSupport"].departs
+    assert table.values["x", "ours is at"] == "gamma 1, lambda 1; gamma 2, lambda 1"
+    single = exhibits._equal_accuracy({"x": (rows.where(fold=0), point)}, {"x": "x"}, "anywhere")
+    assert single.values["x", "accuracy"].ours is None, "one fold leaves none to choose by"
+
+
+def test_the_setting_has_no_more_rules_where_that_is_possible():
+    point = {"accuracy": 0.8, "auc": 0.9, "support": 15.0, "local_support": 4.0}
+    rows = Rows(models(0, (1.0, 0.80, 10, 3.0), (2.0, 0.82, 20, 2.0), (3.0, 0.85, 40, 6.0)))
+    assert exhibits._setting_for(rows, point)[0] == 1.0
+    assert exhibits._setting_for(rows, point | {"accuracy": 0.815})[0] == 2.0
+    assert exhibits._setting_for(rows, point | {"accuracy": 0.9})[0] == 3.0, "the most accurate, if none is enough"
 
 
 def test_differences_that_may_be_chance():
     def rows(*values):
         return Rows({"fold": fold, "accuracy": value} for fold, value in enumerate(values))
 
-    assert "-0.1000, +0.0500" in exhibits._chance(rows(0.7, 0.85), rows(0.8, 0.8, 0.8), "accuracy")
-    assert exhibits._chance(rows(0.7, 0.71, 0.7), rows(0.8, 0.8, 0.8), "accuracy") == ""
-    assert exhibits._chance(rows(0.7), rows(0.8), "accuracy") == ""
+    paper = rows(0.8, 0.8, 0.8, 0.8, 0.8)
+    assert "-0.1000, +0.0500" in exhibits._chance(rows(0.7, 0.85, 0.7, 0.9, 0.8), paper, "accuracy")
+    assert exhibits._chance(rows(0.7, 0.71, 0.7, 0.72, 0.7), paper, "accuracy") == ""
+    assert exhibits._chance(rows(0.7, 0.85), paper, "accuracy") == "", "two folds show nothing"
 
 
 def test_settings_in_small_are_part_of_the_full_ones():
@@ -116,12 +131,22 @@ def test_tests_of_few_folds_say_what_they_are(tmp_path):
     section = exhibits.table_5(results, Canvas(tmp_path))
     assert "With 3 folds the exact p-value is at least 0.125" in section.text
     cells = section.tables[0].values
-    assert str(cells["accuracy, Heart", "RuleFit"]).startswith("0.62500, lower in 2 of 3 (paper 0.79289)")
-    assert str(cells["accuracy, Heart", "GLRM"]).startswith("0.25000, lower in 2 of 2 (paper")
-    assert cells["accuracy, Adult", "GLRM"] == "not run (paper 1.00000)"
+    assert str(cells["accuracy, Heart", "RuleFit"]) == "0.62500 (paper 0.79289, -0.16789) [lower in 2 of 3]"
+    assert str(cells["accuracy, Heart", "GLRM"]).endswith("[lower in 2 of 2]")
+    assert str(cells["accuracy, Adult", "GLRM"]) == "not run (paper 1.00000)"
     scores = exhibits._score_table(results, "accuracy", protocol.METHODS).values
     assert "[2 of 3 folds]" in str(scores["Heart", "GLRM"])
     assert "folds]" not in str(scores["Heart", "LIRE"])
+
+
+def test_baselines_are_compared_on_both_sides(tmp_path):
+    results = Results(Store(tmp_path), Settings())
+    values = exhibits._score_table(results, "accuracy", protocol.METHODS).values
+    assert {method: values["Heart", method].only for method in protocol.METHODS} == {
+        method: "below" if method == "LIRE" else None for method in protocol.METHODS
+    }
+    assert values["Adult", "KernelSVM"].tolerance is None
+    assert values["Heart", "LIRE"].number == values["Heart", protocol.PUBLISHED].number
 
 
 @pytest.fixture

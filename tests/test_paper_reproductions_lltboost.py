@@ -89,7 +89,7 @@ def test_claims_are_one_sided_for_lltboost():
     rounded = tables.compared([0.494] * 10, (0.47, 0.49, 0.51), "risk", "LLTBoost")
     assert isinstance(rounded, Value)
     assert not rounded.departs, "the paper rounds to two decimals"
-    assert str(tables.compared([math.inf] * 10, published.NEVER, "complexity", "DRNet")).startswith("inf (paper inf)")
+    assert str(tables.compared([math.inf] * 10, published.NEVER, "complexity", "DRNet")).startswith("inf (paper inf, ")
 
 
 def test_the_account_multiplies_what_it_should():

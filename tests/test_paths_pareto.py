@@ -101,6 +101,7 @@ def test_front_of_figure_2(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
         assert point.interpretability == pytest.approx(paths.geometric_loss(point.path, 1.0))
         assert point.cost == pytest.approx(point.path.costs[-1])
     assert "unsupported" in str(front)
+    assert front._repr_html_().count("<tr>") == 1 + len(front._shown())
 
 
 def test_no_path_beats_the_front(toy: tuple[pd.DataFrame, np.ndarray]) -> None:

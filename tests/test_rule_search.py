@@ -391,7 +391,7 @@ def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:
     return searches
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=250)
 @given(problem=objectives(), max_length=st.sampled_from([None, None, 0, 1, 2, 3]))
 def test_every_search_is_exact_for_every_objective(
     problem: tuple[SearchSpace, Objective], max_length: int | None

@@ -138,6 +138,10 @@ def test_a_fit_is_proved_or_says_how_far_it_is() -> None:
     X, y, rules = data()
     options = {"rules": rules, "restarts": 0, "global_penalty": 0.005, "search": "optimal"}
     whole = jr.lire.fit(X, y, **options)
+    told = [step.bound for step in whole.history if step.bound is not None]
+    assert told == sorted(told)
+    assert len(told) > 1
+    assert told[-1] <= whole.bound <= whole.objective
     assert whole.status == "optimal"
     assert whole.gap is not None
     assert whole.gap < 1e-5

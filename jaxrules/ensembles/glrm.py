@@ -294,6 +294,7 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
                 state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
             state.solve(run)
             run.step(state.objective, state.size, bound=state.proved_bound)
+        state.thin_out()
         if options.debias:
             state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
@@ -548,6 +549,15 @@ class _State:
         assert self.solution is not None
         return self.debiased or (self.rule_weights, self.coefficients, self.solution.intercept)
 
+    def thin_out(self) -> None:
+        """Leave out rules that others replace at the same objective: what is left is independent, and of the
+        many best solutions, which differ on new rows, one of the smallest."""
+        if self.solution is None:
+            return
+        columns = np.concatenate([self.columns, self.problem.linear_values], axis=1)
+        weights, shift = independent(columns, self.solution.coefficients)
+        self.solution = replace(self.solution, coefficients=weights, intercept=self.solution.intercept + shift)
+
     def debias(self) -> None:
         """Refit the weights of the chosen rules and terms (almost) without a penalty."""
         weights, coefficients, intercept = (np.copy(part) for part in self.weights)
@@ -567,6 +577,40 @@ class _State:
         )
         weights[rules], coefficients[terms] = np.split(refitted.coefficients, [len(rules)])
         self.debiased = weights, coefficients, refitted.intercept
+
+
+def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Weights of linearly independent columns with the same score as these, and what the intercept adds.
+
+    Where columns depend on each other, and on the intercept, the weights move along the dependence until the first is
+    0; of the two ways that is the one on which the later column leaves. A best solution under an L1 penalty stays one,
+    because its signs stay.
+
+    Args:
+        columns: shape (rows, columns).
+        weights: shape (columns,); those below 1e-10 of the largest are rounding, and left out.
+    """
+    shift, rounding = 0.0, 1e-10 * np.abs(weights).max(initial=0.0)
+    while True:
+        weights = np.where((np.abs(weights) > rounding) & columns.any(axis=0), weights, 0.0)
+        on = np.flatnonzero(weights)
+        design = np.column_stack([columns[:, on], np.ones(len(columns))]).astype(np.float64)
+        scale = np.sqrt((design**2).sum(axis=0))
+        values, vectors = np.linalg.eigh((design / scale).T @ (design / scale))
+        if values[0] > 1e-12 * values[-1]:
+            break
+        way = vectors[:, 0] / scale
+        moving = np.abs(way[:-1]) > 1e-9 * np.abs(way).max()
+        steps = np.divide(-weights[on], way[:-1], out=np.full(len(on), np.inf), where=moving)
+        ends = [int(np.where(side, np.abs(steps), np.inf).argmin()) for side in (steps > 0, steps < 0) if side.any()]
+        ends = [end for end in ends if np.isfinite(steps[end])]
+        if not ends:
+            break
+        leaves = max(ends)
+        shift += steps[leaves] * way[-1]
+        weights[on] += steps[leaves] * way[:-1]
+        weights[on[leaves]] = 0.0
+    return weights, float(shift)
 
 
 def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:

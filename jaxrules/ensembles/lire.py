@@ -133,13 +133,21 @@ class _Watch:
     def __init__(self, run: Run, problem: Problem) -> None:
         self.run, self.problem = run, problem
         self.best: Incumbent | None = None
+        self.bound: float | None = None
         self.start = self.best_start = "empty"
         self.certified = False
 
     def __call__(self, incumbent: Incumbent) -> None:
         if self.best is None or incumbent.objective < self.best.objective:
             self.best, self.best_start = incumbent, self.start
-        self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()))
+        self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()), bound=self.bound)
+
+    def proved(self, bound: float) -> None:
+        """Tell of a bound that closes a hundredth of the gap."""
+        assert self.best is not None  # no proof begins without
+        if self.bound is None or self.best.objective - bound < 0.99 * (self.best.objective - self.bound):
+            self.bound = bound
+            self(self.best)
 
 
 # Fitting
@@ -523,7 +531,7 @@ class _Candidates:
             exhausted = _minimise(output, search, watch, options)
             if options.search == "optimal" and watch.best is not None:
                 run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations
-                tree = BranchAndBound(search, watch.best)
+                tree = BranchAndBound(search, watch.best, watch.proved)
                 tree.run(options.max_nodes)
         best = output.previous = watch.best if watch.best is not None else search.start_empty()
         rule = problem.origin[best.columns] >= 0

@@ -112,6 +112,24 @@ class NearOptimal:
         return f"NearOptimal({len(self)} lists, complete={self.complete})"
 
     def __str__(self) -> str:
+        lines, rows = self._told(), self._rows()
+        lines += ["Share of the lists in which a condition occurs:", *display.aligned(rows)] if rows else []
+        if len(self.conditions) > _SHOWN:
+            lines.append(f"and {len(self.conditions) - _SHOWN} conditions more")
+        return "\n".join([*lines, "The best:", str(self[0])])
+
+    def _repr_html_(self) -> str:
+        heading = ("share of the lists", f"condition, of {len(self.conditions)}")
+        return display.html_table(" ".join(self._told()), heading, self._rows()) + self[0]._repr_html_()
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """The conditions that occur most, and in which share of the lists."""
+        order = np.argsort(-self.occurrences, kind="stable")[:_SHOWN]
+        shares = self.occurrences / len(self)
+        return [(display.share_text(float(shares[r])), self.conditions.describe(r)) for r in order]
+
+    def _told(self) -> list[str]:
+        """How many lists there are, and whether these are all."""
         least, n = display.number(self.threshold), len(self)
         proved = "" if self.bound == self.optimum else f" (at most {display.number(self.bound)})"
         best = f"the best: {display.number(self.optimum)}{proved}"
@@ -121,12 +139,7 @@ class NearOptimal:
             if self.floor < self.optimum:
                 what = f"all above {display.number(self.floor)} are listed"
             lines.append(f"There may be more, {self.at_most} at most: {what}. Raise the limits, or lower `within`.")
-        order = np.argsort(-self.occurrences, kind="stable")
-        rows = [(display.share_text(self.occurrences[r] / n), self.conditions.describe(r)) for r in order[:_SHOWN]]
-        lines += ["Share of the lists in which a condition occurs:", *display.aligned(rows)] if rows else []
-        if len(order) > _SHOWN:
-            lines.append(f"and {len(order) - _SHOWN} conditions more")
-        return "\n".join([*lines, "The best:", str(self[0])])
+        return lines
 
 
 class _Found(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
+from jaxrules import checks, display
 from jaxrules.paths import exact
 from jaxrules.paths.costs import Array, Quadratic, Sequence
 from jaxrules.paths.data import MOST_STEPS, ModelSpace, check_step_weights
@@ -91,16 +91,33 @@ class Front:
         return len(self.points)
 
     def __str__(self) -> str:
-        lines = [f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"]
+        shown, lines = self._shown(), [self._caption()]
         lines.append("  steps  interpretability loss        cost")
-        ends = [point for point, inside in zip(self.points, _inside(self.points), strict=True) if not inside]
-        shown = self.points if len(self) <= LINES else ends
         for point in shown:
             mark = "" if point.supported else "  unsupported"
             lines.append(f"  {len(point.path):5d}  {point.interpretability:21.6g}  {point.cost:10.6g}{mark}")
         if len(shown) < len(self):
             lines.append(f"  ({len(self) - len(shown)} more between these, along the same sequences of features)")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                str(len(point.path)), f"{point.interpretability:.6g}", f"{point.cost:.6g}",
+                "" if point.supported else "unsupported",
+            )
+            for point in self._shown()
+        ]  # fmt: skip
+        return display.html_table(self._caption(), ("steps", "interpretability loss", "cost", ""), rows)
+
+    def _caption(self) -> str:
+        return f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"
+
+    def _shown(self) -> tuple[FrontPoint, ...]:
+        """All points, or of many those at the ends of their sequences."""
+        if len(self) <= LINES:
+            return self.points
+        return tuple(point for point, inside in zip(self.points, _inside(self.points), strict=True) if not inside)
 
 
 @guarded

@@ -200,7 +200,9 @@ def _path_table(title: str, rows: Rows, note: str) -> ComparisonTable:
             if row["feature"] == name:
                 values[label, name] = Value(row["value"], printed, digits=3, tolerance=COEFFICIENTS, reason=UNEXPLAINED)
             else:
-                values[label, name] = f"not moved (paper {printed:.2f})"
+                values[label, name] = Value(
+                    0.0, printed, digits=2, tolerance=COEFFICIENTS, reason=UNEXPLAINED, mark="not moved"
+                )
                 values[label, str(row["feature"])] = Value(row["value"], digits=3)
         values[label, "MSE / 2"] = _half_cost(rows, "path", k)
     values["expected", "MSE / 2"] = Value(_expected(rows), EXPECTED["path"], tolerance=0.0005, reason=UNEXPLAINED)

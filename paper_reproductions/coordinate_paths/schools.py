@@ -105,7 +105,7 @@ def _path_table(results: Results) -> ComparisonTable:
     for k, (name, coefficient, cost) in enumerate((published.SCHOOLS_START, *published.SCHOOLS_STEPS)):
         label = f"b{k}"
         labels.append(label)
-        values[label, name] = f"not moved (paper {coefficient:.2f})"
+        values[label, name] = Value(None, coefficient, digits=2, tolerance=0.005)
         for row in rows.where(step=k):
             feature = str(row["feature"])
             paper = coefficient if feature == name else None

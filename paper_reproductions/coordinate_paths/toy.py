@@ -279,8 +279,8 @@ def _inset(rows: Rows) -> ComparisonTable:
     marks = _landmarks(rows)
     for label, row in marks.items():
         values[label, "features set"] = str(row["order"])
-        values[label, "to"] = str(row["values"])
-        values[label, "costs on the way"] = str(row["costs"])
+        values[label, "to"] = str(row.get("values", ""))
+        values[label, "costs on the way"] = str(row.get("costs", ""))
         values[label, "model"] = _model(row)
         values[label, "loss"] = Value(row["loss"], digits=3)
         values[label, "cost"] = Value(row["cost"], digits=3)

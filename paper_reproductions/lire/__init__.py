@@ -20,10 +20,11 @@ PAPER = Paper(
 
         LIRE is jaxrules' own search for the paper's objective (penalties are chosen without its restarts); "LIRE,
         published search" is the author's algorithm at the paper's penalties; on Adult, where it takes minutes a
-        fold, only with --slow. Both are put beside the paper's LIRE. GLRM is jaxrules' column generation (9 thresholds
-        per column, at most 200 generated rules, weights refitted without penalty, as in the author's runs). KernelSVM
-        sees at most 5000 training rows (marked). Where the paper draws a point but prints no number, the number is
-        from the files of results per fold that its author published with the program.
+        fold, only at lambda = 1 of the trade-off figures, in full with --slow. Both are put beside the paper's LIRE.
+        GLRM is jaxrules' column generation (9 thresholds per column, at most 200 generated rules, weights refitted
+        without penalty, as in the author's runs). KernelSVM sees at most 5000 training rows (marked, not compared
+        there). Where the paper draws a point but prints no number, the number is from the files of results per fold
+        that its author published with the program.
     """,
     quick="Two small data sets, one fold, few penalties; the trade-off figures and Table 1 on the first 6000 rows of "
     "Adult, while the paper's numbers beside them are for all rows and all penalties.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +64,14 @@ class Measured:
         return scores.mean_risk(self.of("TGB"), "risk")
 
 
+METHOD_OF = {attribute: method for method, attribute in PAPER.items()}
+
+
+def _number(name: str, method: str, kind: str) -> str:
+    """A number of Table 2 or 3, of squared or log loss."""
+    return f"{kind} {name} {method}"
+
+
 def measured_sets(results: Results) -> list[Measured]:
     return [Measured(results, name) for name in protocol.sets(results.settings)]
 
@@ -72,21 +81,20 @@ def compared(values: Sequence[float], paper: Interval | None, kind: str, method:
     larger, and of TGB none other, by more than the sum of the two intervals' half widths."""
     digits = 1 if kind == "complexity" else 3
     if not values:
-        return Value(None, paper[1] if paper else None, digits=digits)
+        return Value(None, paper[1] if paper else None, digits=digits, apart="not run")
     low, median, high = scores.interval(values, SHARES[kind])
     mark = f"{low:.{digits}f} to {high:.{digits}f}"
     if paper is None:
         return f"{median:.{digits}f} [{mark}]"
     mark += f"; paper's {paper[0]:g} to {paper[2]:g}"
-    if math.isinf(median) and math.isinf(paper[1]):
-        return f"inf (paper inf) [{mark}]"
     tolerance: float | None = ROUNDING[kind]
-    if method not in ("LLTBoost", "LTRNet"):
+    if method not in ("LLTBoost", "LTRNet") and median != paper[1]:
         tolerance = (high - low + paper[2] - paper[0]) / 2
         tolerance = tolerance if math.isfinite(tolerance) else None
     return Value(
         median, paper[1], digits=digits, mark=mark, tolerance=tolerance, reason=reason,
         only=None if method == "TGB" else "above",
+        apart="" if tolerance is not None else "an interval of order statistics that has no end",
     )  # fmt: skip
 
 
@@ -108,7 +116,10 @@ def paper_table(
             printed = getattr(row, PAPER[method])
             if printed is not None:
                 reason = reasons.get(one.name, "") if method == "LLTBoost" else ""
-                values[one.name, method] = compared(score(one, method, row.target), printed, kind, method, reason)
+                found = compared(score(one, method, row.target), printed, kind, method, reason)
+                if isinstance(found, Value) and (paper is published.COMPLEXITY or paper is published.RISK):
+                    found = replace(found, number=_number(one.name, method, kind))
+                values[one.name, method] = found
         if row:
             values[one.name, "target"] = f"{row.target:g}"
     return ComparisonTable(title, names, ("target", *PAPER), values, corner="data")
@@ -162,7 +173,9 @@ def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
         target = one.own_risk_target()
         if target is None:
             continue
-        values[one.name, "risk target"] = Value(target, published.COMPLEXITY[one.name].target, digits=3)
+        values[one.name, "risk target"] = Value(
+            target, published.COMPLEXITY[one.name].target, digits=3, apart="our TGB's own risk, as a target"
+        )
         for method in protocol.applicable(PAPER, one.name):
             values[one.name, method] = compared(one.complexities(method, target), None, "complexity", method)
     return ComparisonTable(
@@ -229,8 +242,10 @@ def _variants(
             ):
                 if values_found:
                     median, paper = float(np.median(values_found)), getattr(row, attribute)[1]
-                    same = math.isinf(median) and math.isinf(paper)
-                    values[one.name, column] = "inf (paper inf)" if same else Value(median, paper, digits=digits)
+                    values[one.name, column] = Value(
+                        median, paper, digits=digits, apart="another reading of the method",
+                        number=_number(one.name, METHOD_OF[attribute], "risk" if row is risks else "complexity"),
+                    )  # fmt: skip
     columns = (*names, *(f"risk: {name}" for name in names))
     return ComparisonTable(title, [one.name for one in measured], columns, values, corner="data", note=note)
 
@@ -246,7 +261,8 @@ def _luck(measured: Sequence[Measured]) -> ComparisonTable:
                 chance = scores.chance_of_median(found, published.REPEATS, row.lltboost[1])
                 low, median, high = scores.interval(found, SHARES["complexity"])
                 values[one.name, name] = Value(
-                    median, row.lltboost[1], digits=1,
+                    median, row.lltboost[1], digits=1, apart="more repetitions than the paper's",
+                    number=_number(one.name, "LLTBoost", "complexity"),
                     mark=f"{low:g} to {high:g}; {len(found)} repetitions, {np.mean(np.isinf(found)):.0%} never; "
                     f"a median of ten is above the paper's in {chance:.0%}",
                 )  # fmt: skip
@@ -300,7 +316,9 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
         if not reached or math.isinf(np.median(reached)):
             continue
         limit = float(np.median(reached))
-        own[one.name, "complexity target"] = Value(limit, published.RISK[one.name].target, digits=1)
+        own[one.name, "complexity target"] = Value(
+            limit, published.RISK[one.name].target, digits=1, apart="our TGB's own complexity, as a target"
+        )
         for method in protocol.applicable(PAPER, one.name):
             own[one.name, method] = compared(one.risks(method, limit), None, "risk", method)
     names = [one.name for one in measured]
@@ -335,8 +353,9 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
             # Rows of one fit repeat its seconds; the median over fits leaves out those that compile.
             fits = {(row["repeat"], row["oracle"]): row["seconds"] for row in one.of(method)}
             values[one.name, method] = Value(
-                float(np.median(list(fits.values()))) if fits else None, paper[method], digits=3
-            )
+                float(np.median(list(fits.values()))) if fits else None, paper[method], digits=3,
+                apart="seconds on another machine",
+            )  # fmt: skip
     text = """
         Seconds of one fit (ten rules; all numbers of rules come from the same run), medians over repetitions and
         settings on two cores; the paper's machine is not named. The first fit of a shape of data in a process also

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
 from paper_reproductions.ssrl import protocol, published
 
 inside = Experiment("inside", protocol.fold_cells, protocol.measure_inside, protocol.files)
@@ -53,13 +53,13 @@ def _comparison(
         for column, rows in chosen(results, name).items():
             for measure, (mean, spread) in zip(measures, paper["SSRL"], strict=True):
                 mark = "" if len(rows) in (0, protocol.FOLDS) else f"{len(rows)} of {protocol.FOLDS} folds"
-                tolerance = None if measure == "literals" else spread
                 values[name, column if accuracy else f"{column}, {measure}"] = Value(
-                    rows.mean(measure), mean, digits, tolerance, only, rows.spread(measure),
-                    REASONS.get(name, ""), mark,
+                    rows.mean(measure), mean, digits, spread, only, rows.spread(measure),
+                    REASONS.get(name, ""), mark, number=f"{name} {measure}",
                 )  # fmt: skip
         for method, cell in list(paper.items())[1:]:
-            values[name, f"{method} (paper)"] = " / ".join(f"{mean:g} ± {spread:g}" for mean, spread in cell)
+            printed = " / ".join(f"{mean:g} ± {spread:g}" for mean, spread in cell)
+            values[name, f"{method} (paper)"] = Quoted(printed, len(cell))
     peers = [f"{method} (paper)" for method in list(table[names[0]])[1:]]
     return ComparisonTable(title, names, [*columns, *peers], values, corner="data")
 
@@ -80,7 +80,8 @@ def sizes(title: str, names: Sequence[str]) -> Callable[..., Section]:
 
     def show(results: Results, canvas: Canvas) -> Section:
         text = (
-            "At most the paper's mean and one standard deviation of rules counts as agreement; the default is a rule."
+            "At most the paper's mean and one standard deviation, of rules and of literals, counts as agreement; the "
+            "default is a rule."
         )
         return Section(text, [_comparison(results, title, names, ("rules", "literals"), 1)])
 
@@ -103,7 +104,10 @@ def variant_table(name: str) -> Callable[[Results], ComparisonTable]:
             rows = ours.where(variant=variant)
             for column, measure in zip(columns, measures, strict=True):
                 digits = 2 if "accuracy" in measure else 1
-                values[variant, column] = Value(rows.mean(measure), paper.get(measure), digits)
+                values[variant, column] = Value(
+                    rows.mean(measure), paper.get(measure), digits, apart="a variant, to see what makes a difference",
+                    number=f"{name} {measure}",
+                )  # fmt: skip
         note = (
             f"Means over {len(ours.values('fold'))} folds; every row changes what it says of the first. CPU seconds "
             "with compilation."
@@ -152,7 +156,8 @@ def figure_4(results: Results, canvas: Canvas) -> Section:
         axis.legend()
         values: dict[tuple[str, str], Value | str] = {}
         for n, mean in zip(features, means, strict=True):
-            values[str(n), "CPU seconds"] = Value(mean, published.WDBC_SECONDS.get(n) if name == "WDBC" else None, 3)
+            paper = published.WDBC_SECONDS.get(n) if name == "WDBC" else None
+            values[str(n), "CPU seconds"] = Value(mean, paper, 3, apart="seconds on another machine")
             values[str(n), "straight line"] = Value(float(start + slope * n), None, 3)
         tables.append(ComparisonTable(f"{name}: seconds of a fit with at most ten rules", tuple(map(str, features)),
                                       ("CPU seconds", "straight line"), values, corner="features"))  # fmt: skip

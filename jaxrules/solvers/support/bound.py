@@ -39,6 +39,7 @@ the best constant, far more than that.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -272,11 +273,12 @@ class BranchAndBound:
         bound: what is proved so far of every support; it only rises.
         best: the incumbent.
         nodes: relaxations solved and split.
+        proved: called with every better bound.
         closed: whether bound and incumbent agree within `TOLERANCE`.
     """
 
-    def __init__(self, search: Search, best: Incumbent) -> None:
-        self.search, self.best = search, best
+    def __init__(self, search: Search, best: Incumbent, proved: Callable[[float], None] = lambda bound: None) -> None:
+        self.search, self.best, self.proved = search, best, proved
         self.bound, self.nodes, self.closed = 0.0, 0, False
         self._finished = np.inf  # the least bound of the nodes that are done
         self._tried: set[bytes] = set()
@@ -293,7 +295,9 @@ class BranchAndBound:
         # Parts that wait to be bounded, or split, have the bound of the part that they were split from.
         waiting, number = [root], 0
         while waiting and waiting[0].bound < self._goal:
-            self.bound = max(self.bound, min(waiting[0].bound, self._finished))
+            known, self.bound = self.bound, max(self.bound, min(waiting[0].bound, self._finished))
+            if self.bound > known:
+                self.proved(self.bound)
             if search.stopped() or (max_nodes is not None and self.nodes >= max_nodes):
                 return
             node = heapq.heappop(waiting)

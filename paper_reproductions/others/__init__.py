@@ -1,0 +1,26 @@
+"""Numbers that other projects publish on splits that can be drawn again, and their programs on splits of ours.
+
+`published` holds their numbers, `problems` data and splits, `methods` what we fit; `known_splits` is Table 1,
+`peers` Table 2 and Figure 1 with the programs of others, which run in environments of their own
+(`benchmarks/peers.py`) by `programs`.
+"""
+
+from paper_reproductions.framework import Paper
+from paper_reproductions.others import known_splits, peers
+
+PAPER = Paper(
+    "others",
+    "Numbers of others",
+    "IBM rulelearn and AIX360 (demos and tutorial), interpret (classification comparison)",
+    (*known_splits.EXHIBITS, *peers.EXHIBITS),
+    protocol="""
+        "Paper" in brackets is what the source publishes. Splits are drawn as in the source's notebook, by scikit-learn
+        and its seed; the counts of classes that a source prints are checked. Ours: every learner at its defaults, and
+        at a setting chosen on a quarter of the training rows and fitted again on all of them; seconds are of the
+        processor, choosing included, after a fit that compiled the kernels. Test rows choose nothing. Missing values
+        are a category of their own.
+
+        Seconds of others are what they print, of machines that they do not name.
+    """,
+    quick="no Adult, one split, four small data sets for the programs of others.",
+)

@@ -1,0 +1,127 @@
+"""Our learners at their defaults and at settings chosen on training rows, and what is measured of a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import jaxrules as jr
+from jaxrules.datasets import Dataset
+from jaxrules.results import Fit
+
+Options = dict[str, Any]
+MISSING: Any = "own_category"
+
+
+def _learner(fit: Callable[..., Fit[Any]]) -> Callable[[Dataset, Options], Fit[Any]]:
+    return lambda train, options: fit(train.X, train.y, missing=MISSING, **options)
+
+
+def _rulefit(train: Dataset, options: Options) -> Fit[Any]:
+    """With ``trees``, rules of so many boosted trees of ``leaves`` leaves, else those of the default forest."""
+    options = dict(options)
+    trees = options.pop("trees", None)
+    leaves = options.pop("leaves", 4)
+    if trees is not None:
+        options["rules"] = boosted_rules(train, trees, leaves)
+    return jr.rulefit.fit(train.X, train.y, missing=MISSING, **options)
+
+
+def boosted_rules(train: Dataset, trees: int, leaves: int) -> jr.Conjunctions:
+    """The rules of LightGBM's trees."""
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    kind = LGBMRegressor if train.task == "regression" else LGBMClassifier
+    model = kind(n_estimators=trees, num_leaves=leaves, verbosity=-1, n_jobs=1, random_state=0)
+    return jr.extract_rules(model.fit(train.X.one_hot()[0], train.y), train.X)
+
+
+LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
+    "boosting": _learner(jr.boosting.fit),
+    "GLRM": _learner(jr.glrm.fit),
+    "RuleFit": _rulefit,
+    "LIRE": _learner(jr.lire.fit),
+    "rule list": _learner(jr.ssrl.fit),
+}
+CLASSIFIERS = ("LIRE", "rule list")
+"""Learners that are run on classes only."""
+
+GRID: dict[str, tuple[Options, ...]] = {
+    "boosting": (
+        {"search": "greedy", "max_rules": 20},
+        {"search": "greedy", "max_rules": 40},
+        {"search": "greedy", "max_rules": 80, "max_cut_points": 60},
+    ),
+    "GLRM": (
+        {"linear_terms": True, "rule_penalty": 0.005, "condition_penalty": 0.001, "tolerance": 1e-3},
+        {"linear_terms": True, "rule_penalty": 0.001, "tolerance": 1e-3},
+        {"linear_terms": False, "rule_penalty": 0.001, "tolerance": 1e-3},
+    ),
+    "RuleFit": (
+        {"trees": 100, "leaves": 4, "l1_penalty": 0.001, "tolerance": 1e-4},
+        {"trees": 100, "leaves": 4, "l1_penalty": 0.003, "tolerance": 1e-4},
+        {"trees": 100, "leaves": 4, "l1_penalty": 0.003, "tolerance": 1e-4, "linear_terms": True},
+    ),
+    "LIRE": ({"global_penalty": 0.001}, {"global_penalty": 0.003}, {"global_penalty": 0.01}),
+    "rule list": (
+        {"literal_penalty": 1.0, "max_rules": 10},
+        {"literal_penalty": 5.0, "max_rules": 10},
+        {"literal_penalty": 1.0, "max_rules": 30},
+    ),
+}
+"""Settings that are tried; the defaults, too. GLRM's first are those of AIX360's tutorial."""
+SETTINGS = ("default", "chosen")
+
+
+def scores(model: Any, test: Dataset) -> dict[str, float]:
+    """Of the test rows: accuracy, balanced accuracy and AUC, or R2; and the size of the model."""
+    from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
+
+    said = np.asarray(jr.predict(model, test.X))
+    if test.task == "regression":
+        found = {"R2": float(r2_score(test.y, said))}
+    else:
+        found = {
+            "accuracy": float(np.mean(said == test.y)),
+            "balanced": float(balanced_accuracy_score(test.y, said)),
+            "AUC": float(roc_auc_score(test.y, np.asarray(jr.predict_proba(model, test.X))[:, 1])),
+        }
+    linear = getattr(model, "linear", None)
+    terms = 0 if linear is None else int(np.asarray(linear.coefficients).any(axis=1).sum())
+    rules = len(model.conjunctions) if isinstance(model, jr.RuleList) else jr.support(model)
+    conditions = jr.complexity(model) - rules - terms
+    return {**found, "rules": rules, "linear_terms": terms, "conditions": float(conditions)}
+
+
+def timed(name: str, train: Dataset, options: Options) -> tuple[Fit[Any], float]:
+    """A fit and its seconds of the processor, compiling included."""
+    began = time.process_time()
+    fit = LEARNERS[name](train, options)
+    return fit, time.process_time() - began
+
+
+def chosen(name: str, train: Dataset, measure: str) -> Options:
+    """The setting that is best on a quarter of the training rows; the defaults are one of them."""
+    inside, outside = jr.datasets.train_test_split(train, test_size=0.25, seed=0)
+    tried: list[Options] = [{}, *_scaled(GRID[name], train)]
+    return max(tried, key=lambda options: scores(LEARNERS[name](inside, options).model, outside)[measure])
+
+
+def in_words(options: Options) -> str:
+    """A setting as text."""
+    parts = (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options.items())
+    return ", ".join(parts) or "defaults"
+
+
+def _scaled(grid: tuple[Options, ...], train: Dataset) -> list[Options]:
+    """Penalties are prices in units of the loss; that of numbers is squared."""
+    if train.task != "regression":
+        return list(grid)
+    spread = float(np.var(train.y))
+    return [
+        {option: value * spread if option.endswith("_penalty") else value for option, value in options.items()}
+        for options in grid
+    ]

@@ -1,0 +1,249 @@
+"""Table 2 and Figure 1: programs of others and our learners on five splits of twelve data sets, in one run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import jaxrules as jr
+from benchmarks.peers import NotRun, python_of
+from jaxrules.datasets import Dataset
+from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
+from paper_reproductions.others import methods
+from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+
+CLASSES = ("liver", "heart", "breast_cancer", "titanic", "banknote", "tic_tac_toe")
+NUMBERS = ("world_happiness", "diabetes", "boston", "insurance", "red_wine_quality", "used_cars")
+SETS = tuple(name for pair in zip(CLASSES, NUMBERS, strict=True) for name in pair)
+"""All of at most 2000 rows without missing values."""
+QUICK_SETS = SETS[:4]
+SPLITS = 5
+ENVIRONMENTS = {
+    "imodels": ("FIGS", "RuleFit (imodels)", "BoostedRules", "GreedyRuleList", "SkopeRules"),
+    "interpret": ("EBM",),
+    "ruleopt": ("RUG",),
+    "boomer": ("Boomer",),
+}
+"""Programs by environment, as they are named here."""
+CLASSIFIERS = ("ruleopt", "boomer", "LIRE", "rule list")
+"""Environments and learners that are run on classes only."""
+OURS = tuple(methods.LEARNERS)
+
+
+def cells(settings: Settings) -> list[Cell]:
+    """A cell holds all splits: an environment is started once for them, and shapes are compiled once."""
+    return [
+        Cell.of(data=name, method=method)
+        for name in (QUICK_SETS if settings.quick else SETS)
+        for method in (*OURS, *ENVIRONMENTS)
+        if name in CLASSES or method not in CLASSIFIERS
+    ]
+
+
+def splits(name: str, settings: Settings) -> Iterator[tuple[Dataset, Dataset]]:
+    """Three quarters to train on, classes with their shares."""
+    data = jr.datasets.load(name)
+    for split in settings.first_folds(SPLITS):
+        yield jr.datasets.train_test_split(data, test_size=0.25, seed=split)
+
+
+def measure(cell: Cell, settings: Settings) -> list[Row]:
+    """A row per program and split: score (accuracy or R2), rules, conditions, seconds of the processor."""
+    name, method = cell["data"], cell["method"]
+    if method in ENVIRONMENTS:
+        return _elsewhere(name, method, settings)
+    rows: list[Row] = []
+    for split, (train, test) in enumerate(splits(name, settings)):
+        if split == 0:
+            methods.timed(method, train, {})  # compiles
+        fit, seconds = methods.timed(method, train, {})
+        found = methods.scores(fit.model, test)
+        rows.append({
+            "program": method, "split": split, "score": found["R2" if test.task == "regression" else "accuracy"],
+            "rules": found["rules"], "conditions": found["conditions"], "seconds": seconds,
+        })  # fmt: skip
+    return rows
+
+
+def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
+    """All programs of an environment, on columns of numbers (one per category)."""
+    parts = list(splits(name, settings))
+    arrays: dict[str, NDArray[np.float64] | int] = {"splits": len(parts)}
+    for k, (train, test) in enumerate(parts):
+        arrays |= {f"X_{k}": train.X.one_hot()[0], f"y_{k}": _codes(train), f"X_test_{k}": test.X.one_hot()[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        script = Path(__file__).with_name("programs.py")
+        command = [str(python_of(environment)), str(script), environment, parts[0][0].task, str(file), "0"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotRun(f"{environment} ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
+    rows: list[Row] = []
+    for line in done.stdout.splitlines():
+        if not line.startswith("{"):
+            continue
+        said = json.loads(line)
+        program = "RuleFit (imodels)" if said["program"] == "RuleFit" else said["program"]
+        row: dict[str, object] = {"program": program, "split": said["split"]}
+        if "error" in said:
+            row["error"] = said["error"]
+        else:
+            test = parts[said["split"]][1]
+            row |= {"score": _score(test, np.array(said["says"])), "seconds": said["seconds"]}
+            row |= {size: said[size] for size in ("rules", "conditions") if said[size] is not None}
+        rows.append(row)
+    return rows
+
+
+def _codes(data: Dataset) -> NDArray[np.float64]:
+    """Numbers, or classes as 0 and 1."""
+    if data.task == "regression":
+        return np.asarray(data.y, np.float64)
+    return np.unique(data.y, return_inverse=True)[1].astype(np.int64)
+
+
+def _score(test: Dataset, said: NDArray[np.float64]) -> float:
+    truth = _codes(test)
+    if test.task == "regression":
+        return float(1 - ((truth - said) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+    return float(np.mean(said == truth))
+
+
+peers = Experiment("peers", cells, measure, lambda cell: (cell["data"],))
+
+
+def _programs(rows: Rows) -> list[str]:
+    """Ours first."""
+    there = [str(program) for program in rows.values("program")]
+    return [name for name in OURS if name in there] + [name for name in there if name not in OURS]
+
+
+def show_table_2(results: Results, canvas: Canvas) -> Section:
+    rows = results[peers]
+    if not rows:
+        return Section()
+    done = [name for name in SETS if rows.where(data=name)]
+    return Section(
+        "Every program at its own defaults, on the same splits. Seconds are of the processor; ours without the first "
+        "fit of a data set, which compiles. Other programs see a column per category. FIGS' rules are the leaves of "
+        "its trees, with the splits above them as conditions; EBM has no rules.",
+        (_summary(rows, done), *(_table(rows.where(data=name), name) for name in done)),
+    )
+
+
+def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
+    """Means over the data sets: of the score's distance to the best program's, and of sizes and seconds."""
+    values: dict[tuple[str, str], Value | str] = {}
+    programs = _programs(rows)
+    for kind, names in (("accuracy", CLASSES), ("R2", NUMBERS)):
+        there = [name for name in names if name in done]
+        best = {name: max(_mean(rows, name, program, "score") for program in programs) for name in there}
+        for program in programs:
+            own = [name for name in there if np.isfinite(_mean(rows, name, program, "score"))]
+            if own:
+                gap = np.mean([best[name] - _mean(rows, name, program, "score") for name in own])
+                values[program, f"{kind} below the best"] = f"{gap:.4f} ({len(own)} sets)"
+    for program in programs:
+        part = rows.where(program=program)
+        for measure, digits in (("rules", 1), ("conditions", 1), ("seconds", 2)):
+            medians = [Rows(part.where(data=name)).mean(measure) for name in done]
+            found = [median for median in medians if median is not None]
+            if found:
+                values[program, f"{measure}, median"] = Value(float(np.median(found)), digits=digits)
+    columns = ("accuracy below the best", "R2 below the best", "rules, median", "conditions, median", "seconds, median")
+    return ComparisonTable(
+        "Summary", programs, columns, values, corner="program",
+        note="Below the best: the mean over data sets of the distance to the best program's mean score. Medians over "
+        "data sets of means over splits.",
+    )  # fmt: skip
+
+
+def _mean(rows: Rows, name: str, program: str, measure: str) -> float:
+    found = rows.where(data=name, program=program).mean(measure)
+    return -np.inf if found is None else found
+
+
+def _table(rows: Rows, name: str) -> ComparisonTable:
+    values: dict[tuple[str, str], Value | str] = {}
+    score = "accuracy" if name in CLASSES else "R2"
+    for program in _programs(rows):
+        part = rows.where(program=program)
+        for column, measure, digits in (
+            (score, "score", 4), ("rules", "rules", 1), ("conditions", "conditions", 1), ("seconds", "seconds", 2),
+        ):  # fmt: skip
+            if part.mean(measure) is not None:
+                values[program, column] = Value(part.mean(measure), digits=digits, spread=part.spread(measure))
+        errors = [str(row["error"]) for row in part if row.get("error")]
+        if errors:
+            values[program, "failed"] = f"{len(errors)} splits: {errors[0][:80]}"
+    columns = [score, "rules", "conditions", "seconds"]
+    columns += ["failed"] if any(column == "failed" for _, column in values) else []
+    return ComparisonTable(name, _programs(rows), columns, values, corner="program")
+
+
+def show_figure_1(results: Results, canvas: Canvas) -> Section:
+    rows = results[peers]
+    done = [name for name in SETS if rows.where(data=name)]
+    if not done:
+        return Section()
+    across = min(4, len(done))
+    figure, axes = canvas.subplots(-(-len(done) // across), across, width=3.4, height=2.8)
+    programs = _programs(rows)
+    for place, axis in enumerate(axes.ravel()):
+        if place < len(done):
+            _draw(axis, rows.where(data=done[place]), done[place], programs)
+        else:
+            axis.set_visible(False)
+    handles = [_marker(program, programs) for program in programs]
+    figure.legend(handles=handles, fontsize=7, loc="outside right upper")
+    text = (
+        "Score against rules and conditions, means over the splits; the line is the front. EBM, which has no rules, is "
+        "a dashed line. Scores far below the others' are not in the picture; the tables have them."
+    )
+    return Section(text, (), (canvas.save(figure, "figure_1"),))
+
+
+def _marker(program: str, programs: list[str]):  # type: ignore[no-untyped-def]
+    from matplotlib.lines import Line2D
+
+    if program == "EBM":
+        return Line2D([], [], color="black", ls="--", lw=1, label=program)
+    shape = "o" if program in OURS else "x"
+    return Line2D([], [], color=f"C{programs.index(program) % 10}", marker=shape, ls="", label=program)
+
+
+def _draw(axis, rows: Rows, name: str, programs: list[str]) -> None:  # type: ignore[no-untyped-def]
+    points = []
+    for program in programs:
+        part = rows.where(program=program)
+        score, rules, conditions = (part.mean(measure) for measure in ("score", "rules", "conditions"))
+        if score is None:
+            continue
+        if rules is None or conditions is None:
+            axis.axhline(score, color="black", ls="--", lw=1)
+            continue
+        points.append((max(rules + conditions, 1.0), score))
+        shape = "o" if program in OURS else "x"
+        axis.plot(*points[-1], shape, color=f"C{programs.index(program) % 10}", ms=5)
+    front = [point for point in sorted(points) if point[1] >= max(p[1] for p in points if p[0] <= point[0])]
+    axis.plot([p[0] for p in front], [p[1] for p in front], "-", color="0.7", lw=1, zorder=0)
+    if points:
+        best = max(score for _, score in points)
+        axis.set_ylim(bottom=max(min(score for _, score in points), best - 0.4) - 0.02)
+    axis.set_xscale("log")
+    axis.set_title(name, fontsize=10)
+    axis.set_xlabel("rules + conditions")
+    axis.set_ylabel("accuracy" if name in CLASSES else "R2")
+
+
+EXHIBITS = (
+    Exhibit("table", 2, "Programs of others on our splits", (peers,), show_table_2),
+    Exhibit("figure", 1, "Fronts", (peers,), show_figure_1),
+)
