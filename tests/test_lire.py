@@ -788,6 +788,18 @@ def test_rules_are_not_checked_again_where_they_hold_already(
             lire.fit(X, y, rules=jr.extract_rules(forest, X[rows], activations=True), **PENALTIES)
 
 
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_the_scale_of_numbers_changes_nothing(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (60, 3)), rng.normal(size=60)
+    y += 2.0 * (X[:, 0] > 0)
+    rules = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(f, v)] for f in range(3) for v in (0, 1)])
+    one = lire.fit(X, y, loss="squared", rules=rules)
+    other = lire.fit(X, scale * y, loss="squared", rules=rules)
+    assert jr.support(one.model) == jr.support(other.model) > 0
+    np.testing.assert_allclose(jr.predict(other.model, X) / scale, jr.predict(one.model, X), rtol=1e-9)
+
+
 def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
     """liblinear draws from one generator of the whole process."""
     rng = np.random.default_rng(0)
@@ -826,7 +838,7 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         ({"search": "published", "l2_penalty": 1.0}, ValueError, "l2_penalty needs"),
         ({"l2_penalty": -1.0}, ValueError, "l2_penalty must be finite and at least 0"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
-        ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
+        ({"rules": "stumps"}, ValueError, 'rules must be "boosted_trees"'),
     ],
 )
 def test_bad_options(options: dict[str, Any], error: type[Exception], message: str) -> None:

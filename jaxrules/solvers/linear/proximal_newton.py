@@ -22,9 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import NDArray
 
 from jaxrules.losses import Loss, require
-from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation
+from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
 
 _NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
@@ -132,6 +133,7 @@ def dual_bound(
     dual: Array,
     dual_gradient: Array,
     penalties: Array,
+    signs: Array | None = None,
 ) -> Array:
     """A lower bound on the minimum of F, from a dual point orthogonal to all that has no penalty.
 
@@ -143,10 +145,12 @@ def dual_bound(
         dual: (rows,), the gradient of the loss at some score after `project_out`.
         dual_gradient: (k,), sum_i v_i dual_i x_ij.
         penalties: (k,); columns without a penalty are taken as orthogonal.
+        signs: whether a coefficient may be negative, and positive, (2, k): the dual point has to respect the penalty on
+            these sides only. None for all of them.
     """
     conjugate = require(loss, "conjugate", "a bound by duality")
     tiny = jnp.finfo(dual_gradient.dtype).tiny
-    ratio = jnp.where(penalties > 0, penalties / jnp.maximum(jnp.abs(dual_gradient), tiny), 1)
+    ratio = jnp.where(penalties > 0, penalties / jnp.maximum(pull(dual_gradient, signs), tiny), 1)
     shrunk = jnp.minimum(1, jnp.min(ratio, initial=1)) * dual
     return -jnp.sum(jnp.where(weights > 0, weights * conjugate(target, shrunk), 0))
 
@@ -195,11 +199,11 @@ class Iterate(NamedTuple):
 
 
 def first_iterate(
-    loss: Loss, data: Data, penalties: Array, coefficients: Array, intercept: Array
+    loss: Loss, data: Data, penalties: Array, coefficients: Array, intercept: Array, signs: Array | None = None
 ) -> tuple[Iterate, Array]:
     """The start, and the scores there (rows,)."""
     score = intercept + coefficients @ data.columns
-    gradient, by_intercept, violation = _derivatives(loss, data, penalties, coefficients, score)
+    gradient, by_intercept, violation = _derivatives(loss, data, penalties, signs, coefficients, score)
     objective = _objective(loss, data, penalties, coefficients, score)
     no = jnp.bool_(False)
     at = Iterate(coefficients, intercept, gradient, by_intercept, objective, violation, jnp.int32(0), ~no, no)
@@ -217,17 +221,26 @@ def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     return SecondOrder(hessian, coupling, total)
 
 
-def model_minimum(model: SecondOrder, at: Iterate, penalties: Floats, tolerance: float) -> Floats:
+def model_minimum(
+    model: SecondOrder, at: Iterate, penalties: Floats, tolerance: float, signs: NDArray[np.bool_] | None = None
+) -> Floats:
     """The coefficients (k,) that minimise the model plus the penalty; it knows no rows, and is not traced."""
     coupling, total = np.asarray(model.coupling), float(model.total)
     linear = np.asarray(at.gradient) - coupling * (float(at.intercept_gradient) / total)
-    quadratic = Quadratic(np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties)
+    quadratic = Quadratic(np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs)
     # A minimum far more exact than the problem will be solved would be in vain.
     return quadratic.minimum(max(_INEXACT * float(at.violation), tolerance / 2))
 
 
 def advance(
-    loss: Loss, data: Data, penalties: Array, model: SecondOrder, at: Iterate, score: Array, goal: Array
+    loss: Loss,
+    data: Data,
+    penalties: Array,
+    model: SecondOrder,
+    at: Iterate,
+    score: Array,
+    goal: Array,
+    signs: Array | None = None,
 ) -> tuple[Iterate, Array]:
     """The line search from an iterate and its scores towards the model's minimum; without descent it stays."""
     b, d = at.coefficients, goal - at.coefficients
@@ -251,7 +264,7 @@ def advance(
     size, value = lax.while_loop(too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype)))
     new_b = jnp.where(size == 1, goal, b + size * d)  # exact zeros survive a full step
     new_score = score + size * score_step
-    gradient, by_intercept, violation = _derivatives(loss, data, penalties, new_b, new_score)
+    gradient, by_intercept, violation = _derivatives(loss, data, penalties, signs, new_b, new_score)
     no_descent = ~(value <= at.objective + rounding)
     no_progress = no_descent | ((violation >= at.violation) & (value >= at.objective - rounding))
     moved = Iterate(
@@ -270,14 +283,14 @@ def _objective(loss: Loss, data: Data, penalties: Array, coefficients: Array, sc
 
 
 def _derivatives(
-    loss: Loss, data: Data, penalties: Array, coefficients: Array, score: Array
+    loss: Loss, data: Data, penalties: Array, signs: Array | None, coefficients: Array, score: Array
 ) -> tuple[Array, Array, Array]:
     """Gradient of the loss by the coefficients and by the intercept, and the KKT violation."""
     rows = data.weights * loss.gradient(data.target, score)
     gradient = data.columns @ rows
     by_intercept = jnp.sum(rows)
     worst = jnp.maximum(
-        jnp.max(kkt_violation(coefficients, gradient, penalties)),
+        jnp.max(kkt_violation(coefficients, gradient, penalties, signs)),
         jnp.where(data.fit_intercept, jnp.abs(by_intercept), 0),
     )
     return gradient, by_intercept, worst

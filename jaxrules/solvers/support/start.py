@@ -77,11 +77,12 @@ class L1Start:
         if self._design is None:
             self._design = sparse_glm.Design.of(self.problem.activations.dense)
         target, mass = self.problem.of_patterns()
+        unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
         self._solution = sparse_glm.solve(
-            self._design, target, penalty, loss="squared", sample_weight=mass, start=self._solution,
+            self._design, target / unit, penalty / unit, loss="squared", sample_weight=mass, start=self._solution,
             tolerance=_TOLERANCE, run=run,
         )  # fmt: skip
-        return self._solution.coefficients
+        return unit * self._solution.coefficients
 
 
 def liblinear(
