@@ -634,10 +634,11 @@ class PropositionPool(Conjunctions):
             [int(self.propositions[rule].sum()) for rule in chosen],
         )
 
-    def distinct(self, table: Table) -> Self:
+    def distinct(self, table: Table, tags: NDArray[np.bool_] | None = None) -> Self:
         """Without the propositions that hold on all rows or on none, and of equal ones the first.
 
-        Sets of rows are told apart by their sizes and three sums of random integers, one per row (exact in float64).
+        Propositions with other tags, (propositions, tags), are not equal. Sets of rows are told apart by their sizes
+        and three sums of random integers, one per row (exact in float64).
         """
         n_rows = table.n_rows
         marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
@@ -652,8 +653,11 @@ class PropositionPool(Conjunctions):
                 first, last = self._range(axis, on)
                 below = np.concatenate([np.zeros((1, 4)), np.cumsum(of_cell, axis=0)])
                 sums[on] = below[np.maximum(first, last + 1)] - below[first] + self.missing[on, None] * of_cell[-1]
+        some = np.flatnonzero((sums[:, 0] > 0) & (sums[:, 0] < n_rows)).tolist()
+        if tags is not None:
+            sums = np.concatenate([sums, tags], axis=1)
         kept: dict[bytes, int] = {}
-        for i in np.flatnonzero((sums[:, 0] > 0) & (sums[:, 0] < n_rows)).tolist():
+        for i in some:
             kept.setdefault(sums[i].tobytes(), i)
         return self.take(list(kept.values()))
 
@@ -705,6 +709,15 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
     Raises:
         TypeError, ValueError: if max_cut_points is no positive integer.
     """
+    return all_propositions(table, max_cut_points=max_cut_points).distinct(table)
+
+
+def all_propositions(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
+    """`propositions_of` with those that hold on all rows or on none, and with repetitions.
+
+    Raises:
+        TypeError, ValueError: if max_cut_points is no positive integer.
+    """
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     given: list[tuple[Proposition, NDArray[np.float64]]] = []  # and the values for the zero of a threshold
     for index, feature in enumerate(table.schema.features):
@@ -723,7 +736,7 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
     pool = PropositionPool.of(table.schema, [proposition for proposition, _ in given])
     pool, ends = pool.take(np.repeat(np.arange(len(pool)), list(map(len, values)))), np.concatenate(values)
     lower, upper = np.where(pool.lower == 0, ends, pool.lower), np.where(pool.upper == 0, ends, pool.upper)
-    return replace(pool, lower=lower, upper=upper).distinct(table)
+    return replace(pool, lower=lower, upper=upper)
 
 
 def _cut_points(

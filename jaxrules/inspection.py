@@ -15,7 +15,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.metrics import known_labels, used_rules
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict, predict_proba
 from jaxrules.rows import needed
-from jaxrules.table import Label, check_sample_weight, conform, target_array
+from jaxrules.table import Label, Schema, Table, check_sample_weight, conform, target_array
 
 
 class Importance(NamedTuple):
@@ -46,7 +46,7 @@ def importance(model: Any, X: Any) -> tuple[Importance, ...]:
 
 @importance.register
 def _(model: RuleEnsemble, X: Any) -> tuple[Importance, ...]:
-    table, weights = conform(X, model.schema), np.asarray(model.weights, np.float64)
+    table, weights = _rows(model, X), np.asarray(model.weights, np.float64)
     held = np.zeros(len(weights))
     for _, satisfied in model.conjunctions.batches(table):
         held += satisfied.sum(axis=0)
@@ -67,10 +67,18 @@ def _(model: RuleEnsemble, X: Any) -> tuple[Importance, ...]:
 
 @importance.register
 def _(model: RuleList, X: Any) -> tuple[Importance, ...]:
-    table = conform(X, model.schema)
+    table = _rows(model, X)
     shares = np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
     texts = [*(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))), "otherwise"]
     return _ranked(Importance(text, float(share), None) for text, share in zip(texts, shares, strict=True))
+
+
+def _rows(model: Any, X: Any) -> Table:
+    """X as the model takes it, at least one row."""
+    checks.concrete("X", X)
+    table = conform(X, model.schema)
+    checks.require(table.n_rows > 0, "X has no rows")
+    return table
 
 
 def _ranked(found: Iterable[Importance]) -> tuple[Importance, ...]:
@@ -139,7 +147,7 @@ def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
     """
     if not isinstance(model, (RuleEnsemble, RuleList)):
         not_a_model(model)
-    rules, table = used_rules(model), conform(X, model.schema)
+    rules, table = used_rules(model), _rows(model, X)
     both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
     for _, satisfied in rules.batches(table):
         both += satisfied.T.astype(np.float64) @ satisfied
@@ -190,10 +198,11 @@ def scores_by_group(
     Raises:
         ValueError: if an argument does not fit the rows, or the model predicts numbers.
     """
+    checks.concrete("X", X)
     predicted, classes = np.asarray(predict(model, X)), model.schema.classes
     checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
     truth, weights = known_labels(y, classes, len(predicted)), check_sample_weight(sample_weight, len(predicted))
-    member = _column(model, X, groups) if isinstance(groups, str) else target_array(groups, len(predicted))
+    member = _column(model, X, groups) if isinstance(groups, str) else target_array(groups, len(predicted), "groups")
     alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
     names, codes = np.unique(member, return_inverse=True)
     return tuple(
@@ -253,11 +262,12 @@ def operating_point(
         TypeError, ValueError: if the model has not two classes, or an argument does not fit.
     """
     limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
-    if not hasattr(model, "schema"):
+    if not isinstance(getattr(model, "schema", None), Schema):
         not_a_model(model)
     classes: tuple[Label, ...] = model.schema.classes or ()
     checks.require(len(classes) == 2, "model must have two classes: alarms are rows of the second")
-    score = predict_proba(model, X)[:, 1] if isinstance(model, RuleList) else decision_function(model, X)
+    table = _rows(model, X)
+    score = predict_proba(model, table)[:, 1] if isinstance(model, RuleList) else decision_function(model, table)
     score = np.asarray(score, np.float64)
     weights = check_sample_weight(sample_weight, len(score))
     values, place = np.unique(score, return_inverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,13 +61,12 @@ def _(model: RuleList, measure: Measure = "propositions") -> int:
 
 def _size(rules: Conjunctions, measure: Measure) -> int:
     """Rules plus their conditions, propositions, or propositions and the columns they weigh."""
+    measure = checks.choice("measure", measure, get_args(Measure))
     if measure == "conditions":
         return len(rules) + len(rules.feature)
     propositions = int(rules.propositions.sum())
     if measure == "propositions":
         return len(rules) + propositions
-    if measure != "nonzeros":
-        raise ValueError(f'measure must be "propositions", "conditions" or "nonzeros", got {measure!r}')
     # Every proposition weighs one column, those on directions more: one proposition for each end of the interval.
     on = np.flatnonzero(rules.feature >= len(rules.schema.features))
     ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
@@ -188,7 +187,9 @@ def risk(
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)
     together = getattr(model, "link", None) == "softmax" and chosen is logistic
-    losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
+    checks.require(np.isfinite(losses).all(), "X and y: the loss of some rows is too large for float64")
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))
 

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks, display
 from jaxrules.comparison import Comparison
 from jaxrules.inspection import importance
-from jaxrules.metrics import local_support, support
+from jaxrules.metrics import known_labels, local_support, support
 from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
 from jaxrules.results import Fit
-from jaxrules.table import Schema, Table, conform, target_array
+from jaxrules.table import Schema, Table, conform, regression_target
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -35,10 +35,18 @@ _LINE = 32
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
+        if not hasattr(ax, "pcolormesh"):
+            raise TypeError(f"ax must be matplotlib axes, got {type(ax).__name__}")
         return ax
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained")[1]
+
+
+def _by_label(name: str, values: Any, what: str) -> None:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a dict of {what} by label, got {type(values).__name__}")
+    checks.require(len(values) > 0, f"{name} is empty; pass {what} by label")
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -49,7 +57,7 @@ def _style(number: int) -> dict[str, Any]:
 
 def _rows(texts: Sequence[str], ax: Any) -> None:
     """Texts beside the rows of a picture, the first on top."""
-    ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.0)
+    ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2)
     ax.set_ylim(len(texts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     for side in ("left", "right", "top"):
@@ -86,11 +94,12 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
         ax: matplotlib axes.
 
     Raises:
+        TypeError: if `methods` are not numbers by label.
         ValueError: if there is nothing to draw, or an array has another shape.
     """
     fronts: Mapping[str, ArrayLike] = methods.fronts if isinstance(methods, Comparison) else methods
-    checks.require(len(fronts) > 0, "methods is empty; pass (complexity, risk) by label")
-    points = {label: np.asarray(rows, np.float64) for label, rows in fronts.items()}
+    _by_label("methods", fronts, "(complexity, risk)")
+    points = {label: checks.array(f"methods[{label!r}]", rows) for label, rows in fronts.items()}
     for label, rows in points.items():
         fit = rows.ndim == 2 and len(rows) and rows.shape[1] in (2, 3)
         checks.require(bool(fit), f"methods[{label!r}] must be rows of (complexity, risk) or (complexity, risk, error)")
@@ -145,6 +154,7 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
     Raises:
         ValueError: if the fit has no history.
     """
+    checks.instance("fit", fit, Fit, "the learners")
     checks.require(len(fit.history) > 0, "fit has no history; it recorded no step")
     ax = _axes(ax)
     seconds, objectives = zip(*((step.seconds, step.objective) for step in fit.history), strict=True)
@@ -177,10 +187,14 @@ def support_path(
     Raises:
         ValueError: if there is nothing to draw, or the models do not have such a penalty.
     """
+    if not isinstance(path, Sequence) or not all(isinstance(fit, Fit) for fit in path):
+        raise TypeError(f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}")
+    if not isinstance(penalty, str):
+        raise TypeError(f"penalty must be the name of an option of the models, got {type(penalty).__name__}")
     checks.require(len(path) > 0, "path is empty")
     penalties = [dict(fit.model.options).get(penalty) for fit in path]
     known = ", ".join(name for name, _ in path[0].model.options)
-    checks.require(None not in penalties, f"penalty is {penalty!r}, but the models have {known}")
+    checks.require(None not in penalties, f"path knows no penalty {penalty!r}; the models have {known}")
     ax = _axes(ax)
     lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
     if X is not None:
@@ -282,28 +296,44 @@ def decision_regions(
     Raises:
         ValueError: if `features` are not two numeric columns of the model, or X or y does not fit.
     """
-    if not hasattr(model, "schema"):
+    if not isinstance(getattr(model, "schema", None), Schema):
         not_a_model(model)
-    table = conform(X, model.schema)
+    table, classes = conform(X, model.schema), model.schema.classes
+    checks.require(table.n_rows > 0, "X has no rows")
     numeric = [feature.name for feature in table.schema.features if feature.is_numeric]
-    named = tuple(numeric[:2] if features is None else features)
+    named = tuple(numeric[:2] if features is None else _names(features))
     fit = len(set(named)) == 2 and set(named) <= set(numeric)
     checks.require(fit, f"features must be two of the numeric columns {numeric}, got {list(named)}")
     across, up = (table.names.index(name) for name in named)
+    for place in (across, up):
+        within = np.nanmax(np.abs(table.columns[place])) <= _LARGEST
+        checks.require(within, f"X: no picture can show the largest number of column {table.names[place]!r}")
     columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
     ticks = [_range(table.columns[place]) for place in (across, up)]
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
     values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(_POINTS, _POINTS)
-    truth = None if y is None else target_array(y, table.n_rows)
+    if y is None:
+        truth = None
+    else:
+        truth = regression_target(y, table.n_rows) if classes is None else known_labels(y, classes, table.n_rows)
     ax, rows = _axes(ax), (table.columns[across], table.columns[up])
-    (_numbers if table.schema.classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
+    (_numbers if classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
     ax.set_xlabel(named[0])
     ax.set_ylabel(named[1])
     return ax
 
 
+def _names(features: Any) -> Sequence[str]:
+    names = features.tolist() if isinstance(features, np.ndarray) else features
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"features must be two names of columns, got {type(features).__name__}")
+    return names
+
+
 _POINTS = 300
 """Points of the plane per column."""
+_LARGEST = 1e307
+"""What lies beyond may be too far apart for float64."""
 
 
 def _range(column: NDArray[Any]) -> NDArray[np.float64]:
@@ -313,7 +343,8 @@ def _range(column: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _typical(column: NDArray[Any]) -> Any:
-    return np.nanmedian(column) if column.dtype.kind == "f" else np.bincount(column[column >= 0]).argmax()
+    with np.errstate(over="ignore"):  # a median beyond all numbers is infinite
+        return np.nanmedian(column) if column.dtype.kind == "f" else np.bincount(column[column >= 0]).argmax()
 
 
 def _classes(ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None) -> None:
@@ -358,7 +389,9 @@ def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
     Raises:
         ValueError: if there is nothing to draw.
     """
-    checks.require(len(sequences) > 0, "sequences is empty; pass at least one path by label")
+    _by_label("sequences", sequences, "paths")
+    for label, sequence in sequences.items():
+        checks.instance(f"sequences[{label!r}]", sequence, ModelSequence, "jaxrules.paths")
     ax = _axes(ax)
     for number, (label, sequence) in enumerate(sequences.items()):
         ax.plot(np.arange(len(sequence) + 1), sequence.costs, **_style(number), markersize=4, label=label)
@@ -380,6 +413,7 @@ def price_of_interpretability(front: Front, ax: Any = None) -> Any:
     """
     from matplotlib.patches import Rectangle
 
+    checks.instance("front", front, Front, "jaxrules.paths.pareto")
     ax = _axes(ax)
     for box in front.boxes:
         corner = (box.interpretability[0], box.cost[0])

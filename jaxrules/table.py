@@ -510,42 +510,44 @@ _LEAST = 1e-100
 """Weights and targets from here to its reciprocal: their products stay within float64."""
 
 
-def target_array(y: Any, n_rows: int | None = None) -> NDArray[Any]:
+def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
     """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape (rows,).
+
+    Errors call it `name`.
 
     Raises:
         ValueError: for a wrong shape or length, or missing or infinite values.
         TypeError: for labels of other types, or of several.
     """
-    checks.concrete("y", y)
+    checks.concrete(name, y)
     if isinstance(y, np.ma.MaskedArray):
-        raise TypeError("y is a masked array; drop the masked rows")
+        raise TypeError(f"{name} is a masked array; drop the masked rows")
     if not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):  # a pandas or polars series
         y = y.to_numpy()
     # A list becomes an array of objects first: NumPy would quietly turn [1, "a"] into text.
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
-        raise ValueError("y must be one-dimensional, got one column; pass y.ravel()")
+        raise ValueError(f"{name} must be one-dimensional, got one column; pass {name}.ravel()")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)
-        raise ValueError(f"y must be one-dimensional, a label or number per row, got {shown}")
+        raise ValueError(f"{name} must be one-dimensional, a label or number per row, got {shown}")
     if not len(array):
-        raise ValueError("y is empty")
+        raise ValueError(f"{name} is empty")
     if array.dtype.kind in "OT":
-        array = _plain(array)
+        array = _plain(array, name)
     if array.dtype.kind not in "biufU":
-        raise TypeError(f"y has type {array.dtype}; it must be numbers, booleans or text labels")
+        raise TypeError(f"{name} has type {array.dtype}; it must be numbers, booleans or text labels")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError("y has NaN or infinite values; drop those rows")
+        raise ValueError(f"{name} has NaN or infinite values; drop those rows")
     if n_rows is not None and len(array) != n_rows:
-        raise ValueError(f"y has {len(array)} values, but X has {n_rows} rows")
+        raise ValueError(f"{name} has {len(array)} values, but X has {n_rows} rows")
     return array
 
 
-def _plain(objects: NDArray[Any]) -> NDArray[Any]:
+def _plain(objects: NDArray[Any], name: str) -> NDArray[Any]:
     """An array of Python objects as text, booleans, integers or floats."""
     if any(_is_missing(value) for value in objects):
-        raise ValueError("y has missing values; drop those rows")
+        raise ValueError(f"{name} has missing values; drop those rows")
     kinds = {type(value) for value in objects}
     booleans = {kind for kind in kinds if issubclass(kind, (bool, np.bool_))}
     if all(issubclass(kind, str) for kind in kinds):
@@ -554,11 +556,11 @@ def _plain(objects: NDArray[Any]) -> NDArray[Any]:
         return objects.astype(bool)
     if booleans or not all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise TypeError(f"y has values of type {names}; it must be all text, all booleans or all numbers")
+        raise TypeError(f"{name} has values of type {names}; it must be all text, all booleans or all numbers")
     try:
         return objects.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
     except OverflowError:
-        raise ValueError("y has integers that 64 bits cannot hold; convert labels to text") from None
+        raise ValueError(f"{name} has integers that 64 bits cannot hold; convert labels to text") from None
 
 
 def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.float64]:

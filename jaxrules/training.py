@@ -273,9 +273,11 @@ def one_against_rest(
 
 
 def paths_against_rest(
-    data: TrainingData, run: Run, path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]]
+    data: TrainingData, run: Run, path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]], before: int = 0
 ) -> list[Fit[RuleEnsemble]]:
     """The fits with `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
+
+    All of them have so many rules `before` those that are learned, which count among `max_rules`.
 
     The path of one output may end early; its last fit then takes part in all further ones.
     """
@@ -292,7 +294,7 @@ def paths_against_rest(
         fits = [together([one[min(m, len(one) - 1)] for one in paths], data.schema, run) for m in numbers]
     shorter = [
         dataclasses.replace(fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m)))
-        for m, fit in enumerate(fits[:-1], start=1)
+        for m, fit in enumerate(fits[:-1], start=1 + before)
     ]
     return [*shorter, fits[-1]]
 

@@ -90,6 +90,7 @@ LEARNERS = {
              "tgb": Search(ANY, {"objective": "gradient_sum", "search": "greedy", "corrective": True,
                                  "intercept": True, "objective_tolerance": 0.3}),
              "per unit": Search(ANY, RECIPE, exact=True),
+             "pairs": Search(BOTH, {**RECIPE, "objective": "corrective_decrease", "max_length": 2}, exact=True),
              "eliminate": Search(BOTH, {**RECIPE, "search": "beam", "eliminate": True}),
              **{f"decrease-{search}": Search(BOTH, {**RECIPE, "objective": "corrective_decrease", "search": search},
                                              search == "optimal") for search in ("optimal", "greedy", "beam")}},

@@ -210,7 +210,8 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
         recomputed = float(worth(rows[:, [rule]], stage.length)[0])
         if settings["corrective"] and np.isclose(recomputed, stage.objective, rtol=1e-4):
             recomputed = stage.objective  # refits end at different digits
-        yield Claim(stage.objective, recomputed, stage.bound, worth(CONJUNCTIONS, LENGTHS).max(), "max")
+        few = (settings["max_length"] or np.inf) >= LENGTHS
+        yield Claim(stage.objective, recomputed, stage.bound, worth(CONJUNCTIONS[:, few], LENGTHS[few]).max(), "max")
 
 
 def best_weights(loss: Any, columns: Floats, penalty: float, free: int) -> Floats:

@@ -10,6 +10,7 @@ silent nonsense, numbers that are not finite or a value taken that has no meanin
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import signal
@@ -25,12 +26,16 @@ from types import FrameType
 from typing import Any, Literal
 
 import jax
+import matplotlib
 import numpy as np
 import pandas as pd
 import polars as pl
 import scipy.sparse
 
 import jaxrules as jr
+from jaxrules import estimators
+
+matplotlib.use("Agg")
 
 Outcome = Literal["model", "clear error", "raw error", "silent nonsense"]
 SECONDS_PER_CALL = 60
@@ -157,9 +162,28 @@ WEIGHTS: tuple[Any, ...] = (
     1 + X[:, 1], ONES.astype(np.float16), jax.numpy.asarray(ONES), [1] * N_ROWS, Traced(ONES), FIRST * 1.0,
     ONES.astype(object),
 )  # fmt: skip
+GROUPS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None, 1.0, 3, {}, [], [1.0], ONES[1:], ONES[:, None], np.nan * ONES, ONES + 1j, [None] * N_ROWS,
+            [object()] * N_ROWS, len, PATH_FIT, {"x0": ONES}, X, "no column",
+        ),
+    ),
+    "x0", X[:, 1], ONES, LABELS, LABELS.tolist(), pd.Series(LABELS), Traced(ONES),
+)  # fmt: skip
 MODELS: tuple[Any, ...] = (
     *map(Bad, (None, PATH_FIT, "model.json", 3, {}, [], FOREST, X, object(), jr.RuleEnsemble, RULES, [ENSEMBLE])),
     ENSEMBLE, LIST, PATH, OTHER,
+)  # fmt: skip
+FITS: tuple[Any, ...] = (*map(Bad, (None, ENSEMBLE, "fit", 3, {}, [], X, object(), jr.Fit)), PATH_FIT, [PATH_FIT])
+SEQUENCES: tuple[Any, ...] = (
+    *map(Bad, (None, PATH_FIT, "path", 3, {}, [], X, object(), {"a": ENSEMBLE}, {"a": 1}, [PATH])),
+    {"a": PATH}, {1: PATH},
+)  # fmt: skip
+POINTS: tuple[Any, ...] = (
+    *map(Bad, (None, "points", 3, {}, [], object(), {"a": 1}, {"a": [[1.0]]}, {"a": "text"}, {"a": []}, {"a": [None]})),
+    {"a": [[1.0, 0.5]]}, {1: [[1.0, 0.5, 0.1]]}, {"a": [[np.nan, np.inf]]}, {"a": X[:, :2]},
 )  # fmt: skip
 FORESTS: tuple[Any, ...] = (
     *map(Bad, (None, PATH_FIT, "forest", 3, {}, [], ENSEMBLE, X, object(), type(FOREST), type(FOREST)(), [FOREST])),
@@ -170,8 +194,8 @@ FILES: tuple[Any, ...] = tuple(
 )
 BY_NAME: Mapping[str, tuple[Any, ...]] = {
     "X": TABLES, "y": TARGETS, "sample_weight": WEIGHTS, "model": MODELS, "forest": FORESTS, "path": FILES,
-    "data_home": FILES, "data": (*map(Bad, (None, X, "iris", 3, {}, object())),), "sequences": VALUES,
-    "front": VALUES,
+    "data_home": FILES, "data": (*map(Bad, (None, X, "iris", 3, {}, object())),), "sequences": SEQUENCES,
+    "methods": POINTS, "fit": FITS, "groups": GROUPS,
 }  # fmt: skip
 
 
@@ -184,13 +208,14 @@ class Entry:
 
     Attributes:
         skip: arguments that are not tried.
-        takes: (argument, value) that have a meaning here, though `VALUES` calls them bad.
+        checks_elsewhere: part of the path of files whose errors are as good as ours, in words that its users know.
     """
 
     name: str
     call: Callable[..., Any]
     arguments: Mapping[str, Any]
     skip: tuple[str, ...] = ()
+    checks_elsewhere: str | None = None
 
     @property
     def tried(self) -> list[str]:
@@ -271,6 +296,30 @@ def entries() -> list[Entry]:
         Entry("save", jr.save, {"model": ENSEMBLE, "path": str(Path(tempfile.gettempdir()) / "jaxrules-fuzz.json")}),
         Entry("load", jr.load, {}),
     ]  # fmt: skip
+    shown, paths = {"model": ENSEMBLE, "X": X}, jr.rulefit.path(X, LABELS, rules=RULES, n_penalties=2)
+    front = jr.paths.pareto(X, NUMBERS, max_steps=2, tradeoffs=[1.0])
+    found += [
+        Entry("importance", jr.importance, shown),
+        Entry("rule_report", jr.rule_report, shown),
+        Entry("scores_by_group", jr.scores_by_group, {**shown, "y": LABELS, "groups": "x0"}),
+        Entry("operating_point", jr.operating_point, {**shown, "y": LABELS, "max_alarms": 0.5}),
+        Entry("to_python", jr.to_python, {"model": ENSEMBLE}),
+        Entry("to_sql", jr.to_sql, {"model": ENSEMBLE}),
+        Entry("to_dataframe", jr.to_dataframe, {"model": ENSEMBLE}),
+        Entry("to_pmml", jr.to_pmml, {"model": ENSEMBLE}),
+        Entry("plots.risk_complexity", drawn(jr.plots.risk_complexity), {"methods": {"a": [[1.0, 0.5], [2.0, 0.4]]}}),
+        Entry("plots.search_progress", drawn(jr.plots.search_progress), {"fit": PATH_FIT}),
+        Entry("plots.support_path", drawn(jr.plots.support_path), {"path": paths, "penalty": "l1_penalty"}),
+        Entry("plots.rule_importance", drawn(jr.plots.rule_importance), shown),
+        Entry("plots.waterfall", drawn(jr.plots.waterfall), {"explanation": jr.explain(ENSEMBLE, X[:1])[0]}),
+        Entry("plots.decision_regions", drawn(jr.plots.decision_regions), {**shown, "y": LABELS}),
+        Entry("plots.path_costs", drawn(jr.plots.path_costs), {"sequences": {"a": PATH}}),
+        Entry("plots.price_of_interpretability", drawn(jr.plots.price_of_interpretability), {"front": front}),
+        Entry("RuleBoostingClassifier", estimator(estimators.RuleBoostingClassifier), {**data, "max_rules": 2}, (),
+              "sklearn"),
+        Entry("RuleFitRegressor", estimator(estimators.RuleFitRegressor), {"X": X, "y": NUMBERS, "rules": RULES,
+              "l1_penalty": 0.1, "time_limit": 2.0}, (), "sklearn"),
+    ]  # fmt: skip
     for kind, model in {"ensemble": ENSEMBLE, "list": LIST, "path": PATH}.items():
         of_rows: list[Callable[..., Any]] = [jr.predict, jr.explain]
         of_targets: list[Callable[..., Any]] = []
@@ -287,6 +336,37 @@ def entries() -> list[Entry]:
             given = {**options, "model": model, "X": X, "y": y} if f is jr.risk else {"model": model, "X": X, "y": y}
             found.append(Entry(f"{f.__name__}, {kind}", f, given))
     return found
+
+
+def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plot, whose figure is closed again."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> None:
+        import matplotlib.pyplot as plt
+
+        try:
+            function(*args, **options)
+        finally:
+            plt.close("all")
+
+    return call
+
+
+def estimator(kind: Any) -> Callable[..., Any]:
+    """Make an estimator with these options, fit it, and predict: the fit."""
+    parameters = inspect.signature(kind).parameters.values()
+    of_fit = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("X", "y", "sample_weight")
+    ]
+
+    def call(*, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
+        model = kind(**options).fit(X, y, sample_weight=sample_weight)
+        model.predict(X)
+        return model.fit_
+
+    call.__signature__ = inspect.Signature([*of_fit, *parameters])  # type: ignore[attr-defined]  # functions take it
+    return call
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +387,8 @@ def cases(entry: Entry) -> list[Case]:
         Case(entry, name, value)
         for name in entry.tried
         for value in (VALUES if entry.name == "paths.interpretability" and name == "model" else BY_NAME.get(
-            name if not (name == "path" and entry.name.startswith("paths")) else "model", VALUES))
+            "fit" if entry.name == "plots.support_path" and name == "path" else name if not (
+                name == "path" and entry.name.startswith("paths")) else "model", VALUES))
     ]  # fmt: skip
 
 
@@ -372,9 +453,22 @@ def _meant(case: Case) -> bool:
         )
         or (case.name in ("data_home", "sample_weight") and value is None)
         or (case.name == "path" and text)
+        or (case.name in ("X", "y") and value is None and case.entry.name.startswith(("plots.", "operating_point")))
+        or (case.name == "table" and text)
+        or (case.entry.name == "default_forest" and case.name == "sample_weight")
+        or (case.entry.name in ("default_forest", "extract_rules", "tree_rules") and _has_nan(value))
         or (case.name == "sample_weight" and (not _has_classes(case) or "model" in case.entry.arguments))
         or (case.name == "y" and not _has_classes(case))
+        or (case.name == "y" and case.entry.name.startswith(("boosting", "paths")) and _is_constant_number(value))
     )
+
+
+def _is_constant_number(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1 and not np.ptp(value)
+
+
+def _has_nan(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
 def _has_classes(case: Case) -> bool:
@@ -384,14 +478,16 @@ def _has_classes(case: Case) -> bool:
 def _judged(error: Exception, case: Case) -> Result:
     frames = traceback.extract_tb(error.__traceback__)
     ours = frames[-1].filename.startswith(_HOME)
+    elsewhere = case.entry.checks_elsewhere is not None and case.entry.checks_elsewhere in frames[-1].filename
     kinds: tuple[type[Exception], ...] = (ValueError, TypeError)
     if case.name in ("path", "data_home", "name"):
         kinds = (*kinds, OSError)
-    names = {case.name} | ({"model"} if case.name == "X" else set())  # X without the columns that a model names
+    # X without the columns that a model names, or a model of other classes than y
+    names = {case.name} | {"X": {"model"}, "model": {"y", "weights"}}.get(case.name, set())
     named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
     named = named or isinstance(error, OSError)
     told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
-    if isinstance(error, kinds) and named and (ours or isinstance(error, OSError)):
+    if isinstance(error, kinds) and ((elsewhere and not ours) or (named and (ours or isinstance(error, OSError)))):
         return Result("clear error", told)
     why = "" if ours else f" [{Path(frames[-1].filename).name}:{frames[-1].lineno}]"
     return Result("raw error", told + why)

@@ -9,13 +9,16 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from typing import Any
 
 import jax
 import numba.core.event
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 import jaxrules as jr
 from catalogue import CASES, LEARNERS, Case, Learner
@@ -137,6 +140,33 @@ def test_equal_fits_are_equal_and_the_second_compiles_nothing(case: Case) -> Non
     assert same(first.model, second.model)
     assert (first.objective, first.bound, first.status) == (second.objective, second.bound, second.status)
     assert [step.objective for step in first.history] == [step.objective for step in second.history]
+
+
+@each_learner
+def test_fits_in_two_threads_are_those_of_one(learner: Learner) -> None:
+    case = next(case for case in CASES if case.learner is learner)
+    alone = fitted(case)
+    with ThreadPoolExecutor(2) as threads:
+        together = [fit.result() for fit in [threads.submit(case.fit) for _ in range(2)]]
+    for fit in together:
+        assert same(alone.model, fit.model)
+        assert (alone.objective, alone.bound, alone.status) == (fit.objective, fit.bound, fit.status)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "loky"])
+def test_fits_in_other_processes_are_those_of_this_one(method: str) -> None:
+    """After JAX has started here: a forked process would hang."""
+    options: dict[str, Any] = {"rules": pool(), "l1_penalty": 0.05}
+    alone = [jr.boosting.fit(X, NOISY["labels"], max_rules=2), jr.rulefit.fit(X, NOISY["labels"], **options)]
+    start = {"spawn": lambda: ProcessPoolExecutor(2, get_context("spawn")), "loky": lambda: get_reusable_executor(2)}
+    with start[method]() as processes:
+        jobs = [
+            processes.submit(jr.boosting.fit, X, NOISY["labels"], max_rules=2),
+            processes.submit(jr.rulefit.fit, X, NOISY["labels"], **options),
+        ]
+        for fit, job in zip(alone, jobs, strict=True):
+            assert same(fit.model, job.result(timeout=600).model)
 
 
 @each_learner
@@ -536,6 +566,11 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"size": True}, ValueError, "must be 1"),
     ),
     "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, of 2")),
+    "boosting.first": (
+        ([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3"),
+    ),
+    "glrm.first": (([], TypeError, "must be Conjunctions"),),
+    "rulefit.first": (([], TypeError, "must be Conjunctions"),),
     "first_labels": (
         ("yes", TypeError, "must be a list of labels"), (["yes"], ValueError, "must hold one of"),
     ),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
+from jaxrules.constraints import Constraints
 from jaxrules.lists import exact_list, exact_problem, prefixes
 from jaxrules.lists.candidates import candidates_of
-from jaxrules.lists.constraints import Constraints
 from jaxrules.lists.literals import literals_of
 
 

@@ -326,6 +326,20 @@ def test_scales_do_not_matter(scale: float) -> None:
     np.testing.assert_allclose(jr.predict(other.model, scale * X) / scale, jr.predict(one.model, X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e-160])
+def test_squares_of_columns_may_overflow(scale: float) -> None:
+    X, y = np.arange(40.0)[:, None], np.repeat([0.0, 1.0], 20)
+    start = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(0, scale * 15)]])
+    fit = jr.finetune(jr.RuleEnsemble(start, np.array([[1.0]]), np.array([0.0])), scale * X, y, guard=False)
+    assert fit.objective < 0.1
+
+
+def test_a_column_that_spreads_by_next_to_nothing_is_refused() -> None:
+    X, y = np.arange(40.0)[:, None], np.repeat([0.0, 1.0], 20)
+    with pytest.raises(ValueError, match="X: column 'x0' spreads by 1e-307 only; multiply it by a constant"):
+        jr.lltboost.fit(1e-308 * X, y, max_rules=1)
+
+
 # Limits and bad input
 
 

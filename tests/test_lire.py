@@ -21,7 +21,9 @@ from jaxrules.float64 import x64_kernel
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
+from jaxrules.solvers.support import problem as problem_module
 from jaxrules.solvers.support import search as support_search
+from jaxrules.solvers.support import start as start_module
 from jaxrules.solvers.support.objective import WEIGHT_CAP as CAP
 from jaxrules.solvers.support.objective import least_loss
 from jaxrules.solvers.support.problem import make_problem
@@ -433,6 +435,21 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
     assert limited.objective >= fit.objective
 
 
+@pytest.mark.parametrize(("loss", "encoding"), [("exponential", "signed"), ("logistic", "binary")])
+def test_large_matrices_of_bytes_and_sampled_starts_give_the_same(
+    loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large data: a byte per entry, cast by blocks, and L1 starts on some of the rows."""
+    satisfied, target = noisy(5, 400, 8)
+    options = {"loss": loss, "encoding": encoding, "restarts": 0}
+    whole = fit_pool(satisfied, target, **options)
+    monkeypatch.setattr(problem_module, "_WHOLE", 0)
+    monkeypatch.setattr(start_module, "_SAMPLED", 8 * 60)
+    bytes_ = fit_pool(satisfied, target, **options)
+    assert chosen_rules(bytes_.model) == chosen_rules(whole.model)
+    assert bytes_.objective == pytest.approx(whole.objective, rel=1e-9)
+
+
 def test_a_large_start_is_cut_to_the_largest_support() -> None:
     satisfied, target = noisy(7, 250, 60, signal=20, noise=3.0)
     problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), exponential)
@@ -788,6 +805,18 @@ def test_rules_are_not_checked_again_where_they_hold_already(
             lire.fit(X, y, rules=jr.extract_rules(forest, X[rows], activations=True), **PENALTIES)
 
 
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_the_scale_of_numbers_changes_nothing(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (60, 3)), rng.normal(size=60)
+    y += 2.0 * (X[:, 0] > 0)
+    rules = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(f, v)] for f in range(3) for v in (0, 1)])
+    one = lire.fit(X, y, loss="squared", rules=rules)
+    other = lire.fit(X, scale * y, loss="squared", rules=rules)
+    assert jr.support(one.model) == jr.support(other.model) > 0
+    np.testing.assert_allclose(jr.predict(other.model, X) / scale, jr.predict(one.model, X), rtol=1e-9)
+
+
 def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
     """liblinear draws from one generator of the whole process."""
     rng = np.random.default_rng(0)
@@ -826,7 +855,7 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         ({"search": "published", "l2_penalty": 1.0}, ValueError, "l2_penalty needs"),
         ({"l2_penalty": -1.0}, ValueError, "l2_penalty must be finite and at least 0"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
-        ({"rules": "forest"}, TypeError, "rules must be Conjunctions"),
+        ({"rules": "stumps"}, ValueError, 'rules must be "boosted_trees"'),
     ],
 )
 def test_bad_options(options: dict[str, Any], error: type[Exception], message: str) -> None:

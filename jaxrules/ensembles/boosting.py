@@ -47,8 +47,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -56,8 +57,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import PropositionPool, propositions_of
+from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
+from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
@@ -66,11 +69,13 @@ from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import (
     Found,
     SearchSpace,
+    best_of,
     search_beam,
     search_best_first,
     search_depth_first,
     search_pairs,
     search_published,
+    search_using,
 )
 from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.table import MissingRule, Table
@@ -156,6 +161,10 @@ def fit(
     eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
@@ -192,6 +201,14 @@ def fit(
             were stages, and their weights are refitted.
         objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that some rule must use: as soon as as many rules are left to find as columns that no rule
+            uses yet, each of them has to use one of those.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. Then rules of positive and of negative weight are searched for apart, and refits
+            keep the signs; a rule that has lost its weight by that is left out of the model.
+        first: an expert's rules, which the model begins with and keeps; they count among `max_rules`. Their weights are
+            fitted to begin with and at every refit, and have the price `l2_penalty`.
         max_length: the most propositions of a rule, None for any number. "auto": 2, and 3 where there are at most 64
             propositions, as in tables of a few categories, whose conditions say less than a threshold does. Up to 2
             every rule is proved, in about rows x columns^2 / 2 steps; docs/methods/boosting.md has a table of what is
@@ -241,6 +258,10 @@ def path(
     eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
@@ -257,7 +278,8 @@ def path(
     model if there is no rule at all.
     """
     run, data, problem = _prepare(locals())
-    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True))
+    before = len(problem[0].first)
+    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True), before)
 
 
 @guarded
@@ -278,7 +300,11 @@ def cross_validate(
     eliminate: bool = False,
     objective_tolerance: float = 0.0,
     propositions: PropositionPool | None = None,
-    max_length: int | None = None,
+    forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
+    max_length: int | Literal["auto"] | None = "auto",
     max_cut_points: int | None = 20,
     time_limit: float | Deadline | None = None,
     approximation: float = 1.0,
@@ -316,7 +342,10 @@ def cross_validate(
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
     run = Run("boosting", time_limit, progress)
     data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
-    grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in range(1, max_rules + 1)]
+    n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
+    checks.require(n_first < max_rules, f"first has {n_first} rules, of {max_rules} in all: none is left to learn")
+    sizes = range(n_first + 1, max_rules + 1)
+    grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes]
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         for i, ridge in enumerate(ridges):
@@ -326,18 +355,18 @@ def cross_validate(
             yield from (found.model for found in (fits[:-1] if cut else fits))
             if cut:
                 return
-            yield from [fits[-1].model] * (max_rules - len(fits))  # no further rule reduces the risk
+            yield from [fits[-1].model] * (len(sizes) - len(fits))  # no further rule reduces the risk
 
     part = run.child(SHARE, "boosting cross-validation")
     found = cross_validated(
         data, grid, walk, folds(data, n_folds, seed), part,
-        one_standard_error=one_standard_error, otherwise=min(_FEW_RULES, max_rules) - 1,
+        one_standard_error=one_standard_error, otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )  # fmt: skip
     everything = {**same, **found.setting, "sample_weight": sample_weight}
     return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
 
 
-def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[PropositionPool, SearchSpace, _Options]]:
+def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candidates, _Options]]:
     """Check every argument of `fit`, and make the propositions."""
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
     options = _Options(
@@ -356,50 +385,62 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Proposi
         tuple(settings("boosting", given).items()),
     )
     checks.seed(given["seed"])
+    if options.search == "published" and given["monotone"]:
+        raise ValueError('monotone does not go with search="published", which knows no signs; use search="optimal"')
     max_cut_points = checks.optional(checks.integer, "max_cut_points", given["max_cut_points"], at_least=1)
     run = Run("boosting", given["time_limit"], given["progress"], total=options.max_rules)
     read: dict[str, Any] = {name: given[name] for name in ("sample_weight", "missing")}
     data = training_data(given["X"], given["y"], given["loss"], **read, constant=True)
-
-    def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
-        return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
+    schema, n_outputs = data.table.schema, len(data.outputs)
+    constraints = Constraints.of(schema, given["forbidden"], given["required"], given["monotone"])
+    first = constraints.first(schema, given["first"], n_outputs)
+    constraints.check_room(first, options.max_rules)
 
     def all_of_them() -> PropositionPool:
         if given["propositions"] is not None:
             return _given(given["propositions"], data.table)
         check_cut_points(data.table, max_cut_points)
-        return propositions_of(data.table, max_cut_points=max_cut_points)
+        return all_propositions(data.table, max_cut_points=max_cut_points)
 
-    nothing = PropositionPool.of(data.table.schema, ())
+    def candidates() -> Candidates:
+        pool = constraints.pool(all_of_them(), data.table, n_outputs)
+        constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
+        return Candidates.of(pool, first, constraints, data)
+
+    nothing = PropositionPool.of(schema, ())
     run.preparing("propositions")
-    pool, space = run.prepared(lambda: searched(all_of_them()), lambda: searched(nothing))
-    return run, data, (pool, space, options)
+    found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
+    return run, data, (found, options)
 
 
 def _boost(
-    data: TrainingData,
-    pool: PropositionPool,
-    space: SearchSpace,
-    options: _Options,
-    run: Run,
-    every_number: bool = False,
+    data: TrainingData, candidates: Candidates, options: _Options, run: Run, every_number: bool = False
 ) -> list[Fit[RuleEnsemble]]:
     """One rule after the other, for a target of one output: the last fit, or those with 1, 2, ... rules."""
-    state = _Ensemble(data, options)
+    pool, space = candidates.pool, candidates.space
+    state = _Ensemble(data, candidates, options)
     steps = [state.step()]
     stages: list[Stage] = []
+    to_find = options.max_rules - state.n_first
+    nothing_else = False  # but rules for required columns
     with run:
         run.phase = "search"
-        for rule in range(options.max_rules):
+        for rule in range(to_find):
             if run.stopped():
                 break
-            stage = run.child(1 / (options.max_rules - rule))
-            found = _search(space, state, options, stage.stopped)
-            seconds = stage.seconds()
-            weight = state.add(found.propositions, space.selected(found.propositions))
-            if not state.gain > _NOTHING_LEFT * abs(steps[0].risk):
-                run.shortened |= found.status is Status.TIME_LIMIT
+            unused = state.unused()
+            must = unused if nothing_else or to_find - rule <= len(unused) else []
+            if nothing_else and not must:
                 break
+            stage = run.child(1 / (to_find - rule))
+            found = _search(state, options, must, stage)
+            seconds = stage.seconds()
+            before = copy.copy(state)
+            weight = state.add(found.propositions, space.selected(found.propositions))
+            if not (must or state.gain > _NOTHING_LEFT * abs(steps[0].risk)):
+                run.shortened |= found.status is Status.TIME_LIMIT
+                nothing_else, state = True, before
+                continue
             if options.eliminate:
                 gain = (steps[-1].risk - state.step().risk) / (1 + len(found.propositions))
                 state = state.eliminated(space, _WORTH_KEEPING * gain, run.stopped)
@@ -409,7 +450,7 @@ def _boost(
             stages.append(
                 Stage(found.objective, found.bound, why, weight, length, found.evaluations, seconds, found.counts)
             )
-            run.step(steps[-1].risk, len(state.rules))
+            run.step(steps[-1].risk, len(steps[-1].rules))
 
     def finished(m: int) -> Fit[RuleEnsemble]:
         rules, weights, intercept, risk = steps[m]
@@ -419,7 +460,7 @@ def _boost(
         )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
         fit = run.finish(
-            model, risk, "min", status, stages=tuple(stages[:m]), propositions=len(pool),
+            model, risk, "min", status, stages=tuple(stages[:m]), propositions=candidates.n_searched,
             risks=tuple(step.risk for step in steps[: m + 1]),
         )  # fmt: skip
         return fit if m == len(stages) else run.earlier(fit, m, status)
@@ -470,10 +511,10 @@ class _Options:
             return 3 if propositions <= _FEW else 2
         return None if self.max_length in (None, math.inf) else int(self.max_length)
 
-    def evaluations(self, rows: int) -> int | None:
-        """The limit of one search over so many merged rows."""
+    def evaluations(self, rows: int, share: int = 1) -> int | None:
+        """The limit of one of so many searches over so many merged rows."""
         limit = self.max_evaluations or max(1.0, _SOME_VISITS / rows)
-        return None if limit == math.inf else int(limit)
+        return None if limit == math.inf else max(1, int(limit) // share)
 
 
 def _limit(max_evaluations: Any) -> float | None:
@@ -494,7 +535,7 @@ def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
     checks.instance("propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of")
     if propositions.schema.features != table.schema.features:
         raise ValueError("propositions speak of other columns than X has; build them from the same table")
-    return propositions.distinct(table)
+    return propositions
 
 
 class _Step(NamedTuple):
@@ -509,17 +550,41 @@ class _Step(NamedTuple):
 class _Ensemble:
     """The rules so far: their weights, the scores of the training rows, and the derivatives of the loss there."""
 
-    def __init__(self, data: TrainingData, options: _Options) -> None:
+    def __init__(self, data: TrainingData, candidates: Candidates, options: _Options) -> None:
         self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
         self.l2_penalty, self.corrective, self.has_intercept = options.l2_penalty, options.corrective, options.intercept
         self.total_weight = float(self.sample_weight.sum())
         self.intercept = best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
-        self.rules: list[tuple[int, ...]] = []
-        self.extents: list[NDArray[np.bool_]] = []
-        self.weights: list[float] = []
+        self.sides, self.signs_of = candidates.sides(data.output), candidates.signs[data.output]
+        self.using, self.any_sign = candidates.using, bool(self.signs_of.all())
+        self.n_searched = candidates.n_searched
+        self.rules = [rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()]
+        self.extents: list[NDArray[np.bool_]] = [candidates.space.selected(rule) for rule in self.rules]
+        self.weights = [0.0] * len(self.rules)
+        self.n_first = len(self.rules)
         self.scores = np.full(len(self.y), self.intercept)
         self.gain = 0.0  # what the last rule promised, (2.3)
         self._derivatives: tuple[Floats, Floats, Floats] | None = None  # the scores they belong to, g, h
+        if self.rules:
+            self._refit()
+
+    @property
+    def signs(self) -> NDArray[np.int_]:
+        """Of the weights, 0 where any will do, (rules,)."""
+        if self.any_sign:
+            return np.zeros(len(self.rules), int)
+        either = np.array([self.signs_of[list(rule)].all(axis=0) for rule in self.rules], int).reshape(-1, 2)
+        return either[:, 1] - either[:, 0]
+
+    def unused(self) -> list[NDArray[np.bool_]]:
+        """The required columns that no rule uses, of those that rules may use: which propositions speak of them."""
+        if not self.using:
+            return []
+        searched = np.zeros(len(self.signs_of), bool)
+        for side in self.sides:
+            searched[side.propositions] = True
+        used = [p for rule in self.rules for p in rule]
+        return [speaking for speaking in self.using if (speaking & searched).any() and not speaking[used].any()]
 
     def derivatives(self) -> tuple[Floats, Floats]:
         """Weighted gradient and curvature per row; the curvature is safe to divide by with l2_penalty = 0."""
@@ -535,9 +600,13 @@ class _Ensemble:
         return self._derivatives[1:]
 
     def span(self) -> NDArray[np.bool_]:
-        """The extents of the rules, and of the intercept: bool (rows, rules)."""
+        """The extents of the rules, and of the intercept: bool (rows, rules).
+
+        A rule whose sign holds its weight at 0 is as good as absent: a small change of other weights does not move it.
+        """
         everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
-        columns = everything + self.extents
+        held = (self.signs != 0) & (np.array(self.weights) == 0)
+        columns = everything + [extent for extent, absent in zip(self.extents, held, strict=True) if not absent]
         return np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
 
     def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
@@ -553,9 +622,11 @@ class _Ensemble:
         if not self._rise(weight, rows) <= 0.0:
             covered = (self.y[rows], self.scores[rows], self.sample_weight[rows])
             weight = best_shift(self.loss, *covered, self.l2_penalty)
-        self.rules.append(rule)
-        self.extents.append(rows)
-        self.weights.append(weight)
+        self.rules = [*self.rules, rule]
+        if weight * self.signs[-1] < 0:
+            weight = self.gain = 0.0
+        self.extents = [*self.extents, rows]
+        self.weights = [*self.weights, weight]
         self.scores = self.scores + weight * rows
         if self.corrective and weight != 0.0:
             self._refit()
@@ -566,7 +637,7 @@ class _Ensemble:
         extents = np.stack(self.extents, axis=1)
         weights, self.intercept = refit_weights(
             self.loss, self.y, extents, l2_penalty=self.l2_penalty, intercept=self.has_intercept,
-            sample_weight=self.sample_weight, start=(np.array(self.weights), self.intercept),
+            sample_weight=self.sample_weight, start=(np.array(self.weights), self.intercept), signs=self.signs,
         )  # fmt: skip
         self.weights = weights.tolist()
         self.scores = self.intercept + extents @ weights
@@ -590,7 +661,8 @@ class _Ensemble:
 
     def _simpler(self, space: SearchSpace) -> Iterator[tuple[_Ensemble, int]]:
         """Every ensemble with a rule or a condition less, and how much less complex it is."""
-        for r, rule in enumerate(self.rules):
+        missing = len(self.unused())
+        for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
             shorter = [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
             for other in ([], *([one] for one in shorter)):
                 if len(self.rules) > 1 or other:
@@ -598,6 +670,8 @@ class _Ensemble:
                     ensemble.rules = [*self.rules[:r], *other, *self.rules[r + 1 :]]
                     ensemble.extents = [*self.extents[:r], *map(space.selected, other), *self.extents[r + 1 :]]
                     ensemble.weights = [*self.weights[:r], *(self.weights[r] for _ in other), *self.weights[r + 1 :]]
+                    if len(ensemble.unused()) > missing:
+                        continue
                     ensemble._refit()
                     yield ensemble, 1 if other else 1 + len(rule)
 
@@ -614,17 +688,52 @@ class _Ensemble:
         penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
-        return _Step(tuple(self.rules), np.array(self.weights), self.intercept, risk)
+        kept = [r for r in range(len(self.rules)) if self._counts(r)]
+        return _Step(
+            tuple(self.rules[r] for r in kept), np.array(self.weights)[np.array(kept, int)], self.intercept, risk
+        )
+
+    def _counts(self, r: int) -> bool:
+        """Whether a rule is in the model: not if its sign has taken its weight, and no constraint wants it there."""
+        wanted = r < self.n_first or any(speaking[list(self.rules[r])].any() for speaking in self.using)
+        return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
 
 
-def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Callable[[], bool]) -> Found:
-    """The next rule."""
-    objective, longest = _objective(state, options), options.longest(len(space))
+def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run) -> Found:
+    """The next rule; if there are columns that it must use one of, by the propositions that speak of them."""
+    parts, longest = [], options.longest(state.n_searched)
+    for place, side in enumerate(state.sides):
+        run = stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
+        objective = _objective(state, options, side.sign)
+        exact = options.search in ("optimal", "published")
+        if not must:
+            found = _search_one(side.space, objective, options, longest, len(state.sides), run.stopped)
+            parts.append(side.whole(found))
+            continue
+        wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
+        search = partial(
+            _search_one, options=options, longest=None if longest is None else longest - 1,
+            share=len(state.sides) * len(wanted), stopped=run.stopped,
+        )  # fmt: skip
+        using = search_using(
+            side.space, objective, wanted, search, prunes=exact,
+            approximation=options.approximation if exact else 1.0, stopped=run.stopped,
+        )  # fmt: skip
+        if using is not None:
+            parts.append(side.whole(using))
+    return best_of(parts)
+
+
+def _search_one(
+    space: SearchSpace, objective: rule_search.Objective, options: _Options, longest: int | None, share: int,
+    stopped: Callable[[], bool],
+) -> Found:  # fmt: skip
+    """The best conjunction of at most `longest` propositions, with 1 / share of the evaluations."""
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
     limits: dict[str, Any] = {
-        "approximation": options.approximation, "max_evaluations": options.evaluations(len(space.masks)),
+        "approximation": options.approximation, "max_evaluations": options.evaluations(len(space.masks), share),
         "stopped": stopped,
     }  # fmt: skip
     if options.search == "published":
@@ -636,14 +745,18 @@ def _search(space: SearchSpace, state: _Ensemble, options: _Options, stopped: Ca
         return found
     if space.longest(longest) <= 2 and options.max_evaluations in (None, math.inf) and space.partitions is not None:
         return search_pairs(space, objective, max_length=longest, stopped=stopped)
-    exact = search_depth_first if objective.compiled else search_best_first
+    exact = search_best_first if options.objective == "orthogonal" else search_depth_first
     return exact(space, objective, max_length=longest, **limits)
 
 
-def _objective(state: _Ensemble, options: _Options) -> rule_search.Objective:
-    """What the next rule maximises."""
+def _objective(state: _Ensemble, options: _Options, sign: int = 0) -> rule_search.Objective:
+    """What the next rule maximises, among those whose weight has this sign."""
     g, h = state.derivatives()
-    price: dict[str, Any] = {"per_unit": options.per_unit, "growth": options.objective_tolerance}
+    price: dict[str, Any] = {
+        "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
+    }  # fmt: skip
+    if sign > 0:  # the weight has the sign of -g
+        g = -g
     if options.objective == "orthogonal":
         return rule_search.Orthogonal(g, state.span(), state.sample_weight, **price)
     if options.objective == "gradient_sum":
@@ -651,6 +764,8 @@ def _objective(state: _Ensemble, options: _Options) -> rule_search.Objective:
     ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
     g = g / math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
     if options.objective == "corrective_decrease":
-        penalties = np.array([0.0] * state.has_intercept + [ridge] * len(state.rules))
-        return rule_search.CorrectiveDecrease(g, h, ridge, state.span(), penalties, **price)
+        span = state.span()
+        free = int(state.has_intercept)
+        penalties = np.array([0.0] * free + [ridge] * (span.shape[1] - free))
+        return rule_search.CorrectiveDecrease(g, h, ridge, span, penalties, **price)
     return rule_search.SecondOrder(g, h, ridge, **price)

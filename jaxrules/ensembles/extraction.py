@@ -11,7 +11,7 @@ indicator becomes "category == value" or "category != value".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args, overload
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
 from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
 from jaxrules.results import Run
@@ -167,21 +168,31 @@ a recipe, not. None is the default kind."""
 
 
 def rule_pool(
-    rules: RuleSource | None, data: TrainingData, seed: int, run: Run, may_be_empty: bool = False
+    rules: RuleSource | None,
+    data: TrainingData,
+    seed: int,
+    run: Run,
+    may_be_empty: bool = False,
+    constraints: Constraints | None = None,
 ) -> RulePool:
     """What a learner's ``rules=`` means on its data, see `RuleSource`; thresholds of the default kinds are the shortest
     that leave the rules on the same rows.
 
     A time limit makes for fewer trees, so that the search has the greater part of the time. Without any, or where no
-    tree finds a split that is worth it, the pool is empty.
+    tree finds a split that is worth it, the pool is empty. Rules that the constraints leave no weight are left out, and
+    trees that are grown here do not split on forbidden columns.
 
     Raises:
         TypeError: if they are neither rules nor trees.
-        ValueError: for rules of other columns, or that were activated on other rows, or if there are none given.
+        ValueError: for rules of other columns, or that were activated on other rows, or if there are none given, or
+            the constraints leave none.
     """
+    grown_on = data
+    if constraints is not None and constraints.forbidden:
+        grown_on = dataclasses.replace(data, table=_without(data.table, constraints.forbidden))
     if rules is None or isinstance(rules, str):
         kind = checks.choice("rules", DEFAULT_KIND if rules is None else rules, get_args(TreeKind))
-        rules, activations = _grown(kind, data, seed, run)
+        rules, activations = _grown(kind, grown_on, seed, run)
     elif isinstance(rules, RulePool):
         rules, activations = rules
         some = data.rows[:_ROWS_COMPARED]
@@ -195,8 +206,20 @@ def rule_pool(
         activations = Activations.of(rules, data.table)
     else:
         run.preparing("rules")
-        rules, activations = extract_rules(_fitted(rules, data), data.table, activations=True)
-    return RulePool(rules.with_schema(data.schema), activations)
+        rules, activations = extract_rules(_fitted(rules, grown_on), data.table, activations=True)
+    pool = RulePool(rules.with_schema(data.schema), activations)
+    if constraints is None or not (constraints.forbidden or constraints.monotone):
+        return pool
+    kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
+    if len(pool.rules) and not len(kept) and not may_be_empty:
+        raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
+    return RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
+
+
+def _without(table: Table, columns: Collection[int]) -> Table:
+    """The table with these columns constant, so that no tree splits on them."""
+    blank = tuple(np.zeros_like(column) if index in columns else column for index, column in enumerate(table.columns))
+    return dataclasses.replace(table, columns=blank)
 
 
 def depends_on_labels(rules: RuleSource | None) -> bool:

@@ -225,7 +225,9 @@ class _Tuning:
             self.offset = (model.linear.values(data.table) @ np.asarray(model.linear.coefficients)).T / self.scale
         self.validation = held_out(data, plan.validation_fraction, plan.seed)
         if plan.validation_fraction and not self.validation.any():
-            raise ValueError("validation_fraction holds out no row; raise it, give more rows, or pass guard=False")
+            raise ValueError(
+                "validation_fraction holds out no row of X; raise it, give more distinct rows, or pass guard=False"
+            )
         self.place = {one: j for j, one in enumerate(self.columns.encoded)}
         self.soft = [[c for c in rule if self.weighs(c) is not None] for rule in self.rules]
         self.stay = [[c for c in rule if self.weighs(c) is None] for rule in self.rules]
@@ -301,7 +303,8 @@ class _Tuning:
             for j, condition in enumerate(rule):
                 on, raw = self.weighs(condition) or (np.zeros(0, np.intp), np.zeros(0))
                 scaled, shift = raw * columns.scale[on], float(raw @ columns.centre[on])
-                length = float(np.sqrt(scaled @ scaled))
+                largest = np.abs(scaled).max()  # so that no square overflows or vanishes
+                length = float(largest * np.sqrt(((scaled / largest) ** 2).sum()))
                 w[r, j], supports[r, j] = 0.0, 0.0
                 w[r, j, on], supports[r, j, on], admits[r, j] = scaled / length, 1.0, condition.missing
                 values = self.values(condition.feature)

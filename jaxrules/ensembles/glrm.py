@@ -22,7 +22,7 @@ are numeric columns scaled to the standard deviation 0.4 of a typical rule, each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -30,14 +30,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import PropositionPool, propositions_of
+from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
+from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
-from jaxrules.solvers.rule_search import GradientSum, SearchSpace, SignedWeights, search_beams, search_depth_first
+from jaxrules.solvers.linear.quadratic import pull
+from jaxrules.solvers.rule_search import (
+    Found,
+    GradientSum,
+    SearchSpace,
+    Side,
+    SignedWeights,
+    search_beams,
+    search_depth_first,
+)
 from jaxrules.solvers.rule_search.space import check_cut_points, never
 from jaxrules.table import MissingRule
 from jaxrules.training import TrainingData, linear_terms_of, loss_for, one_against_rest, settings, training_data
@@ -76,6 +87,9 @@ def fit(
     max_rules: int = 1000,
     max_cut_points: int | None = 9,
     linear_terms: bool = False,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     beam_width: int = 10,
     rules_per_round: int = 10,
     start: Literal["conditions", "empty"] = "conditions",
@@ -107,6 +121,10 @@ def fit(
         max_rules: most candidate rules that column generation may add.
         max_cut_points: thresholds per numeric column, at quantiles; None for all.
         linear_terms: add the numeric columns themselves.
+        forbidden: columns, by name or position, that no rule and no linear term uses.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. Weights then have signs, and rules of either sign are searched for apart.
+        first: an expert's rules, which the model begins with and keeps, even with a weight of 0; they pay as others do.
         beam_width: partial rules that the beam keeps, for either sign of the weight.
         rules_per_round: most rules added between two solutions of the master problem.
         start: begin with the rules of one proposition ("conditions", as the authors do) or with none.
@@ -155,8 +173,10 @@ def fit(
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
-    pool, space = _propositions(data, max_cut_points, run)
-    if not len(pool) and not run.stopped():
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    candidates = _propositions(data, max_cut_points, constraints, first, run)
+    space = candidates.space
+    if not len(space) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
     if rule_price is None:
         rule_price = _PRICE * _largest_slope(data, space)
@@ -167,8 +187,9 @@ def fit(
     if condition_price is None:
         options = replace(options, condition_price=rule_price / 5)
     return one_against_rest(
-        data, run, lambda part, run: _generate(_Problem.of(part, pool, space, linear_terms, options), run)
-    )
+        data, run,
+        lambda part, run: _generate(_Problem.of(part, candidates, constraints, linear_terms, options), run),
+    )  # fmt: skip
 
 
 @guarded
@@ -186,6 +207,9 @@ def cross_validate(
     max_rules: int = 1000,
     max_cut_points: int | None = 9,
     linear_terms: bool = False,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     beam_width: int = 10,
     rules_per_round: int = 10,
     start: Literal["conditions", "empty"] = "conditions",
@@ -226,7 +250,8 @@ def cross_validate(
     fold_of = folds(data, n_folds, seed)
     if prices is None:
         checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-        largest = _largest_slope(data, _propositions(data, max_cut_points, run)[1])
+        constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+        largest = _largest_slope(data, _propositions(data, max_cut_points, constraints, first, run).space)
         prices = np.maximum(_GRID * largest, _LEAST_PRICE if data.classes is not None else 0.0)
     prices = np.sort(prices)[::-1]
 
@@ -247,17 +272,21 @@ def cross_validate(
     return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
 
 
-def _propositions(data: TrainingData, max_cut_points: int | None, run: Run) -> tuple[PropositionPool, SearchSpace]:
+def _propositions(
+    data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run
+) -> Candidates:
     """What rules are made of, on the rows; none where the run is stopped before they are there."""
     check_cut_points(data.table, max_cut_points)
+    schema, n_outputs = data.table.schema, len(data.outputs)
+    own = constraints.first(schema, first, n_outputs)
 
-    def searched(pool: PropositionPool) -> tuple[PropositionPool, SearchSpace]:
-        return pool, SearchSpace.of_codes(*pool.cell_codes(data.table))
+    def candidates(pool: PropositionPool) -> Candidates:
+        return Candidates.of(constraints.pool(pool, data.table, n_outputs), own, constraints, data)
 
-    nothing = PropositionPool.of(data.table.schema, ())
     run.preparing("propositions")
     return run.prepared(
-        lambda: searched(propositions_of(data.table, max_cut_points=max_cut_points)), lambda: searched(nothing)
+        lambda: candidates(all_propositions(data.table, max_cut_points=max_cut_points)),
+        lambda: candidates(PropositionPool.of(schema, ())),
     )
 
 
@@ -309,13 +338,13 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
         state.proved_bound,
         rounds=state.rounds,
         n_candidates=len(state.rules),
-        n_propositions=len(problem.space),
+        n_propositions=problem.candidates.n_searched,
         rule_penalty=options.rule_price,
         condition_penalty=options.condition_price,
     )
 
 
-def _why_no_rule(options: _Options, found: _Found, state: _State) -> Status:
+def _why_no_rule(options: _Options, found: _Priced, state: _State) -> Status:
     """The status when pricing has nothing to add."""
     if found.rules and state.generated >= options.max_rules:
         return Status.MAX_ITERATIONS
@@ -354,26 +383,39 @@ class _Problem:
 
     Attributes:
         data: the original rows, with a target of one output.
-        pool: the propositions.
+        candidates: the propositions.
         space: the propositions on these rows.
+        sides: what is searched of it.
         rows: bool, shape (rows, propositions).
         group: the row of every original row.
         merged: mean target and weight of every row; the weights sum to 1.
         linear: the linear terms with coefficient 1, or None.
         linear_values: their columns, shape (rows, terms).
         linear_price: their penalties, shape (terms,).
+        linear_signs: whether their coefficients may be negative, and positive, shape (terms, 2).
     """
 
     options: _Options
     data: TrainingData
-    pool: PropositionPool
+    candidates: Candidates
     space: SearchSpace
+    sides: tuple[Side, ...]
     rows: NDArray[np.bool_]
     group: NDArray[np.integer]
     merged: MergedRows
     linear: LinearTerms | None
     linear_values: Floats
     linear_price: Floats
+    linear_signs: NDArray[np.bool_]
+
+    def signs(self, rules: list[Rule], n_columns: int) -> NDArray[np.bool_] | None:
+        """The same of rules, of further columns up to so many, and of the linear terms; None where all are free."""
+        table = self.candidates.signs[self.data.output]
+        if table.all() and self.linear_signs.all():
+            return None
+        signs = np.ones((n_columns, 2), bool)
+        signs[: len(rules)] = np.array([table[list(rule)].all(axis=0) for rule in rules]).reshape(-1, 2)
+        return np.concatenate([signs, self.linear_signs])
 
     def satisfied(self, rule: Rule) -> NDArray[np.bool_]:
         """The rows that a rule holds for."""
@@ -390,13 +432,13 @@ class _Problem:
     def model(self, state: _State) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
         weights, coefficients, intercept = state.weights
-        used = np.flatnonzero(weights)
+        used = np.flatnonzero((weights != 0) | (np.arange(len(weights)) < len(self.candidates.first)))
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients)
             linear = replace(self.linear.take(kept), coefficients=coefficients[kept, None])
         return RuleEnsemble(
-            self.pool.conjunctions([state.rules[r] for r in used.tolist()], self.data.schema),
+            self.candidates.pool.conjunctions([state.rules[r] for r in used.tolist()], self.data.schema),
             weights[used, None],
             np.array([intercept]),
             linear,
@@ -407,9 +449,10 @@ class _Problem:
 
     @classmethod
     def of(
-        cls, data: TrainingData, pool: PropositionPool, space: SearchSpace, linear_terms: bool, options: _Options
+        cls, data: TrainingData, candidates: Candidates, constraints: Constraints, linear_terms: bool, options: _Options
     ) -> _Problem:
-        """The problem of a target of one output; space: the propositions on all rows."""
+        """The problem of a target of one output."""
+        space = candidates.space
         rows, group, linear = space.activations.dense, space.activations.pattern, None
         if linear_terms or not data.loss.mergeable:  # every row by itself
             rows, group = rows[group], np.arange(len(group))
@@ -418,9 +461,14 @@ class _Problem:
         values, prices = np.zeros((len(rows), 0)), np.zeros(0)
         if linear_terms:
             linear, factors = linear_terms_of(data)
-            values, prices = linear.values(data.table), options.rule_price * factors
+            used = np.flatnonzero(~np.isin(linear.feature, list(constraints.forbidden)))
+            linear, prices = linear.take(used), options.rule_price * factors[used]
+            values = linear.values(data.table)
+        rising = [[Condition.above(int(f), 0.0)] for f in ([] if linear is None else linear.feature)]
+        signs = constraints.signs(Conjunctions.build(data.table.schema, rising), data.output, len(candidates.signs))
         merged = merge_rows(data.loss, data.target, data.weights / data.weights.sum(), group, len(rows))
-        return cls(options, data, pool, space, rows, group, merged, linear, values, prices)
+        sides = candidates.sides(data.output, space)
+        return cls(options, data, candidates, space, sides, rows, group, merged, linear, values, prices, signs)
 
 
 # The restricted master problem
@@ -456,8 +504,11 @@ class _State:
 
     def __post_init__(self) -> None:
         self.columns = np.zeros((len(self.problem.rows), _SMALLEST_CAPACITY), bool)
+        self._extend(list(self.problem.candidates.first))
         if self.problem.options.start == "conditions":
-            self._extend([(p,) for p in _one_of_each_pair(self.problem.rows)])
+            searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
+            pairs = searched[_one_of_each_pair(self.problem.rows[:, searched])].tolist()
+            self._extend([(p,) for p in pairs if (p,) not in self.known])
 
     @property
     def proved_bound(self) -> float | None:
@@ -520,6 +571,7 @@ class _State:
             loss=problem.data.loss,
             sample_weight=problem.data.weights,
             penalty_factors=np.concatenate([prices, problem.linear_price]),
+            signs=problem.signs(self.rules, len(prices)),
             start=start,
             tolerance=self.tolerance,
             run=run,
@@ -534,7 +586,7 @@ class _State:
         rules = self.columns[:, used] @ self.rule_weights[used]
         return np.asarray(self.solution.intercept + rules + self.problem.linear_values @ self.coefficients)
 
-    def note(self, found: _Found) -> None:
+    def note(self, found: _Priced) -> None:
         """Keep the best proved bound."""
         if found.bound is not None:
             self.bound = found.bound if self.bound is None else max(self.bound, found.bound)
@@ -566,6 +618,7 @@ class _State:
             return
         problem = self.problem
         scale = problem.linear_price[terms] / problem.options.rule_price
+        signs = problem.signs(self.rules, len(self.rules))
         refitted = sparse_glm.solve(
             problem.design(self.columns[:, rules], problem.linear_values[:, terms]),
             problem.data.target,
@@ -573,6 +626,7 @@ class _State:
             loss=problem.data.loss,
             sample_weight=problem.data.weights,
             penalty_factors=np.concatenate([np.ones(len(rules)), scale]),
+            signs=None if signs is None else np.concatenate([signs[rules], problem.linear_signs[terms]]),
             start=(np.concatenate([weights[rules], coefficients[terms]]), float(intercept)),
         )
         weights[rules], coefficients[terms] = np.split(refitted.coefficients, [len(rules)])
@@ -628,31 +682,40 @@ def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
 # Pricing
 
 
-class _Found(NamedTuple):
+class _Priced(NamedTuple):
     """What pricing found: violating rules, worst first, and a bound on the whole problem if it is proved."""
 
     rules: list[Rule]
     bound: float | None = None
 
 
-def _price(problem: _Problem, state: _State, run: Run) -> _Found:
+def _price(problem: _Problem, state: _State, run: Run) -> _Priced:
     """Rules that violate their optimality condition: from the beam, else from the exact search."""
     options, slopes = problem.options, problem.slopes(state.score())
     limits: dict[str, Any] = {
         "max_length": options.max_length, "tolerance": options.tolerance, "stopped": run.stopped,
     }  # fmt: skip
     prices = options.rule_price, options.condition_price
-    found = price_by_beam(
-        problem.space, slopes, *prices, width=options.beam_width, count=options.rules_per_round, **limits
-    )
-    new = [rule for rule in found if rule not in state.known]
+    searches = [
+        side.whole(one)
+        for side in problem.sides
+        for one in _by_beam(
+            side.space, slopes, *prices, side.sign, options.beam_width, options.rules_per_round, **limits
+        )
+    ]
+    new = [rule for rule in _worst(searches, options.rules_per_round) if rule not in state.known]
     if new or options.pricing == "beam":
-        return _Found(new)
-    rules, ratio = price_exactly(problem.space, slopes, *prices, **limits)
+        return _Priced(new)
+    rules: list[Rule] = []
+    ratio = 1.0
+    for side in problem.sides:
+        found, most = price_exactly(side.space, slopes, *prices, sign=side.sign, **limits)
+        rules += [tuple(side.propositions[list(rule)].tolist()) for rule in found]
+        ratio = max(ratio, most)
     if problem.linear is not None:
-        linear = np.abs(slopes @ problem.linear_values) / problem.linear_price
+        linear = pull(slopes @ problem.linear_values, problem.linear_signs.T) / problem.linear_price
         ratio = max(ratio, float(linear.max(initial=0.0)))
-    return _Found(rules, _dual_bound(problem, slopes, ratio))
+    return _Priced(rules, _dual_bound(problem, slopes, ratio))
 
 
 def price_by_beam(
@@ -683,12 +746,25 @@ def price_by_beam(
         tolerance: share of its penalty by which a rule's slope must exceed it.
         stopped: True ends the search with the rules so far.
     """
-    signs = SignedWeights(np.stack([slopes, -slopes]), rule_price=rule_penalty, condition_price=condition_penalty)
+    limits: dict[str, Any] = {"max_length": max_length, "tolerance": tolerance, "stopped": stopped}
+    return _worst(_by_beam(space, slopes, rule_penalty, condition_penalty, 0, width, count, **limits), count)
+
+
+def _by_beam(
+    space: SearchSpace, slopes: Floats, rule_penalty: float, condition_penalty: float, sign: int, width: int,
+    count: int, *, max_length: int | None, tolerance: float, stopped: Callable[[], bool],
+) -> list[Found]:  # fmt: skip
+    """What `price_by_beam` chooses from, for weights of a sign (0: of either)."""
+    gains = np.stack([slopes, -slopes]) if sign == 0 else -sign * slopes[None]
+    signs = SignedWeights(gains, rule_price=rule_penalty, condition_price=condition_penalty)
     beams = search_beams(space, signs, width=width, max_length=max_length, count=count, stopped=stopped)
-    found = sorted((one for beam in beams for one in beam), key=lambda one: -one.objective)
-    return [
-        one.propositions for one in found if one.objective > tolerance * signs.price(len(one.propositions))
-    ][:count]  # fmt: skip
+    found = [one for beam in beams for one in beam]
+    return [one for one in found if one.objective > tolerance * signs.price(len(one.propositions))]
+
+
+def _worst(found: list[Found], count: int) -> list[Rule]:
+    """The rules with the greatest excess."""
+    return [one.propositions for one in sorted(found, key=lambda one: -one.objective)][:count]
 
 
 def price_exactly(
@@ -700,15 +776,19 @@ def price_exactly(
     max_length: int | None,
     tolerance: float = 0.0,
     stopped: Callable[[], bool] = never,
+    sign: int = 0,
 ) -> tuple[list[Rule], float]:
     """The rule whose slope exceeds its penalty most, by branch and bound, and how far any rule can exceed it.
+
+    A weight of a sign (0: of either) has slopes of the other one to descend.
 
     Returns:
         rules: that rule, or none.
         ratio: a proved upper bound on |slope| / (lambda_0 + lambda_1 length) over all rules of at least one
             proposition; 1 if none violates its optimality condition.
     """
-    objective = GradientSum(slopes, rule_price=rule_penalty, condition_price=condition_penalty)
+    prices: dict[str, Any] = {"rule_price": rule_penalty, "condition_price": condition_penalty}
+    objective = GradientSum(-slopes if sign > 0 else slopes, one_sided=sign != 0, **prices)
     found = search_depth_first(space, objective, max_length=max_length, stopped=stopped)
     assert found.bound is not None  # the exact search always has one
     ratio = 1.0 + found.bound / float(objective.price(1))

@@ -23,6 +23,8 @@ Rows = NDArray[np.bool_]
 
 _ENOUGH_DIGITS = 17
 """So many significant digits tell all float64 numbers apart."""
+_LEAST_SCALE = 1e-290
+"""Of a column: the weight of one that spreads by less would overflow on its own scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,9 @@ class Standardised:
             scale[j] = math.sqrt(share @ column**2)
             column /= scale[j]
             centre[j], scale[j] = centre[j] * largest, scale[j] * largest
+            if scale[j] < _LEAST_SCALE:
+                name = table.schema.names[encoded[j].feature]
+                raise ValueError(f"X: column {name!r} spreads by {scale[j]:.1g} only; multiply it by a constant")
         kept = np.flatnonzero(scale > 0)
         absent = missing[kept] if missing.any() else np.zeros((0, table.n_rows), bool)
         return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])

@@ -14,7 +14,7 @@ C = 1 / (n l1_penalty); with its ``Lasso`` (which halves the squared error), alp
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -22,11 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
+from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
 from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, settings, training_data
@@ -56,6 +59,9 @@ def fit(
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     n_folds: int = 5,
     one_standard_error: bool = False,
     sample_weight: ArrayLike | None = None,
@@ -82,6 +88,12 @@ def fit(
             "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         linear_terms: add one winsorised linear term per numeric column.
         winsorise: share of values that is clipped at either end of a column, in [0, 0.5).
+        forbidden: columns, by name or position, that no rule and no linear term uses.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. Weights and coefficients then have signs; rules between two values of the column,
+            or of the wrong sign, are no candidates.
+        first: an expert's rules, which the model begins with and keeps: they have no penalty, but for those whose
+            weight `monotone` binds to a sign, which pay as others do and stay even with a weight of 0.
         n_folds: folds of the cross-validation.
         one_standard_error: choose the largest penalty within one standard error of the best.
         sample_weight: weight of every row, shape (rows,).
@@ -103,12 +115,14 @@ def fit(
     options = settings("rulefit", locals())
     run = Run("rulefit", time_limit, progress)
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
+    checks.require(not monotone or l1_penalty != 0, "monotone needs an l1_penalty above 0")
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    data, pool = _prepare(X, y, loss, rules, sample_weight, options, run)
+    data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
+    pool = bounds.pool(rules, data, run)
     if l1_penalty is not None:
-        return _walk(_Problem.of(data, pool, options), [l1_penalty], run)[0]
-    return _cross_validated(data, pool, rules, options, None, n_folds, one_standard_error, run)
+        return _walk(_Problem.of(data, pool, bounds), [l1_penalty], run)[0]
+    return _cross_validated(data, pool, rules, bounds, None, n_folds, one_standard_error, run)
 
 
 @guarded
@@ -123,6 +137,9 @@ def cross_validate(
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     tolerance: float = 1e-6,
@@ -153,26 +170,28 @@ def cross_validate(
     tried = None
     if l1_penalties is not None:
         tried = np.sort(checks.sequence("l1_penalties", l1_penalties, at_least=0))[::-1]
-    data, pool = _prepare(X, y, loss, rules, sample_weight, options, run)
-    return _cross_validated(data, pool, rules, options, tried, n_folds, one_standard_error, run)
+    checks.require(not monotone or tried is None or tried[-1] > 0, "monotone needs l1_penalties above 0")
+    data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
+    pool = bounds.pool(rules, data, run)
+    return _cross_validated(data, pool, rules, bounds, tried, n_folds, one_standard_error, run)
 
 
 def _cross_validated(
-    data: TrainingData, pool: RulePool, rules: RuleSource | None, options: Mapping[str, Any],
+    data: TrainingData, pool: RulePool, rules: RuleSource | None, choices: _Choices,
     tried: NDArray[np.float64] | None, n_folds: int, one_standard_error: bool, run: Run,
 ) -> Fit[RuleEnsemble]:  # fmt: skip
     """The fit at the penalty that predicts best; without a list, of those of a path."""
-    fold_of = folds(data, n_folds, options["seed"])
+    fold_of = folds(data, n_folds, choices.options["seed"])
     share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
     search = run.child(share, "rulefit cross-validation")
-    pools = _fold_pools(data, pool, rules, fold_of, options["seed"], search)
-    problem = _Problem.of(data, pool, options, pools)
+    pools = _fold_pools(data, pool, rules, fold_of, choices, search)
+    problem = _Problem.of(data, pool, choices, pools)
     penalties = _penalties(problem, _STEPS) if tried is None else tried
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
             return
-        fold, solved = _Problem.of(inside, pools[k], options, [pool, *pools]), None
+        fold, solved = _Problem.of(inside, pools[k], choices, [pool, *pools]), None
         for penalty in penalties.tolist():
             solved = fold.solve(penalty, solved, run, _ROUGH)
             if run.stopped():
@@ -191,8 +210,8 @@ def _cross_validated(
     if search.limit is not None and len(reached) and found.risk[reached].argmin() == len(reached) - 1:
         chosen = min(max(without_folds, chosen), len(grid) - 1)  # the risk was still falling
         found = dataclasses.replace(found, chosen=chosen)
-    first = 0 if search.limit is None else chosen
-    result = _walk(problem, penalties[first : chosen + 1], run, _ROUGH, cross_validation=found)[-1]
+    begin = 0 if search.limit is None else chosen
+    result = _walk(problem, penalties[begin : chosen + 1], run, _ROUGH, cross_validation=found)[-1]
     return result if search.limit is None else dataclasses.replace(result, status=search.limit)
 
 
@@ -207,6 +226,9 @@ def path(
     loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
     linear_terms: bool = False,
     winsorise: float = 0.025,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     tolerance: float = 1e-6,
@@ -237,7 +259,9 @@ def path(
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2, at_most=10_000)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    problem = _Problem.of(*_prepare(X, y, loss, rules, sample_weight, options, run), options)
+    checks.require(not monotone or given is None or given[-1] > 0, "monotone needs penalties above 0")
+    data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
+    problem = _Problem.of(data, bounds.pool(rules, data, run), bounds)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
 
 
@@ -265,36 +289,78 @@ class _Solved(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class _Choices:
+    """What a fit is asked for, beside the data.
+
+    Attributes:
+        options: the settings of the fit.
+        constraints: on rules and terms.
+        first: the rules that come first and stay.
+    """
+
+    options: Mapping[str, Any]
+    constraints: Constraints
+    first: Conjunctions
+
+    def pool(self, rules: RuleSource | None, data: TrainingData, run: Run) -> RulePool:
+        """The candidates of some data: the first rules, then the others."""
+        may_be_empty = self.options["linear_terms"] or len(self.first) > 0
+        pool = rule_pool(rules, data, self.options["seed"], run, may_be_empty, self.constraints)
+        if not len(self.first):
+            return pool
+        first = self.first.with_schema(data.schema)
+        return RulePool(first, Activations.of(first, data.table)).with_rules(pool.rules, data.table)
+
+    def signs(self, rules: Conjunctions, linear: LinearTerms | None, n_outputs: int) -> list[NDArray[np.bool_]] | None:
+        """For every output, whether the weight of a rule or term may be negative, and positive, (columns, 2)."""
+        if not self.constraints.monotone:
+            return None
+        rising = [Condition.above(int(f), 0.0) for f in ([] if linear is None else linear.feature)]
+        every = Conjunctions.concatenate([rules, Conjunctions.build(rules.schema, [[one] for one in rising])])
+        return [self.constraints.signs(every, output, n_outputs) for output in range(n_outputs)]
+
+
+@dataclass(frozen=True, eq=False)
 class _Problem:
     data: TrainingData
     pool: RulePool
     linear: LinearTerms | None  # with coefficients of 1
     factors: NDArray[np.float64]  # of the penalties of rules and terms
     design: sparse_glm.Design
-    options: Mapping[str, Any]  # the settings of the fit
+    choices: _Choices
+    signs: list[NDArray[np.bool_]] | None  # of every output, as of `_Choices.signs`
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.choices.options
 
     @classmethod
-    def of(
-        cls, data: TrainingData, pool: RulePool, options: Mapping[str, Any], others: Sequence[RulePool] = ()
-    ) -> _Problem:
+    def of(cls, data: TrainingData, pool: RulePool, choices: _Choices, others: Sequence[RulePool] = ()) -> _Problem:
         """With room for other pools on about as many rows: all of them then share compiled kernels."""
-        linear, factors, row = None, np.ones(len(pool.rules)), pool.activations.pattern
-        columns: tuple[NDArray[Any], ...] = (pool.activations.dense,)
+        options, linear, factors, row = choices.options, None, np.ones(len(pool.rules)), pool.activations.pattern
+        columns: tuple[NDArray[Any], ...] = (pool.activations.holds().T,)
         if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
             columns, row = (columns[0][row],), np.arange(len(row))
         if options["linear_terms"]:
             linear, more = linear_terms_of(data, options["winsorise"])
+            used = np.flatnonzero(~np.isin(linear.feature, list(choices.constraints.forbidden)))
+            linear, more = linear.take(used), more[used]
             columns, factors = (*columns, linear.values(data.table)), np.concatenate([factors, more])
         patterns = [len(columns[0]), *(other.activations.n_patterns for other in others)]
         rules = [sum(block.shape[1] for block in columns), *(len(other.rules) for other in others)]
         design = sparse_glm.Design.of(columns, inverse=row, room=(max(patterns), max(rules)))
-        return cls(data, pool, linear, factors, design, options)
+        signs = choices.signs(pool.rules, linear, len(data.outputs))
+        free = np.arange(len(factors)) < len(choices.first)
+        factors[free if signs is None else free & np.all(signs, axis=(0, 2))] = 0.0
+        return cls(data, pool, linear, factors, design, choices, signs)
 
     @property
     def masters(self) -> list[dict[str, Any]]:
         """What the solver is asked, for every output."""
         same = {"X": self.design, "loss": self.data.loss, "sample_weight": self.data.weights}
-        return [{**same, "y": target, "penalty_factors": self.factors} for target in self.data.outputs]
+        same["penalty_factors"] = self.factors
+        signs = [None] * len(self.data.outputs) if self.signs is None else self.signs
+        return [{**same, "y": target, "signs": own} for target, own in zip(self.data.outputs, signs, strict=True)]
 
     def solve(self, l1_penalty: float, start: _Solved | None, run: Run, tolerance: float = 0.0) -> _Solved:
         """The solution at a penalty, at this tolerance or that of the fit; if the run is stopped, `start`, or the one
@@ -313,7 +379,7 @@ class _Problem:
     def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with a weight other than zero."""
         weights, coefficients = np.split(solved.coefficients, [len(self.pool.rules)])
-        used = np.flatnonzero(weights.any(axis=1))
+        used = np.flatnonzero(weights.any(axis=1) | (np.arange(len(weights)) < len(self.choices.first)))
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients.any(axis=1))
@@ -327,22 +393,18 @@ class _Problem:
 
 
 def _prepare(
-    X: Any,
-    y: ArrayLike,
-    loss: Loss,
-    rules: RuleSource | None,
-    sample_weight: ArrayLike | None,
-    options: Mapping[str, Any],
-    run: Run,
-) -> tuple[TrainingData, RulePool]:
-    """Check every argument, then read the data and make the rules."""
+    X: Any, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None, options: Mapping[str, Any], forbidden: Any,
+    monotone: Any, first: Any,
+) -> tuple[TrainingData, _Choices]:  # fmt: skip
+    """Check every argument, then read the data."""
     require(loss, "conjugate", "the certificate of rulefit")
     checks.flag("linear_terms", options["linear_terms"])
     checks.number("winsorise", options["winsorise"], at_least=0, below=0.5)
     checks.number("tolerance", options["tolerance"], above=0, below=1)
     checks.seed(options["seed"])
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
-    return data, rule_pool(rules, data, options["seed"], run, may_be_empty=options["linear_terms"])
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    return data, _Choices(options, constraints, constraints.first(data.table.schema, first, len(data.outputs)))
 
 
 # Fits along a path
@@ -387,8 +449,9 @@ def _walk(
 
 
 def _fold_pools(
-    data: TrainingData, pool: RulePool, rules: RuleSource | None, fold_of: NDArray[np.int64], seed: int, run: Run
-) -> list[RulePool]:
+    data: TrainingData, pool: RulePool, rules: RuleSource | None, fold_of: NDArray[np.int64], choices: _Choices,
+    run: Run,
+) -> list[RulePool]:  # fmt: skip
     """The rules of every fold on the rows of all others, until the run is stopped: those given, or taken anew."""
     pools: list[RulePool] = []
     for k in range(fold_of.max() + 1):
@@ -396,5 +459,5 @@ def _fold_pools(
             break
         inside = data[fold_of != k]
         known = RulePool(pool.rules, pool.activations.take_rows(fold_of != k))
-        pools.append(rule_pool(rules, inside, seed, run) if depends_on_labels(rules) else known)
+        pools.append(choices.pool(rules, inside, run) if depends_on_labels(rules) else known)
     return pools

@@ -41,6 +41,10 @@ def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None,
     """
     what = checks.choice("what", what, get_args(What))
     program = program_of(model)
+    if what == "prediction" and label is not None:
+        raise ValueError("label goes with what='score' and 'probability'; the prediction is of all classes")
+    if table is not None and not isinstance(table, str):
+        raise TypeError(f"table must be text, got {type(table).__name__}")
     chosen = None if what == "prediction" else class_of(program, label)
     if what == "probability" and chosen is None:
         raise ValueError("model has no classes: it predicts numbers; what may be 'prediction' or 'score'")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jaxrules.bits import Words, distinct, pack, take_columns, transposed, unpack
 from jaxrules.conditions import Conjunctions, PropositionPool
-from jaxrules.lists.constraints import Constraints
+from jaxrules.constraints import Constraints
 from jaxrules.rows import Activations, check_memory
 from jaxrules.table import Schema, Table
 

@@ -96,7 +96,7 @@ def fit(
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list has to use.
         monotone: 1 or -1 for some numeric columns: whether a row that rises there may only move towards the last
-            class, or the first; see `jaxrules.lists.constraints`.
+            class, or the first; see `jaxrules.constraints`.
         first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
         first_labels: what they say; None for the heaviest class among the rows that each captures.
         method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for small problems and

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from jaxrules import checks, losses
 from jaxrules.bits import pack
 from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.constraints import Constraints, rules_for
 from jaxrules.lists.candidates import Candidates, candidates_of
-from jaxrules.lists.constraints import Constraints, FirstRules, rules_for
+from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.models import RuleList
 from jaxrules.results import Run
@@ -111,7 +112,7 @@ class ListProblem:
         constraints = Constraints.of(table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"])
         first = FirstRules.of(data, class_weights, arguments["first"], arguments["first_labels"], max_rules)
         given, literals = arguments["conditions"], None
-        parts = rules_for(data, "conditions", given)
+        parts = rules_for(table.schema, "conditions", given)
         if given is None:
             literals = literals_of(table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"])
             parts = literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))

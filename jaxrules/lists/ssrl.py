@@ -30,7 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
-from jaxrules.lists.constraints import Constraints, FirstRules
+from jaxrules.constraints import Constraints
+from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
@@ -88,7 +89,7 @@ def fit(
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list has to use; where the search leaves one out, what costs least is added.
         monotone: 1 or -1 for some numeric columns: whether a row that rises there may only move towards the last
-            class, or the first; see `jaxrules.lists.constraints`.
+            class, or the first; see `jaxrules.constraints`.
         first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
         first_labels: what they say; None for the heaviest class among the rows that each captures.
         subproblem: how the rule to insert is found: "beam"; "modmod", the paper's ModMod procedure; or "exact", which
@@ -291,8 +292,7 @@ class _Task:
         before = FirstRules.of(data, class_weights, first, first_labels, max_rules)
         pool = pool.take(np.flatnonzero(constraints.allows(pool, len(classes)).any(axis=1)))
         checks.require(len(pool) > 0, "forbidden and monotone leave no literal to make rules of")
-        for column, spoken in zip(constraints.required, constraints.using(pool), strict=True):
-            checks.require(spoken.any(), f"required names {data.schema.names[column]!r}, of which there is no literal")
+        constraints.require_spoken(pool, "literal")
         majority = isinstance(default, str) and default == "majority" and "majority" not in classes
         if not majority and (np.ndim(default) or default not in classes):
             raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')

@@ -23,6 +23,8 @@ Method = Literal["exact", "mip", "local"]
 
 _MODEL_SHARE = 0.3
 """Of the time that is left, for the search on each quadratic model of the logistic cost."""
+_MOST_RESTARTS = 100_000
+"""Their orders are drawn at once."""
 
 
 @guarded
@@ -79,8 +81,8 @@ def fit(
         lower, upper: bounds on the coefficients of all models: one number, by column name, or an array.
         forbidden: names or positions of columns that no step may change.
         batch: q, the number of steps that local improvement reassigns at once (appendix C).
-        restarts: random starts of local improvement, beside the greedy one. With method="exact" it comes before a
-            proof that takes long, so that a fit that is cut short is not worse than a local one.
+        restarts: random starts of local improvement, at most 100 000, beside the greedy one. With method="exact" it
+            comes before a proof that takes long, so that a fit that is cut short is not worse than a local one.
         seed: of the random starts.
         time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is returned with the gap that is proved.
         sample_weight: weights of the rows, shape (rows,).
@@ -101,7 +103,7 @@ def fit(
     checks.choice("method", method, ("exact", "mip", "local"))
     checks.choice("integer_steps", integer_steps, (None, "any", "unit"))
     batch = min(checks.integer("batch", batch, at_least=1, at_most=3), len(weights))
-    restarts, seed = checks.integer("restarts", restarts, at_least=1), checks.seed(seed)
+    restarts, seed = checks.integer("restarts", restarts, at_least=1, at_most=_MOST_RESTARTS), checks.seed(seed)
     run = Run("paths", time_limit, progress)
 
     space = ModelSpace.of(

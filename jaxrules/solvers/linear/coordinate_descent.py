@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba import float64, int64
+from numba import boolean, float64, int64
 
 _READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
+_FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
 
 
-@numba.njit((_MATRIX, _READ, _READ, float64[::1], float64[::1], int64), cache=True, nogil=True)
-def sweep(hessian: Any, curvature: Any, penalties: Any, b: Any, gradient: Any, sweeps: int) -> None:
-    """Set every coefficient to its best value in turn; b and the gradient (k,) are changed in place."""
+@numba.njit((_MATRIX, _READ, _READ, _FLAGS, _FLAGS, float64[::1], float64[::1], int64), cache=True, nogil=True)
+def sweep(
+    hessian: Any, curvature: Any, penalties: Any, negative: Any, positive: Any, b: Any, gradient: Any, sweeps: int
+) -> None:
+    """Set every coefficient to its best value in turn, 0 where its sign, `negative` or `positive` (k,), is not allowed;
+    b and the gradient (k,) are changed in place."""
     for _ in range(sweeps):
         for j in range(len(b)):
             alone = curvature[j] * b[j] - gradient[j]
             size = max(abs(alone) - penalties[j], 0.0) / curvature[j]
+            if not (positive[j] if alone > 0 else negative[j]):
+                size = 0.0
             change = (size if alone > 0 else -size) - b[j]
             if change != 0.0:
                 b[j] += change

@@ -29,10 +29,23 @@ _INNER_RIDGE = _EPS**0.7  # the same for the interior-point method
 _STEP_SIZES = np.array([[1.0], [0.5], [0.2], [0.05], [0.01]])  # tried along the Newton step on the support
 
 
-def kkt_violation(coefficients: Any, gradient: Any, penalties: Any) -> Any:
+def pull(gradient: Any, signs: Any = None) -> Any:
+    """How strongly the loss pulls a coefficient from 0 to where it may go, at least 0; for NumPy's arrays and JAX's.
+
+    Args:
+        gradient: (k,).
+        signs: whether a coefficient may be negative, and positive, bool (2, k); None for all of them.
+    """
+    numpy: Any = jnp if isinstance(gradient, jax.Array) else np
+    if signs is None:
+        return numpy.abs(gradient)
+    return numpy.maximum(numpy.where(signs[0], gradient, 0), numpy.where(signs[1], -gradient, 0))
+
+
+def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any = None) -> Any:
     """Distance of 0 from the subdifferential of the objective, per coefficient; for NumPy's arrays and JAX's."""
     numpy: Any = jnp if isinstance(gradient, jax.Array) else np
-    at_zero = numpy.maximum(numpy.abs(gradient) - penalties, 0)
+    at_zero = numpy.maximum(pull(gradient, signs) - penalties, 0)
     return numpy.where(coefficients != 0, numpy.abs(gradient + penalties * numpy.sign(coefficients)), at_zero)
 
 
@@ -45,12 +58,15 @@ class Quadratic:
         linear: (k,), the gradient of the smooth part at the anchor.
         anchor: (k,).
         penalties: (k,), at least 0.
+        signs: whether b may be negative, and positive, bool (2, k), then with penalties above 0 where it may not be
+            both; None for all of them. The anchor keeps them.
     """
 
     hessian: Floats
     linear: Floats
     anchor: Floats
     penalties: Floats
+    signs: NDArray[np.bool_] | None = None
 
     def gradient(self, b: Floats) -> Floats:
         """Of the smooth part, (k,)."""
@@ -61,6 +77,12 @@ class Quadratic:
         """(k,) the diagonal of the Hessian, kept positive: a column without curvature (a constant) stays at zero."""
         diagonal = np.diagonal(self.hessian)
         return np.maximum(diagonal, _NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
+
+    def kept(self, b: Floats) -> Floats:
+        """Coefficients, of any shape (..., k), with 0 for those of a sign that they may not have."""
+        if self.signs is None:
+            return b
+        return np.where(np.where(b < 0, self.signs[0], self.signs[1]), b, 0.0)
 
     def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
         """The coefficients b (k,) that minimise the function, from the anchor.
@@ -76,13 +98,14 @@ class Quadratic:
         from jaxrules.solvers.linear.coordinate_descent import sweep
 
         b, gradient = self.anchor.copy(), self.linear.copy()
+        negative, positive = np.ones((2, len(b)), bool) if self.signs is None else self.signs
         with _one_blas_thread():
             for round_ in range(max_rounds):
-                if kkt_violation(b, gradient, self.penalties).max(initial=0.0) <= tolerance:
+                if kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0) <= tolerance:
                     break
                 if round_ > 0:  # the first is for a start whose support is right: a Newton step is all it needs
-                    sweep(self.hessian, self.curvature, self.penalties, b, gradient, _SWEEPS)
-                inner = self.interior_point(b, tolerance / 100) if round_ == _EASY_ROUNDS else b
+                    sweep(self.hessian, self.curvature, self.penalties, negative, positive, b, gradient, _SWEEPS)
+                inner = self.kept(self.interior_point(b, tolerance / 100)) if round_ == _EASY_ROUNDS else b
                 b = self._improved(b, gradient, inner)
                 gradient = self.gradient(b)
         return b
@@ -98,7 +121,7 @@ class Quadratic:
             step[support] = -cho_solve(_factorised(matrix), right)
         trials = b + _STEP_SIZES * step
         trials = np.where((trials * b < 0) & (self.penalties > 0), 0.0, trials)
-        trials = np.concatenate([trials, inner[None]])
+        trials = np.concatenate([self.kept(trials), inner[None]])
         d = trials - b
         first_order = gradient * d + self.penalties * (np.abs(trials) - np.abs(b))
         change = np.sum(first_order + d * (d @ self.hessian) / 2, axis=1)
@@ -138,7 +161,10 @@ class Quadratic:
         gradient = gradient_at(start)
         parts = np.maximum(sides * start, 0.0) + steepest / curvature + np.abs(start).max() / 100
         parts = np.where(free, np.stack([start, np.zeros_like(start)]), parts)
-        violation = kkt_violation(start, gradient, penalties).max()
+        violation = kkt_violation(start, gradient, penalties, self.signs).max()
+        if self.signs is not None:  # what must not be is too dear: its dual variable stays positive
+            forbidden = ~self.signs[::-1]
+            penalties = np.where(forbidden, 10.0 * (penalties + np.abs(gradient).max()), penalties)
         duals = np.maximum(penalties + sides * gradient, 0.0) + (steepest + violation) / 10
         duals = np.where(free, 1.0, duals)
         with np.errstate(all="ignore"):

@@ -26,9 +26,13 @@ def refit_weights(
     sample_weight: Floats,
     start: tuple[Floats, float],
     offset: Floats | float = 0.0,
+    signs: NDArray[np.int_] | None = None,
     max_steps: int = 100,
 ) -> tuple[Floats, float]:
     """The best weights and intercept (0 and fixed if `intercept` is False), from a start.
+
+    Where weights have signs, every step goes to the minimiser of the second-order model among the weights of these
+    signs: it descends, because the model is convex.
 
     Args:
         loss: convex in the score.
@@ -39,6 +43,8 @@ def refit_weights(
         sample_weight: float64 (rows,).
         start: weights (rules,) and intercept.
         offset: a part of the scores that stays as it is, (rows,).
+        signs: 1 for weights that must not be negative, -1 for those that must not be positive, 0 for others, (rules,);
+            the start keeps them.
         max_steps: of Newton's method.
 
     Raises:
@@ -50,6 +56,7 @@ def refit_weights(
     penalty = np.full(len(point), float(l2_penalty))
     if intercept:
         penalty[-1] = 0.0
+    ends = None if signs is None or not np.any(signs) else _ends(signs, len(point))
 
     def objective(at: Floats) -> float:
         with np.errstate(over="ignore"):
@@ -60,7 +67,10 @@ def refit_weights(
         g, h = derivatives(loss, y, design @ point + offset)
         slope = design.T @ (sample_weight * g) + penalty * point
         hessian = (design.T * (sample_weight * h)) @ design + np.diag(penalty)
-        step = -np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
+        if ends is None:
+            step = -np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
+        else:
+            step = _step_within(hessian, slope, ends - point)
         decrease = -float(slope @ step)
         if not decrease > 1e-14 * max(abs(value), 1e-300):
             break
@@ -73,6 +83,25 @@ def refit_weights(
             break
         point, value = point + size * step, trial
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
+
+
+def _ends(signs: NDArray[np.int_], size: int) -> Floats:
+    """The least and the greatest value of every coefficient, (2, coefficients); those behind the weights are free."""
+    ends = np.array([[-np.inf], [np.inf]]) * np.ones(size)
+    ends[0, : len(signs)][signs > 0] = 0.0
+    ends[1, : len(signs)][signs < 0] = 0.0
+    return ends
+
+
+def _step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
+    """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded problem of least squares."""
+    from scipy.optimize import lsq_linear
+
+    values, vectors = np.linalg.eigh(hessian)
+    kept = values > 1e-12 * values.max(initial=0.0)
+    root = np.sqrt(values[kept])
+    found = lsq_linear(root[:, None] * vectors[:, kept].T, -(vectors[:, kept].T @ slope) / root, ends, method="bvls")
+    return np.clip(found.x, *ends)
 
 
 def refit_softmax(

@@ -7,7 +7,7 @@ penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for `LogisticReg
 whose squared loss is halved.
 
 Method: proximal Newton on a working set, the support and the columns whose gradient is closest to the penalty
-(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, in float32.
+(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, as bytes or float32.
 Gradients, objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
 on what is left to gain, is small relative to its objective (to the part above the least loss of every row by itself,
 if that is negative, as it is for large counts).
@@ -44,11 +44,16 @@ from jaxrules.solvers.linear.proximal_newton import (
     model_minimum,
     project_out,
     second_order,
+    sums,
 )
-from jaxrules.solvers.linear.quadratic import kkt_violation
+from jaxrules.solvers.linear.quadratic import kkt_violation, pull
 from jaxrules.table import check_sample_weight
 
+Bools = NDArray[np.bool_]
+
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
+_LARGE = 1 << 26  # entries of a working set of binary columns that stays as bytes, and whose kernels have many sizes
+_STEP = 128  # between those
 _STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
 NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
 
@@ -134,6 +139,8 @@ class Path(Sequence[Solution]):
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
+    if storage.dtype == jnp.int8:
+        return sums(storage, rows)[: len(low)]
     # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
@@ -198,15 +205,17 @@ def _newton(
     tolerance: float,
     max_steps: int,
     stopped: Callable[[], bool],
+    signs: Bools | None,
 ) -> _Visit:
     """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
-    data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
-    at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept))
+    large = parts[0].dtype == jnp.int8 and parts[0].size > _LARGE
+    data = jax.tree.map(jnp.asarray, data._replace(columns=parts[0] if large else _whole.jitted(parts)))
+    at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept), signs)
     while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled and not stopped():
         if at.stale:
             model = _second_order.jitted(loss, data, score)
-        goal = model_minimum(model, at, penalties, tolerance)
-        at, score = _advance.jitted(loss, data, penalties, model, at, score, goal)
+        goal = model_minimum(model, at, penalties, tolerance, signs)
+        at, score = _advance.jitted(loss, data, penalties, model, at, score, goal, signs)
     return _Visit(at.coefficients, at.intercept, score, at.steps)
 
 
@@ -240,6 +249,7 @@ class Problem:
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
     least: float  # the least loss of every row by itself: no objective is below
     worth: float  # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
+    signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
 
     @classmethod
     def of(
@@ -250,6 +260,7 @@ class Problem:
         sample_weight: ArrayLike | None,
         intercept: bool,
         penalty_factors: ArrayLike | None,
+        signs: Bools | None = None,
     ) -> Problem:
         loss = loss_by_name(loss)
         conjugate = require(loss, "conjugate", "the certificate of a sparse linear model")
@@ -272,7 +283,13 @@ class Problem:
         least = merged.constant - float(weights @ conjugate(target, nothing))
         worth = merged.constant + float(weights @ loss.value(target, nothing)) - min(least, 0.0)
         data = Data(nothing[:0], weights, target, intercept)
-        return cls(design, loss, data, level, merged.constant, factors, least, worth)
+        allowed = None
+        if signs is not None and not signs.all():
+            if (factors[: design.n_columns][~signs.all(axis=1)] == 0).any():
+                raise ValueError("signs bind a coefficient without a penalty; give it one")
+            allowed = np.ones((2, design.padded_columns), bool)
+            allowed[:, : design.n_columns] = signs.T
+        return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed)
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
@@ -321,6 +338,7 @@ class Problem:
             tolerance,
             max_steps,
             stopped,
+            None if self.signs is None else np.ascontiguousarray(self.signs[:, padded]),
         )
         coefficients = np.zeros_like(position.coefficients)
         coefficients[working] = found.coefficients[: len(working)]
@@ -331,8 +349,8 @@ class Problem:
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
         _, weights, target, _ = self.data
-        bound = float(_bound(self.loss, weights, target, point.dual, point.dual_gradient, penalties))
-        violation = kkt_violation(coefficients, point.gradient, penalties)
+        bound = float(_bound(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
+        violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
         return _Certificate(objective + self.constant, max(bound + self.constant, self.least), violation)
 
     def excess(self, certificate: _Certificate) -> float:
@@ -365,7 +383,7 @@ class Problem:
 
     def max_penalty(self, null: Position) -> float:
         """The smallest penalty under which the null model is the solution."""
-        gradient = np.abs(null.point.gradient)[: self.design.n_columns]
+        gradient = pull(null.point.gradient, self.signs)[: self.design.n_columns]
         factors = self.factors[: self.design.n_columns]
         return float(np.max(gradient[factors > 0] / factors[factors > 0], initial=0.0))
 
@@ -374,15 +392,18 @@ class Problem:
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
         must = (position.coefficients[:n_columns] != 0) | (penalties == 0)
-        size = min(self._working_size(int(1.5 * must.sum())), n_columns)
+        large = must.sum() * self.design.storage.shape[1] > _LARGE
+        size = min(self._working_size(int((1.2 if large else 1.5) * must.sum())), n_columns)
         if size == n_columns:
             return np.arange(n_columns)
-        closeness = np.abs(position.point.gradient[:n_columns]) / np.where(penalties == 0, 1.0, penalties)
+        closeness = pull(position.point.gradient, self.signs)[:n_columns] / np.where(penalties == 0, 1.0, penalties)
         closeness[must] = np.inf
         return np.sort(np.argpartition(-closeness, size)[:size])
 
     def _working_size(self, size: int) -> int:
         """The number of columns of the kernel that holds `size` of them."""
+        if size * self.design.storage.shape[1] > _LARGE:  # there work on padding is dearer than compilations
+            return min(-(-size // _STEP) * _STEP, self.design.padded_columns)
         return next((allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns)
 
 
@@ -439,6 +460,7 @@ def solve(
     sample_weight: ArrayLike | None = None,
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
+    signs: Bools | None = None,
     start: Solution | tuple[ArrayLike, float] | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
@@ -458,7 +480,9 @@ def solve(
         sample_weight: (rows,) at least 0; a row of weight 0 counts as absent. None for equal weights.
         intercept: False fits without b_0.
         penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without a penalty. None for ones.
-        start: a solution, or (coefficients, intercept), to start from.
+        signs: whether coefficients may be negative, and positive, bool (columns, 2): those that must not be both have
+            a penalty. None for all of them. The bound is one on the objective within the signs.
+        start: a solution, or (coefficients, intercept), to start from; it keeps the signs.
         tolerance: converged when gap <= tolerance * objective (see the module for negative ones; for nearly
             perfect fits, tolerance times a millionth of the objective of a model that knows nothing) and every
             optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is reachable, 1e-12 usually is.
@@ -475,7 +499,9 @@ def solve(
     """
     check_penalty("l1_penalty", l1_penalty)
     check_limits(tolerance, max_iterations)
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
+    if problem.signs is not None and l1_penalty == 0:
+        raise ValueError("l1_penalty must be positive where signs bind coefficients")
     position = problem.start(start)
     if start is not None and problem.loss.curvature_bound is None:
         # Where the curvatures of the rows differ beyond all digits, Newton's method does not move.
@@ -493,13 +519,14 @@ def max_penalty(
     sample_weight: ArrayLike | None = None,
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
+    signs: Bools | None = None,
 ) -> float:
     """The smallest penalty at which every penalised coefficient is zero.
 
     It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
     column has a penalty. Arguments and errors as in `solve`.
     """
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
     return problem.max_penalty(problem.start(None))
 
 

@@ -5,6 +5,7 @@ from jaxrules.solvers.rule_search.best_first import search_best_first, search_pu
 from jaxrules.solvers.rule_search.depth_first import search_depth_first
 from jaxrules.solvers.rule_search.objectives import (
     CorrectiveDecrease,
+    Given,
     GradientSum,
     Objective,
     Orthogonal,
@@ -13,10 +14,11 @@ from jaxrules.solvers.rule_search.objectives import (
 )
 from jaxrules.solvers.rule_search.pairs import search_pairs
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
+from jaxrules.solvers.rule_search.sides import Side, best_of, search_using, sides_of
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
 
 __all__ = [
-    "CorrectiveDecrease", "Found", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder",
-    "SignedWeights", "search_beam", "search_beams", "search_best_first", "search_depth_first", "search_pairs",
-    "search_published", "shortest_equivalent",
+    "CorrectiveDecrease", "Found", "Given", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder",
+    "Side", "SignedWeights", "best_of", "search_beam", "search_beams", "search_best_first", "search_depth_first",
+    "search_pairs", "search_published", "search_using", "shortest_equivalent", "sides_of",
 ]  # fmt: skip

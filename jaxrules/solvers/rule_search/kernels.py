@@ -98,6 +98,17 @@ class CorrectiveDecrease(SecondOrder):
         return True
 
 
+class OneSidedCorrectiveDecrease(CorrectiveDecrease):
+    """The same for positive G; other sums are worth nothing. The greatest value of any subset is that of a prefix."""
+
+    def value(self, g: float, h: float) -> float:
+        g = max(g, 0.0)
+        return g * g / h
+
+    def exceeds(self, g: float, h: float, needed: float) -> bool:
+        return g > 0.0 and g * g > needed * h
+
+
 class AbsoluteSum(Problem):
     """|G|."""
 
@@ -172,7 +183,7 @@ def _per_problem(function: Any) -> dict[type[Problem], Any]:
     the signatures of one function over each other.
     """
     kernels: dict[type[Problem], Any] = {}
-    for kind in (SecondOrder, CorrectiveDecrease, AbsoluteSum, SignedSum):
+    for kind in (SecondOrder, CorrectiveDecrease, OneSidedCorrectiveDecrease, AbsoluteSum, SignedSum):
         copy = FunctionType(function.__code__, globals(), function.__name__)
         copy.__qualname__ = f"{function.__name__}_{kind.__name__}"
         kernels[kind] = _compiled(copy, entry_point=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,13 +40,16 @@ class Objective:
         condition_price: of each of its propositions.
         per_unit: divide by 1 + length: gain per unit of complexity.
         growth: divide by (1 + growth)^length: every proposition has to raise the value, at least 0, by this share.
+        one_sided: sums of the gradient below 0 are worth nothing: a rule whose weight must be negative.
     """
 
     rule_price: float = 0.0
     condition_price: float = 0.0
     per_unit: bool = False
     growth: float = 0.0
+    one_sided: bool = False
     compiled: ClassVar[str] = ""
+    compiled_one_sided: ClassVar[str] = ""
 
     def terms(self, space: SearchSpace) -> Floats:
         """The numbers to sum, (rows of weights, sums, merged rows)."""
@@ -67,6 +70,10 @@ class Objective:
     def shares(self, terms: Floats, members: Floats) -> Floats:
         """The least share of its curvature that a subset of some sets of rows keeps, see `CorrectiveDecrease`."""
         return np.ones(members.shape[1])
+
+    def counted(self, sums: Any) -> Any:
+        """Of sums of the gradient, what counts."""
+        return np.maximum(sums, 0.0) if self.one_sided else sums
 
     def price(self, length: ArrayLike) -> Floats:
         length = np.asarray(length)
@@ -109,9 +116,10 @@ class Objective:
             raise TypeError(f"no compiled search knows {type(self).__name__}; use search_best_first")
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
-        if type(self).shares is Objective.shares:  # the values of the compiled class are exact
+        kind = getattr(kernels, self.compiled_one_sided if self.one_sided else self.compiled)
+        if kind.relaxed is kernels.Problem.relaxed:  # the values of the compiled class are exact
             terms, members = terms[:0], members[:0]
-        return getattr(kernels, self.compiled)(
+        return kind(
             float(getattr(self, "ridge", 0.0)), float(approximation), longest,
             self.any_length and longest == len(space), self.price(lengths), self.divisor(lengths),
             np.array(terms), np.array(members),
@@ -131,21 +139,27 @@ class SecondOrder(Objective):
     curvature: Floats
     ridge: float
     compiled = "SecondOrder"
+    compiled_one_sided = "OneSidedCorrectiveDecrease"  # the same with nothing found
 
     def terms(self, space: SearchSpace) -> Floats:
         return np.stack([space.activations.totals(self.gradient), space.activations.totals(self.curvature)])[None]
 
     def value(self, sums: Floats) -> Any:
-        return sums[0] ** 2 / (self.ridge + sums[1])
+        return self.counted(sums[0]) ** 2 / (self.ridge + sums[1])
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        return _greatest_of_ends(terms, members, self.ridge)
+        return _greatest_of_ends(self, terms, members, self.ridge)
 
 
-def _greatest_of_ends(terms: Floats, members: Floats, ridge: float, share: ArrayLike = 1.0) -> Floats:
+def _greatest_of_ends(
+    objective: Objective, terms: Floats, members: Floats, ridge: float, share: ArrayLike = 1.0
+) -> Floats:
     """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a suffix in the order of g / h.
 
+    A sum G that counts on one side only is greatest, and its value with it, on a prefix.
+
     Args:
+        objective: says which sums count.
         terms: g and h, (2, merged rows).
         members: the sets, 0/1, (merged rows, sets).
         share: per set, in [0, 1].
@@ -153,7 +167,8 @@ def _greatest_of_ends(terms: Floats, members: Floats, ridge: float, share: Array
     order = np.argsort(-terms[0] / np.maximum(terms[1], 1e-150), kind="stable")
     prefixes = np.cumsum(terms[:, order, None] * members[order], axis=1)
     ends = np.concatenate([prefixes, prefixes[:, -1:] - prefixes], axis=1)
-    return np.asarray(np.max(ends[0] ** 2 / (ridge + share * ends[1]), axis=0) * (1.0 + 1e-9))
+    gains = objective.counted(ends[0]) ** 2
+    return np.asarray(np.max(gains / (ridge + share * ends[1]), axis=0) * (1.0 + 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +193,7 @@ class CorrectiveDecrease(Objective):
     found: NDArray[np.bool_]
     penalties: Floats
     compiled = "CorrectiveDecrease"
+    compiled_one_sided = "OneSidedCorrectiveDecrease"
 
     def terms(self, space: SearchSpace) -> Floats:
         """g, h and h Q R with R R' = M^-1: the squares of the sums of the last add up to c'M^-1 c."""
@@ -191,7 +207,8 @@ class CorrectiveDecrease(Objective):
     def value(self, sums: Floats) -> Any:
         whole = self.ridge + sums[1]
         rest = whole - np.sum(sums[2:] ** 2, axis=0)
-        return np.where(rest > IN_SPAN * whole, sums[0] ** 2 / np.maximum(rest, IN_SPAN * whole), 0.0)
+        gain = self.counted(sums[0]) ** 2
+        return np.where(rest > IN_SPAN * whole, gain / np.maximum(rest, IN_SPAN * whole), 0.0)
 
     def shares(self, terms: Floats, members: Floats) -> Floats:
         """1 - rho: for q inside a set E of rows, c'M^-1 c <= rho H_qq, rho the greatest eigenvalue of the sum over E of
@@ -204,7 +221,7 @@ class CorrectiveDecrease(Objective):
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)  # what is closer to the span is worth nothing
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        return _greatest_of_ends(terms[:2], members, self.ridge, self.shares(terms, members))
+        return _greatest_of_ends(self, terms[:2], members, self.ridge, self.shares(terms, members))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,15 +230,16 @@ class GradientSum(Objective):
 
     gradient: Floats
     compiled = "AbsoluteSum"
+    compiled_one_sided = "SignedSum"
 
     def terms(self, space: SearchSpace) -> Floats:
         return _with_positive_part(space.activations.totals(self.gradient))[None]
 
     def value(self, sums: Floats) -> Any:
-        return np.abs(sums[0])
+        return np.abs(self.counted(sums[0]))
 
     def potential(self, sums: Floats) -> Any:
-        return np.maximum(sums[1], sums[1] - sums[0])
+        return sums[1] if self.one_sided else np.maximum(sums[1], sums[1] - sums[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +309,7 @@ class Orthogonal(Objective):
 
     def value(self, sums: Floats) -> Any:
         distance = sums[1] - np.sum(sums[2:] ** 2, axis=0)
-        value = np.abs(sums[0]) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
+        value = np.abs(self.counted(sums[0])) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
         return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
@@ -311,7 +329,7 @@ class Orthogonal(Objective):
         rho = np.linalg.eigvalsh(s)[:, -1] if len(b) else np.zeros(members.shape[1])
         slack = np.maximum(1.0 - rho - 1e-12 * (len(b) + 1), 0.0)
         bound = np.zeros(members.shape[1])
-        for sign in (1.0, -1.0):
+        for sign in (1.0,) if self.one_sided else (1.0, -1.0):
             g = np.maximum(sign * terms[0], 0.0)
             order = np.argsort(-g / count, kind="stable")
             order = order[g[order] > 0]
@@ -328,3 +346,61 @@ class Orthogonal(Objective):
             bound = np.maximum(bound, np.sqrt(squared_bound))
         norm = math.sqrt(float(np.sum(terms[0] ** 2 / count)))
         return np.minimum(bound, norm) * (1.0 + 1e-9)  # the solve and the eigenvalues are rounded
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Objective):
+    """Another objective, of conjunctions that have one given proposition beside those that a search finds.
+
+    What is searched are the merged rows of that proposition, `SearchSpace.within`; the empty conjunction stands for it
+    alone. Make one with `of`.
+
+    Args:
+        whole: the other objective.
+        everywhere: its terms, (rows of weights, sums, all merged rows).
+        inside: the merged rows of the proposition, (all merged rows,).
+    """
+
+    whole: Objective
+    everywhere: Floats
+    inside: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, whole: Objective, everywhere: Floats, inside: NDArray[np.bool_]) -> Given:
+        prices = {field.name: getattr(whole, field.name) for field in fields(Objective)}
+        return cls(whole, everywhere, inside, **prices)
+
+    def terms(self, space: SearchSpace) -> Floats:
+        return self.everywhere[:, :, self.inside]
+
+    def value(self, sums: Floats) -> Any:
+        return self.whole.value(sums)
+
+    def potential(self, sums: Floats) -> Any:
+        return self.whole.potential(sums)
+
+    def bounds(self, terms: Floats, members: Floats) -> Any:
+        of_all = np.zeros((len(self.inside), members.shape[1]))
+        of_all[self.inside] = members
+        return self.whole.bounds(self.everywhere[0], of_all)
+
+    def shares(self, terms: Floats, members: Floats) -> Floats:
+        return self.whole.shares(terms, members)
+
+    def price(self, length: ArrayLike) -> Floats:
+        return super().price(np.asarray(length) + 1)
+
+    def divisor(self, length: ArrayLike) -> Floats:
+        return super().divisor(np.asarray(length) + 1)
+
+    def worth_of_nothing(self, terms: Floats) -> float:
+        return float(self.worth(self.value(terms.sum(axis=1)), 0))
+
+    @property
+    def empty_is_rule(self) -> bool:
+        return True
+
+    def problem(self, space: SearchSpace, terms: Floats, longest: int, approximation: float) -> Any:
+        lengths = np.arange(len(space) + 3)
+        problem = self.whole.problem(space, terms, longest, approximation)
+        return problem._replace(price=self.price(lengths), divisor=self.divisor(lengths))

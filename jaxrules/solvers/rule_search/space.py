@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import rows
-from jaxrules.bits import unpack
+from jaxrules.bits import pack, unpack
 from jaxrules.results import Status, checkpoint
 from jaxrules.table import Table
 
@@ -92,6 +92,17 @@ class SearchSpace:
         """The same propositions on one row per group."""
         one_each = np.arange(self.activations.n_patterns)
         return replace(self, activations=rows.Activations(self.activations.bits, one_each))
+
+    def take(self, propositions: NDArray[np.intp]) -> SearchSpace:
+        """Some of the propositions, on the same groups of rows."""
+        activations = rows.Activations(self.activations.bits[propositions], self.activations.pattern)
+        sides = (self.column[propositions], self.above[propositions], self.cell[propositions])
+        return SearchSpace(activations, *sides)
+
+    def within(self, groups: NDArray[np.bool_]) -> SearchSpace:
+        """The same propositions on one row for each of some groups, (groups,)."""
+        bits = pack(self.activations.by_rule[:, groups])
+        return replace(self, activations=rows.Activations(bits, np.arange(np.count_nonzero(groups))))
 
     @functools.cached_property
     def partitions(self) -> list[Partition] | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from jaxrules.bits import distinct, pack
 from jaxrules.losses import Loss
@@ -122,8 +122,12 @@ def _direction(
     """
     capped = _at_cap(weights, cap)
     movable = ~capped | (weights * gradient <= 0)
+    if not movable.any():
+        return np.zeros(len(weights)), 0.0
+    hessian = columns.T @ (columns * curvature[:, None])
+    hessian.ravel()[:: len(hessian) + 1] += ridge + 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
     while movable.any():
-        step = _newton_step(columns, curvature, gradient, ridge, movable)
+        step = _newton_step(hessian, gradient, movable)
         crossing = capped & movable & (weights * step > 0)
         if not crossing.any():
             return step, float(gradient @ step / 2)
@@ -131,16 +135,11 @@ def _direction(
     return np.zeros(len(weights)), 0.0
 
 
-def _newton_step(
-    columns: Floats, curvature: Floats, gradient: Floats, ridge: Floats, movable: NDArray[np.bool_]
-) -> Floats:
-    chosen = columns if movable.all() else columns[:, movable]
-    hessian = chosen.T @ (chosen * curvature[:, None])
-    diagonal = hessian.ravel()[:: len(hessian) + 1]
-    diagonal += ridge[movable] + 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
-    step, right = np.zeros(len(movable)), gradient[movable]
-    try:
-        step[movable] = cho_solve(cho_factor(hessian, check_finite=False), right, check_finite=False)
-    except LinAlgError:
-        step[movable] = right / diagonal
+def _newton_step(hessian: Floats, gradient: Floats, movable: NDArray[np.bool_]) -> Floats:
+    on = np.flatnonzero(movable)
+    step, right, block = np.zeros(len(movable)), gradient[on], hessian
+    if len(on) < len(step):
+        block = hessian[on[:, None], on]
+    _, solved, failed = dposv(block, right)  # LAPACK itself: SciPy's checks take as long as so small a system
+    step[on] = right / np.diagonal(block) if failed else solved
     return step

@@ -42,6 +42,7 @@ _TRIALS = 8  # moves that are refitted after a ranking
 _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
 _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
+_FEW_PATTERNS = 512  # merging so few, as often as a support is refitted, takes longer than refitting them all
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
 _COMPILED: set[tuple[Any, ...]] = set()
@@ -165,7 +166,9 @@ class Search:
         else:
             cap = np.where((columns == ONES) & problem.free_intercept, np.inf, problem.cap)
             groups = self._groups(columns, near)
-            target, mass, _ = merge_rows(problem.loss, *problem.of_patterns(), groups.group, len(groups.member))
+            target, mass = problem.of_patterns()
+            if len(mass) > _FEW_PATTERNS:
+                target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(groups.member))
             out_of_reach = np.inf if goal == -np.inf else goal - penalty
             entries = problem.entries(columns, groups.member)
             ridge = self.ridge[columns]
@@ -185,6 +188,9 @@ class Search:
         return self.refit(columns, weights, near=best)
 
     def _groups(self, columns: Integers, near: Incumbent | None) -> Groups:
+        n_patterns = self.problem.activations.n_patterns
+        if n_patterns <= _FEW_PATTERNS:
+            return Groups(np.arange(n_patterns), np.arange(n_patterns))
         rules = columns[columns != ONES]
         if near is None or near.groups is None:
             return group_patterns(self.problem.holds(rules))

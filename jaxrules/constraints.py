@@ -1,0 +1,213 @@
+"""Constraints: features that rules may not, must, or may use in one direction only; an expert's rules.
+
+All learners that take ``forbidden``, ``required``, ``monotone`` and ``first`` mean the same by them.
+
+**Lists.** A list is monotone in a numeric feature if raising the feature, all else equal, never moves the prediction to
+a class that comes earlier among the classes. It is so when conditions with a lower end alone ("x >= t") stand in rules
+of the last class only, and conditions with an upper end alone ("x < t") in rules of the first class only: a row that
+rises meets only new rules of the last class, and loses only rules of the first.
+
+**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if every rule whose conditions
+look at x_j either has, there, lower ends alone and w_k >= 0, or upper ends alone and w_k <= 0. Proof: with the other
+columns held fixed, the other conditions of the rule are constants, and each of those that look at x_j is a step from 0
+to 1 (a lower end) or from 1 to 0 (an upper end). A product of steps of one kind is 0 everywhere, or one step of that
+kind. In the first case w_k >= 0 makes w_k r_k rise or stay, in the second w_k <= 0 does; a sum of functions that never
+fall never falls. Sums of floating-point numbers keep the order of their terms, so computed scores are monotone as well.
+A condition on a linear combination of columns is one on x_j, turned around where the weight of x_j is negative;
+"x_j is missing" says nothing about present values. Links are increasing, and so are predicted means, probabilities of
+the last of two classes, and labels. With direction -1 the two signs change places.
+
+With K > 2 classes, one score each, the score of the last class never falls and that of the first never rises in x_j;
+the others do not look at it. The label, the class of the greatest score, then never moves to an earlier class: only the
+last can overtake, and only the first be overtaken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import checks
+from jaxrules.checks import require
+from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.table import Schema, Table
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What the rules of a model may say, beside what the data say.
+
+    Attributes:
+        forbidden: columns that no rule may use.
+        required: columns that some rule must use, at most 63.
+        monotone: the direction, 1 or -1, of some numeric columns.
+    """
+
+    forbidden: frozenset[int] = frozenset()
+    required: tuple[int, ...] = ()
+    monotone: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(
+        cls, schema: Schema, forbidden: Iterable[Any] = (), required: Iterable[Any] = (),
+        monotone: Mapping[Any, int] | None = None,
+    ) -> Constraints:  # fmt: skip
+        """The constraints that arguments of these names mean: columns by name or position.
+
+        Raises:
+            TypeError, ValueError: naming the argument.
+        """
+        if not (monotone is None or isinstance(monotone, Mapping)):
+            raise TypeError(f"monotone must map columns to 1 or -1, got {type(monotone).__name__}")
+        directions = {}
+        for key, direction in (monotone or {}).items():
+            column = _column(schema, "monotone", key)
+            name = schema.names[column]
+            require(schema.features[column].is_numeric, f"monotone names the categorical column {name!r}")
+            if isinstance(direction, bool) or direction not in (1, -1):
+                raise ValueError(f"monotone must be 1 (rising) or -1 (falling) for {name!r}, got {direction!r}")
+            directions[column] = int(direction)
+        banned = frozenset(_columns(schema, "forbidden", forbidden))
+        wanted = tuple(dict.fromkeys(_columns(schema, "required", required)))
+        both = [schema.names[column] for column in wanted if column in banned]
+        require(not both, f"required and forbidden both name {both}")
+        require(len(wanted) < 64, f"required names {len(wanted)} columns; 63 are the most")
+        return cls(banned, wanted, tuple(directions.items()))
+
+    def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
+        """Which labels each rule may have, (rules, classes); none where it uses what is forbidden."""
+        rule_of = np.repeat(np.arange(len(rules)), rules.lengths)
+        allowed = np.ones((len(rules), n_classes), bool)
+        for column in self.forbidden:
+            allowed[rule_of[_weights_of(rules, column) != 0]] = False
+        low, high = np.isfinite(rules.lower), np.isfinite(rules.upper)  # "is missing" has neither
+        for column, direction in self.monotone:
+            along = direction * _weights_of(rules, column)
+            for condition in np.flatnonzero((along != 0) & (low | high)):
+                labels = np.zeros(n_classes, bool)
+                if low[condition] != high[condition]:
+                    labels[-1 if low[condition] == (along[condition] > 0) else 0] = True
+                allowed[rule_of[condition]] &= labels
+        return allowed
+
+    def signs(self, rules: Conjunctions, output: int = 0, n_outputs: int = 1) -> Bools:
+        """Whether the weight of each rule may be negative, and positive, in a score of an ensemble: (rules, 2).
+
+        Args:
+            rules: the rules.
+            output: of the model.
+            n_outputs: K for K > 2 classes, one score each; 1 for numbers and two classes.
+        """
+        if n_outputs == 1:
+            return self.allows(rules, 2)
+        labels = self.allows(rules, n_outputs)
+        against = {0: -1, n_outputs - 1: 0}.get(output, output)  # what is said by a negative weight
+        return labels[:, [against, output]]
+
+    def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
+        """The propositions of a pool that some rule may use; of those that hold on the same rows and may be used in
+        the same rules, the first.
+
+        Raises:
+            ValueError: if forbidden and monotone leave none.
+        """
+        allowed = self.allows(pool, max(n_outputs, 2))
+        some = np.flatnonzero(allowed.any(axis=1))
+        require(len(some) > 0 or not len(pool), "forbidden and monotone leave no proposition to make rules of")
+        return pool.take(some).distinct(table, allowed[some])
+
+    def first(self, schema: Schema, given: Any, n_outputs: int) -> Conjunctions:
+        """An expert's rules, the argument `first` of an ensemble: they keep the other constraints.
+
+        Raises:
+            TypeError, ValueError: naming the argument.
+        """
+        rules = rules_for(schema, "first", given)
+        barred = np.flatnonzero(~self.allows(rules, max(n_outputs, 2)).any(axis=1)).tolist()
+        if barred:
+            text = rules.describe(barred[0])
+            raise ValueError(f"first has the rule {text!r}, which forbidden and monotone do not leave any weight")
+        return rules
+
+    def check_room(self, first: Conjunctions, max_rules: int) -> None:
+        """Refuse more expert's rules and required columns than `max_rules` leaves room for.
+
+        Raises:
+            ValueError: naming the argument.
+        """
+        n = len(first)
+        require(n < max_rules, f"first has {n} rules, of {max_rules} in all: none is left to learn")
+        left = sum(not using.any() for using in self.using(first))
+        require(left <= max_rules - n, f"required names {left} columns more than first uses, but max_rules={max_rules}")
+
+    def require_spoken(self, rules: Conjunctions, what: str) -> None:
+        """Refuse a required column of which no rule or proposition speaks.
+
+        Raises:
+            ValueError: naming it.
+        """
+        for column, spoken in zip(self.required, self.using(rules), strict=True):
+            name = rules.schema.names[column]
+            require(spoken.any(), f"required names {name!r}, of which there is no {what}")
+
+    def using(self, rules: Conjunctions) -> list[Bools]:
+        """For each required column, which rules use it, (rules,)."""
+        rule_of = np.repeat(np.arange(len(rules)), rules.lengths)
+        every = np.arange(len(rules))
+        return [np.isin(every, rule_of[_weights_of(rules, column) != 0]) for column in self.required]
+
+    def uses(self, rules: Conjunctions) -> NDArray[np.uint64]:
+        """Which of the required columns each rule uses, as bits, (rules,)."""
+        bits = np.zeros(len(rules), np.uint64)
+        for place, using in enumerate(self.using(rules)):
+            bits |= using.astype(np.uint64) << np.uint64(place)
+        return bits
+
+
+def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
+    """The rules of an argument, on the columns of the data; none for None.
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    if given is None:
+        return Conjunctions.build(schema, [])
+    rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
+    if rules.schema.features != schema.features:
+        raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")
+    return rules.with_schema(schema)
+
+
+def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
+    """The weight of a column in what every condition looks at, (conditions,): 1 if that is the column itself, its
+    weight in a direction (of its first category there), else 0."""
+    axes = np.zeros(len(rules.schema.features) + len(rules.directions))
+    axes[column] = 1.0
+    for d, direction in enumerate(rules.directions, start=len(rules.schema.features)):
+        if column in direction.features:
+            axes[d] = direction.weights[direction.features.index(column)]
+    return axes[rules.feature]
+
+
+def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) or (hasattr(keys, "ndim") and keys.ndim != 1):
+        raise TypeError(f"{name} must be a list of column names or positions, got {type(keys).__name__}")
+    return [_column(schema, name, key) for key in keys]
+
+
+def _column(schema: Schema, name: str, key: Any) -> int:
+    """A column by name or position."""
+    n = len(schema.names)
+    if isinstance(key, str):
+        require(key in schema.names, f"{name} names {key!r}, which is no column; those are {list(schema.names)}")
+        return schema.names.index(key)
+    if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
+        raise TypeError(f"{name} must name columns by name or position, got {key!r}")
+    require(0 <= key < n, f"{name} names column {key}; there are {n}")
+    return int(key)

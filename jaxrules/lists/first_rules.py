@@ -1,0 +1,83 @@
+"""An expert's rules, which come first in a rule list; `jaxrules.constraints` has the other constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.checks import require
+from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import rules_for
+from jaxrules.models import RuleList
+from jaxrules.training import TrainingData
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRules:
+    """An expert's rules, which come first in a list: what is left to learn are the rows that none of them covers.
+
+    Attributes:
+        rules: in order.
+        labels: what they say, (rules,).
+        decided: the weight of every class among the rows that each captures, (rules, classes).
+        rest: which rows they leave, bool (rows,).
+        right: which rows they get right, bool (rows,).
+    """
+
+    rules: Conjunctions
+    labels: NDArray[np.int32]
+    decided: NDArray[np.float64]
+    rest: Bools
+    right: Bools
+
+    @classmethod
+    def of(
+        cls, data: TrainingData, class_weights: NDArray[np.float64], first: Any, first_labels: Any, max_rules: int
+    ) -> FirstRules:
+        """The rules that arguments of these names mean; without `first_labels` they say the heaviest classes.
+
+        Raises:
+            TypeError, ValueError: naming the argument; also if no row or no rule is left to learn.
+        """
+        classes = data.classes or ()
+        rules = rules_for(data.table.schema, "first", first)
+        position = RuleList(rules, np.zeros(0, np.int32), np.zeros(0)).position(data.table)
+        decided = np.zeros((len(rules) + 1, len(classes)))
+        np.add.at(decided, position, class_weights)
+        labels = decided[:-1].argmax(axis=1).astype(np.int32)
+        if first_labels is not None:
+            if isinstance(first_labels, (str, bytes)) or not isinstance(first_labels, Sequence):
+                raise TypeError(f"first_labels must be a list of labels, got {type(first_labels).__name__}")
+            if len(first_labels) != len(rules) or not set(first_labels) <= set(classes):
+                raise ValueError(f"first_labels must hold one of {classes} for each of {len(rules)} rules of first")
+            labels = np.array([classes.index(label) for label in first_labels], np.int32)
+        rest = position == len(rules)
+        require(rest.any(), "first has rules that cover every row: there is nothing left to learn")
+        require(len(rules) < max_rules, f"first has {len(rules)} rules, of {max_rules} in all: none is left to learn")
+        said = np.append(labels, -1)[position]
+        right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
+        return cls(rules, labels, decided[:-1], rest, right)
+
+    def objective(self, penalty: float) -> float:
+        """What they add to the objective: the weight that is right minus the price of the literals."""
+        right = self.decided[np.arange(len(self.rules)), self.labels].sum()
+        return float(right - penalty * self.rules.propositions.sum())
+
+    def before(
+        self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
+        options: tuple[tuple[str, Any], ...],
+    ) -> RuleList:  # fmt: skip
+        """The model of these rules and those learned on the rest; one row of each class is added to what is decided."""
+        decided = np.concatenate([self.decided, decided]) + 1
+        return RuleList(
+            Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),
+            np.concatenate([self.labels, labels]).astype(np.int32),
+            decided / decided.sum(axis=1, keepdims=True),
+            options,
+        )

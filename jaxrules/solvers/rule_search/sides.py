@@ -1,0 +1,123 @@
+"""Searches for rules whose weight must have a sign, and for rules that must use one of some propositions.
+
+Where constraints bind the sign of a weight to the propositions of its rule, the best rule is the better of two: the
+best of those that may have a positive weight, and of those that may have a negative one, each found among its own
+propositions with a one-sided objective. What is proved of both is proved of the better one: no rule is worth more than
+the greater of the two bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.results import Status
+from jaxrules.solvers.rule_search.objectives import Given, Objective
+from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+
+_TIE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The propositions that may stand together in a rule.
+
+    Attributes:
+        sign: of the rule's weight, 1 or -1; 0 for any.
+        propositions: which ones of the whole space.
+        space: these.
+    """
+
+    sign: int
+    propositions: NDArray[np.intp]
+    space: SearchSpace
+
+    def whole(self, found: Found) -> Found:
+        """What was found, in terms of the whole space."""
+        return replace(found, propositions=tuple(self.propositions[list(found.propositions)].tolist()))
+
+
+def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
+    """One side if signs do not matter, else one per sign; propositions without any sign are on none.
+
+    Args:
+        space: all propositions.
+        signs: whether a rule that has the proposition may have a negative weight, and a positive one,
+            (propositions, 2).
+    """
+    either = np.flatnonzero(signs.any(axis=1))
+    if (signs[either, 0] == signs[either, 1]).all():
+        return (Side(0, either, space if len(either) == len(space) else space.take(either)),)
+    by_sign = ((1, np.flatnonzero(signs[:, 1])), (-1, np.flatnonzero(signs[:, 0])))
+    return tuple(Side(sign, on, space.take(on)) for sign, on in by_sign)
+
+
+def best_of(parts: Sequence[Found]) -> Found:
+    """The best of several searches, with what is proved of all of them together."""
+    if len(parts) == 1:
+        return parts[0]
+    best = max(parts, key=lambda found: found.objective)
+    bounds = [found.bound for found in parts if found.bound is not None]
+    counts: Counter[str] = Counter()
+    for found in parts:
+        counts.update(found.counts)
+    return replace(
+        best, bound=max(bounds) if len(bounds) == len(parts) else None,
+        status=Status.worst(found.status for found in parts),
+        evaluations=sum(found.evaluations for found in parts), counts=dict(counts),
+    )  # fmt: skip
+
+
+def search_using(
+    space: SearchSpace,
+    objective: Objective,
+    wanted: Iterable[int],
+    search: Callable[[SearchSpace, Objective], Found],
+    *,
+    prunes: bool,
+    approximation: float = 1.0,
+    stopped: Callable[[], bool] = never,
+) -> Found | None:
+    """The best conjunction that has at least one of some propositions: one search for each of these on its rows.
+
+    Args:
+        space: the propositions.
+        objective: of the whole conjunction.
+        wanted: the propositions of which one must be used.
+        search: of a space and an objective, for what else the conjunction has.
+        prunes: leave out propositions whose bound is below what was found, as an exact search may.
+        approximation: as of `search_depth_first`.
+        stopped: asked between the searches, of which there is one at least.
+
+    Returns:
+        What was found, None without any wanted proposition; its bound is the greatest of all searches and of those
+        left out.
+    """
+    some = np.fromiter(wanted, np.intp)
+    if not len(some):
+        return None
+    terms = objective.terms(space)
+    masks = space.masks[:, some].astype(np.float64)
+    worths = objective.worth(objective.value(terms[0] @ masks), 1)
+    bounds = np.full(len(some), np.inf)
+    if prunes:
+        bounds = np.asarray(objective.worth(objective.bounds(terms[0], masks), 1), np.float64)
+    parts: list[Found] = []
+    best = -math.inf
+    for place in np.lexsort((-worths, -bounds)).tolist():
+        left_out = prunes and approximation * bounds[place] <= best * (1.0 + _TIE)
+        if parts and (left_out or stopped()):
+            status = parts[0].status if left_out else Status.TIME_LIMIT
+            parts.append(Found((), -math.inf, float(bounds[place]) if prunes else None, status, 0))
+            break
+        proposition, inside = int(some[place]), masks[:, place] > 0
+        found = search(space.within(inside), Given.of(objective, terms, inside))
+        propositions = tuple(sorted({proposition, *found.propositions}))
+        parts.append(replace(found, propositions=propositions))
+        best = max(best, found.objective)
+    return best_of(parts)

@@ -1,0 +1,372 @@
+"""Constraints of rule ensembles: what they mean, that fits keep them, and that exact searches prove under them."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import jaxrules as jr
+from jaxrules.conditions import propositions_of
+from jaxrules.constraints import Constraints
+from jaxrules.estimators import GLRMClassifier, RuleBoostingClassifier, RuleFitClassifier
+from jaxrules.solvers.linear import sparse_glm
+
+COLUMNS = ("x0", "x1", "x2")
+
+
+def problem(seed, rows=60, loss="squared", classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (rows, 3)).astype(float)
+    score = X[:, 0] - 1.5 * (X[:, 1] == 1) + X[:, 2] * (X[:, 0] - 1) + rng.normal(0, 0.7, rows)
+    if loss == "squared":
+        return X, score
+    return X, np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+
+
+def grid(values=(-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0), columns=3):
+    return np.array(list(itertools.product(values, repeat=columns)))
+
+
+def steps(scores, column, size=7, columns=3):
+    """By how much scores on the grid rise where a column does."""
+    return np.diff(np.asarray(scores).reshape(*[size] * columns, *np.shape(scores)[1:]), axis=column)
+
+
+def columns_of(rules):
+    return [{condition.feature for condition in rule} for rule in rules]
+
+
+# The vocabulary
+
+
+def test_which_signs_a_weight_may_have():
+    schema = jr.as_table(pd.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"], "pay": [1.0, 2.0]})).schema
+    c = jr.Condition
+    with_age, against_age = jr.Direction((0, 2), (1.0, 2.0)), jr.Direction((0, 2), (-1.0, 2.0))
+    rules = jr.Conjunctions.build(
+        schema,
+        [
+            [c.at_least(0, 3)], [c.below(0, 3)], [c.at_least(0, 3), c.below(0, 5)], [c.at_least(2, 3)],
+            [c.at_least(with_age, 0.5)], [c.at_least(against_age, 0.5)], [c.is_missing(0, numeric=True)],
+            [c.at_least(0, 1), c.at_least(against_age, 0.5)], [c.one_of(1, [0]), c.below(against_age, 0.5)], [],
+        ],
+    )  # fmt: skip
+    none, down, up, both = [False, False], [True, False], [False, True], [True, True]
+    rising = Constraints.of(schema, monotone={"age": 1})
+    expected = [up, down, none, both, up, down, both, none, up, both]
+    assert rising.signs(rules).tolist() == expected
+    falling = Constraints.of(schema, monotone={"age": -1})
+    assert falling.signs(rules).tolist() == [signs[::-1] for signs in expected]
+    assert rising.signs(rules, output=2, n_outputs=3).tolist() == expected
+    assert rising.signs(rules, output=0, n_outputs=3).tolist() == [signs[::-1] for signs in expected]
+    assert rising.signs(rules, output=1, n_outputs=3).tolist() == [both if s == both else none for s in expected]
+
+
+# Boosting
+
+
+def best_worth(fit_before, X, y, loss, sign_table, pool, **options):
+    """The greatest worth of a conjunction, by brute force: (of all, by the propositions that it must use one of)."""
+    rows = pool.satisfied(jr.as_table(X)).astype(float)
+    model, n = fit_before, len(y)
+    weights = model.weights[:, 0]
+    score = np.asarray(jr.decision_function(model, X))
+    if loss == "squared":
+        g, h = 2 * (score - y), np.full(n, 2.0)
+    else:
+        target = 2 * y - 1
+        g, h = -target / (1 + np.exp(target * score)), 1 / (2 + np.exp(score) + np.exp(-score))
+    found = model.conjunctions.satisfied(jr.as_table(X))[:, weights != 0]
+    earlier = np.column_stack([np.ones(n), found]).astype(float)
+    m = (earlier.T * h) @ earlier + np.diag([0.0] + [1.0] * found.shape[1])
+    best = -np.inf
+    must = options.get("must")
+    for length in range(options["max_length"] + 1):
+        for rule in map(list, itertools.combinations(range(len(pool)), length)):
+            if must is not None and not must[rule].any():
+                continue
+            q, signs = rows[:, rule].all(axis=1), sign_table[rule].all(axis=0)
+            total = g @ q
+            if not signs[0 if total > 0 else 1]:
+                continue
+            c = (earlier.T * h) @ q
+            curvature = 1.0 + h @ q
+            if options["objective"] == "corrective_decrease":
+                curvature -= c @ np.linalg.solve(m, c)
+            best = max(best, total**2 / (2 * n * curvature) / (1 + length))
+    return best
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize(
+    ("objective", "max_length"), [("second_order", 2), ("corrective_decrease", 2), ("corrective_decrease", 3)]
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_every_stage_is_the_best_that_the_constraints_leave(loss, objective, max_length, seed):
+    X, y = problem(seed, loss=loss)
+    options = {
+        "max_rules": 4, "max_length": max_length, "loss": loss, "objective": objective, "max_evaluations": None,
+        "monotone": {"x0": 1, "x2": -1}, "forbidden": ["x1"] if seed else [],
+    }  # fmt: skip
+    fits = jr.boosting.path(X, y, **options)
+    pool, table = propositions_of(jr.as_table(X)), jr.as_table(X)
+    constraints = Constraints.of(table.schema, options["forbidden"], (), options["monotone"])
+    signs = constraints.signs(pool)
+    constant = jr.with_weights(fits[0].model, 0 * fits[0].model.weights)
+    target = y if loss == "squared" else 2 * y - 1
+    start = target.mean() if loss == "squared" else np.log((target > 0).mean() / (target < 0).mean())
+    assert len(fits) == 4
+    before = constant.__class__(**{**vars(constant), "intercept": np.array([start])})
+    for m, fit in enumerate(fits):
+        stage = fit.details["stages"][m]
+        expected = best_worth(before, X, y, loss, signs, pool, max_length=max_length, objective=objective)
+        assert stage.objective == pytest.approx(expected, rel=1e-5)
+        assert stage.objective * (1 - 1e-9) <= stage.bound <= stage.objective * (1 + 1e-9)
+        assert stage.status is jr.Status.OPTIMAL
+        before = fit.model
+    kept = constraints.signs(fits[-1].model.conjunctions)
+    weights = fits[-1].model.weights[:, 0]
+    assert (kept[:, 0] | (weights >= 0)).all()
+    assert (kept[:, 1] | (weights <= 0)).all()
+    scores = jr.decision_function(fits[-1].model, grid())
+    assert (steps(scores, 0) >= 0).all()
+    assert (steps(scores, 2) <= 0).all()
+
+
+@pytest.mark.parametrize("objective", ["second_order", "corrective_decrease", "gradient_sum", "orthogonal"])
+@pytest.mark.parametrize("search", ["optimal", "greedy", "beam"])
+def test_all_searches_keep_the_constraints(objective, search):
+    X, y = problem(3)
+    noise = np.random.default_rng(0).integers(0, 2, (len(y), 2))
+    wide = np.column_stack([X, noise])
+    fit = jr.boosting.fit(
+        wide, y, objective=objective, search=search, max_rules=4, max_length=3, monotone={0: 1, 2: 1},
+        required=["x3", 4], forbidden=["x1"],
+    )  # fmt: skip
+    used = set.union(*columns_of(fit.model.conjunctions))
+    assert used >= {3, 4}
+    assert 1 not in used
+    scores = jr.decision_function(fit.model, grid((0.0, 0.5, 1.0, 2.0), 5))
+    assert (steps(scores, 0, 4, 5) >= 0).all()
+    assert (steps(scores, 2, 4, 5) >= 0).all()
+
+
+def test_the_published_search_keeps_them_too():
+    X, y = problem(3)
+    options = {"max_rules": 3, "forbidden": [0], "required": [1], **jr.boosting.PAPER}
+    published, exact = (jr.boosting.fit(X, y, search=search, **options) for search in ("published", "optimal"))
+    found, best = ([stage.objective for stage in fit.details["stages"]] for fit in (published, exact))
+    assert found == pytest.approx(best)
+    assert found == pytest.approx([stage.bound for stage in published.details["stages"]])
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_required_column_gets_the_best_rule_that_uses_it(loss):
+    X, y = problem(1, loss=loss)
+    X = np.column_stack([X[:, :2], np.random.default_rng(5).integers(0, 3, len(y))])
+    options = {"loss": loss, "max_rules": 2, "max_length": 2, "max_evaluations": None, "monotone": {"x0": 1}}
+    fits = jr.boosting.path(X, y, required=["x2"], **options)
+    pool = propositions_of(jr.as_table(X))
+    constraints = Constraints.of(jr.as_table(X).schema, (), ["x2"], {"x0": 1})
+    signs, must = constraints.signs(pool), constraints.using(pool)[0]
+    stage = fits[1].details["stages"][1]
+    assert columns_of(fits[0].model.conjunctions)[0] <= {0, 1}
+    assert 2 in columns_of(fits[1].model.conjunctions)[1]
+    expected = best_worth(
+        fits[0].model, X, y, loss, signs, pool, max_length=2, objective="corrective_decrease", must=must
+    )
+    assert stage.objective == pytest.approx(expected, rel=1e-5)
+    assert stage.bound == pytest.approx(expected, rel=1e-5)
+    free = jr.boosting.fit(X, y, **options)
+    assert free.details["stages"][1].objective >= stage.objective
+
+
+def test_an_experts_rules_stay():
+    X, y = problem(2)
+    table = jr.as_table(X)
+    first = jr.Conjunctions.build(table.schema, [[jr.Condition.above(2, 0.5), jr.Condition.below(1, 1.5)], []])
+    fits = jr.boosting.path(X, y, first=first, max_rules=5, eliminate=True, monotone={1: -1})
+    for m, fit in enumerate(fits, start=3):
+        assert [fit.model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
+        assert len(fit.model.conjunctions) <= m
+        assert dict(fit.model.options)["max_rules"] == m
+    alone = jr.boosting.fit(X, y, first=first, max_rules=3, corrective=False, objective="second_order")
+    rows = first.satisfied(table).astype(float)
+    best = np.linalg.lstsq(
+        np.vstack([np.column_stack([rows, np.ones(len(y))]), np.eye(3)[:2] / np.sqrt(2)]),
+        np.append(y, [0.0, 0.0]), rcond=None,
+    )[0]  # fmt: skip
+    np.testing.assert_allclose(alone.model.weights[:2, 0], best[:2], atol=1e-8)  # l2_penalty halves: 2 (y - f)^2 ...
+    with pytest.raises(ValueError, match="first has the rule 'x2 > 0.5 & x1 < 1.5'"):
+        jr.boosting.fit(X, y, first=first, forbidden=[1])
+    with pytest.raises(ValueError, match="first has the rule"):
+        jr.boosting.fit(X, y, first=first, monotone={1: 1, 2: 1})
+
+
+@pytest.mark.parametrize("rule", [[jr.Condition.above(0, 0.3)], [jr.Condition.below(0, 1.2)]])
+def test_an_experts_rule_whose_sign_is_wrong_stays_with_weight_zero(rule):
+    X, y = problem(2)
+    y = y * (1 if rule[0].upper == np.inf else -1)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [rule])
+    sign = -1 if rule[0].upper == np.inf else 1
+    fit = jr.boosting.fit(X, -sign * 0 + np.asarray(X[:, 0]) * (-sign), first=first, max_rules=3, monotone={0: sign})
+    assert fit.model.conjunctions.rule(0) == first.rule(0)
+    assert (steps(jr.decision_function(fit.model, grid()), 0) * sign >= 0).all()
+
+
+@pytest.mark.parametrize("rows", [90, 150])
+def test_many_classes_are_monotone_from_the_first_to_the_last(rows):
+    X, y = problem(4, rows, "logistic", classes=3)
+    fit = jr.boosting.fit(X, y, max_rules=4, monotone={"x0": 1})
+    scores = np.asarray(jr.decision_function(fit.model, grid()))
+    rises = steps(scores, 0)
+    assert (rises[..., 0] <= 0).all()
+    assert (rises[..., 1] == 0).all()
+    assert (rises[..., 2] >= 0).all()
+    assert (steps(jr.predict(fit.model, grid()), 0) >= 0).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic"]), st.booleans(), st.booleans())
+def test_boosted_scores_are_monotone(seed, loss, corrective, per_unit):
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed % 97, 40, loss)
+    directions = {int(c): int(rng.choice([-1, 1])) for c in rng.choice(3, rng.integers(1, 4), replace=False)}
+    fit = jr.boosting.fit(
+        X, y, loss=loss, corrective=corrective, per_unit=per_unit, max_rules=6, search="beam", monotone=directions,
+        objective="corrective_decrease" if corrective else "second_order", l2_penalty=float(rng.choice([0.0, 1.0])),
+        missing="own_category",
+    )  # fmt: skip
+    scores = jr.decision_function(fit.model, grid())
+    for column, direction in directions.items():
+        assert (direction * steps(scores, column) >= 0).all()
+
+
+# Learners with an L1 penalty
+
+
+L1_LEARNERS = {
+    "rulefit": (jr.rulefit.fit, {"l1_penalty": 0.01}),
+    "rulefit, linear terms": (jr.rulefit.fit, {"l1_penalty": 0.01, "linear_terms": True}),
+    "glrm": (jr.glrm.fit, {"rule_penalty": 0.01}),
+    "glrm, proved": (jr.glrm.fit, {"rule_penalty": 0.01, "pricing": "exact", "max_length": 2}),
+    "glrm, linear terms": (jr.glrm.fit, {"rule_penalty": 0.01, "linear_terms": True, "debias": True}),
+}
+
+
+def few_rules(X, y, classification):
+    forest = jr.default_forest(X, y, classification=classification, n_trees=8)
+    return jr.extract_rules(forest, X)
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+@pytest.mark.parametrize("name", L1_LEARNERS)
+def test_l1_penalised_learners_keep_the_constraints(name, classes):
+    fit, options = L1_LEARNERS[name]
+    X, y = problem(6, 120, "logistic" if classes else "squared", classes)
+    X = np.column_stack([X, np.random.default_rng(1).integers(0, 3, len(y))])
+    c = jr.Condition
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(3, 1.5)], [c.above(0, 1.5), c.above(3, 0.5)]])
+    if fit is jr.rulefit.fit:
+        options = {**options, "rules": few_rules(X, y, classes > 0)}
+    result = fit(X, y, monotone={0: 1, "x2": -1}, forbidden=["x1"], first=first, **options)
+    model = result.model
+    assert [model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
+    assert 1 not in set.union(*columns_of(model.conjunctions))
+    assert model.linear is None or 1 not in model.linear.feature
+    scores = np.asarray(jr.decision_function(model, grid((-1.0, 0.0, 0.5, 1.0, 2.0), 4)))
+    rising, falling = steps(scores, 0, 5, 4), steps(scores, 2, 5, 4)
+    if classes == 3:
+        np.testing.assert_array_equal(rising[..., 1], 0.0)
+        rising, falling = rising * [-1, 0, 1], falling * [-1, 0, 1]
+    assert (rising >= -1e-12).all()  # linear terms are rounded
+    assert (falling <= 1e-12).all()
+    if result.bound is not None:
+        assert result.objective - result.bound <= 1e-5 * result.objective
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_bound_of_a_sparse_model_is_one_within_the_signs(loss, seed):
+    rng = np.random.default_rng(seed)
+    n, k = 70, 12
+    columns, signs, factors = rng.random((n, k)) < 0.4, rng.random((k, 2)) < 0.6, rng.random(k) + 0.1
+    y = rng.normal(size=n) + columns[:, 0] if loss == "squared" else np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    found = sparse_glm.solve(columns, y, 0.01, loss=loss, signs=signs, penalty_factors=factors)
+    assert (signs[:, 0] | (found.coefficients >= 0)).all()
+    assert (signs[:, 1] | (found.coefficients <= 0)).all()
+    parts, prices = np.hstack([columns, -1.0 * columns]), 0.01 * np.tile(factors, 2)
+
+    def objective(at):
+        score = parts @ at[:-1] + at[-1]
+        slope = 2 * (score - y) if loss == "squared" else -y / (1 + np.exp(y * score))
+        value = (score - y) ** 2 if loss == "squared" else np.log1p(np.exp(-y * score))
+        gradient = np.append(parts.T @ slope / n + prices, slope.mean())
+        return value.mean() + prices @ at[:-1], gradient
+
+    ends = [(0.0, None if allowed else 0.0) for allowed in np.concatenate([signs[:, 1], signs[:, 0]])]
+    best = minimize(objective, np.zeros(2 * k + 1), jac=True, bounds=[*ends, (None, None)], options={"ftol": 1e-14})
+    assert found.objective <= best.fun + 1e-9
+    assert found.bound <= best.fun + 1e-9
+    assert found.gap <= 1e-6 * found.objective
+
+
+def test_cross_validation_and_paths_keep_them():
+    X, y = problem(8, 100)
+    options = {"monotone": {0: 1}, "rules": few_rules(X, y, False)}
+    fits = [jr.rulefit.fit(X, y, n_folds=2, **options), *jr.rulefit.path(X, y, n_penalties=3, **options)]
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(2, 0.5)]])
+    options = {"monotone": {0: 1}, "first": first, "n_folds": 2}
+    fits.append(jr.boosting.cross_validate(X, y, max_rules=3, **options))
+    assert fits[-1].model.conjunctions.rule(0) == first.rule(0)
+    fits.append(jr.glrm.cross_validate(X, y, rule_penalties=[0.1], **options))
+    for fit in fits:
+        assert (steps(jr.decision_function(fit.model, grid()), 0) >= 0).all()
+    with pytest.raises(ValueError, match="monotone needs an l1_penalty above 0"):
+        jr.rulefit.fit(X, y, monotone={0: 1}, l1_penalty=0.0)
+
+
+def test_lire_leaves_forbidden_columns_out():
+    X, y = problem(1, loss="logistic")
+    fit = jr.lire.fit(X, y, forbidden=["x0"], rules="forest", restarts=0)
+    assert 0 not in set.union(set(), *columns_of(fit.model.conjunctions))
+    free = jr.lire.fit(X, y, rules=few_rules(X, y, True), restarts=0)
+    with pytest.raises(ValueError, match="start has a rule on a column that is forbidden"):
+        jr.lire.fit(X, y, forbidden=[0], start=free.model)
+
+
+def test_models_are_saved_with_their_constraints(tmp_path):
+    X, y = problem(1)
+    model = jr.boosting.fit(X, y, max_rules=3, monotone={"x0": 1}, forbidden=["x1"], required=["x2"]).model
+    jr.save(model, tmp_path / "model.json")
+    loaded = jr.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(jr.decision_function(loaded, grid()), jr.decision_function(model, grid()))
+    assert dict(loaded.options)["forbidden"] == ("x1",)
+
+
+def test_estimators_take_them():
+    X, y = problem(1, loss="logistic")
+    rules = few_rules(X, y, True)
+    for estimator in (RuleBoostingClassifier(), RuleFitClassifier(l1_penalty=0.01, rules=rules), GLRMClassifier()):
+        classifier = estimator.set_params(monotone={0: 1}, forbidden=[1]).fit(X, y)
+        assert (steps(classifier.predict_proba(grid())[:, 1], 0) >= 0).all()
+
+
+def test_what_cannot_be_kept_is_refused():
+    X, y = problem(0)
+    X = np.column_stack([X, np.ones(len(y))])
+    for arguments, words in (
+        ({"forbidden": [0, 1, 2, 3]}, "leave no proposition"), ({"required": ["x3"]}, "required names 'x3'"),
+        ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
+        ({"required": [0, 1], "max_rules": 1}, "required names 2 columns more"),
+        ({"monotone": {0: 1}, "search": "published", **jr.boosting.PAPER}, "monotone does not go with"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            jr.boosting.fit(X, y, **arguments)
+    frame = pd.DataFrame({"a": [0.0, 1.0] * 5, "b": ["u", "v"] * 5})
+    with pytest.raises(ValueError, match="monotone names the categorical column 'b'"):
+        jr.boosting.fit(frame, np.arange(10.0), monotone={"b": 1})
