@@ -7,9 +7,10 @@
     model.predict(X_new)
 
 The classes have no mathematics of their own. Their parameters are the keyword arguments of the learner's `fit`, with
-its defaults, and the loss that suits the class; `fit` keeps the learner's result in ``fit_`` (status, certificate,
-history) and its model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and the rest. Dataframes may hold columns
-of text and categories; arrays hold numbers.
+its defaults, and the loss that suits the class. ``penalty="cv"`` (LIRE, RuleFit, GLRM and boosting) chooses the
+penalties, or the number of rules up to `max_rules`, by the learner's `cross_validate`. `fit` keeps the learner's result
+in ``fit_`` (status, certificate, history) and its model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and the
+rest. Dataframes may hold columns of text and categories; arrays hold numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sklearn.utils import Tags, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jaxrules import models
+from jaxrules import checks, models
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name
@@ -58,13 +59,21 @@ class _RuleModel(BaseEstimator):
     """What all have in common: parameters read off the learner's signature, and data read as scikit-learn does."""
 
     _learner: ClassVar[Callable[..., Fit[Any]]]
+    _chooser: ClassVar[Callable[..., Fit[Any]] | None] = None
     model_: Any
     fit_: Fit[Any]
 
-    def __init_subclass__(cls, learner: Callable[..., Fit[Any]] | None = None, **defaults: Any) -> None:
+    def __init_subclass__(
+        cls,
+        learner: Callable[..., Fit[Any]] | None = None,
+        chooser: Callable[..., Fit[Any]] | None = None,
+        **defaults: Any,
+    ) -> None:
         super().__init_subclass__()
         if learner is not None:
             cls._learner = staticmethod(learner)
+            if chooser is not None:
+                cls._chooser, defaults = staticmethod(chooser), defaults | {"penalty": "fit"}
             cls.__init__ = _constructor(learner, defaults)  # type: ignore[method-assign]  # with a written signature
 
     def _columns(self, X: Any, reset: bool = False) -> Any:
@@ -81,10 +90,23 @@ class _RuleModel(BaseEstimator):
         return validate_data(self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset)
 
     def _fit(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
-        settings = {name: getattr(self, name) for name in _parameters(self._learner)}
-        self.fit_ = self._learner(X, y, sample_weight=sample_weight, **settings)
+        settings, learner = {name: getattr(self, name) for name in _parameters(self._learner)}, self._learner
+        if self._chooser is not None and checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
+            settings, learner = self._left_open(settings), self._chooser
+        self.fit_ = learner(X, y, sample_weight=sample_weight, **settings)
         self.model_ = self.fit_.model
         return self
+
+    def _left_open(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """The settings that `cross_validate` takes; those that it chooses must be at their defaults."""
+        assert self._chooser is not None
+        known = _parameters(self._chooser)
+        for name, parameter in _parameters(self._learner).items():
+            if name not in known and settings[name] is not parameter.default and settings[name] != parameter.default:
+                raise ValueError(
+                    f'{name} is not for penalty="cv", which chooses the penalties; leave it at its default'
+                )
+        return {name: value for name, value in settings.items() if name in known}
 
     def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -188,35 +210,35 @@ def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> 
     return __init__
 
 
-class LIREClassifier(_ScoredClassifier, learner=lire.fit, loss="exponential"):
+class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate, loss="exponential"):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
 
-class LIRERegressor(_Regressor, learner=lire.fit, loss="squared"):
+class LIRERegressor(_Regressor, learner=lire.fit, chooser=lire.cross_validate, loss="squared"):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
 
-class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, loss="logistic"):
+class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="logistic"):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
 
-class RuleFitRegressor(_Regressor, learner=rulefit.fit, loss="squared"):
+class RuleFitRegressor(_Regressor, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="squared"):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
 
-class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, loss="logistic"):
+class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_validate, loss="logistic"):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
 
-class GLRMRegressor(_Regressor, learner=glrm.fit, loss="squared"):
+class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate, loss="squared"):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
 
-class RuleBoostingClassifier(_ScoredClassifier, learner=boosting.fit, loss="logistic"):
+class RuleBoostingClassifier(_ScoredClassifier, learner=boosting.fit, chooser=boosting.cross_validate, loss="logistic"):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
 
-class RuleBoostingRegressor(_Regressor, learner=boosting.fit, loss="squared"):
+class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.cross_validate, loss="squared"):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
 

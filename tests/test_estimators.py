@@ -59,7 +59,8 @@ def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
     given = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     del given["sample_weight"]
     own = kind().get_params()
-    assert own.keys() - given.keys() == ({"class_weight"} if is_classifier(kind()) else set())
+    added = {"class_weight"} if is_classifier(kind()) else set()
+    assert own.keys() - given.keys() == added | ({"penalty"} if kind._chooser else set())
     assert {name for name in given if own[name] is not given[name] and own[name] != given[name]} <= {"loss", "cost"}
     assert repr(kind(time_limit=5.0)) == f"{kind.__name__}(time_limit=5.0)"
     with pytest.raises(TypeError, match="unexpected keyword argument 'rulez'"):
@@ -150,6 +151,18 @@ def test_losses_of_the_other_kind_are_refused() -> None:
     with pytest.raises(ValueError, match="loss='logistic' is not for a regressor"):
         RuleBoostingRegressor(loss="logistic").fit(X, y)
     assert (RuleBoostingRegressor(loss="poisson").fit(X, y + 1).predict(X) > 0).all()
+
+
+def test_penalties_are_chosen_by_cross_validation() -> None:
+    frame, y = people()
+    model = RuleBoostingClassifier(penalty="cv", max_rules=2).fit(frame, y)
+    direct = jr.boosting.cross_validate(frame, y, loss="logistic", max_rules=2)
+    assert str(model.model_) == str(direct.model)
+    assert len(model.fit_.details["cross_validation"].risk) == 2
+    with pytest.raises(ValueError, match="global_penalty is not for penalty"):
+        LIREClassifier(penalty="cv", global_penalty=0.1).fit(frame, y)
+    with pytest.raises(ValueError, match='penalty must be "fit" or "cv"'):
+        GLRMClassifier(penalty="best").fit(frame, y)
 
 
 def test_fitted_estimators_are_pickled_and_cloned() -> None:
