@@ -57,7 +57,7 @@ def _style(number: int) -> dict[str, Any]:
 
 def _rows(texts: Sequence[str], ax: Any) -> None:
     """Texts beside the rows of a picture, the first on top."""
-    ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.0)
+    ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2)
     ax.set_ylim(len(texts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     for side in ("left", "right", "top"):

@@ -330,6 +330,15 @@ def test_cross_validation_and_paths_keep_them():
         jr.rulefit.fit(X, y, monotone={0: 1}, l1_penalty=0.0)
 
 
+def test_lire_leaves_forbidden_columns_out():
+    X, y = problem(1, loss="logistic")
+    fit = jr.lire.fit(X, y, forbidden=["x0"], rules="forest", restarts=0)
+    assert 0 not in set.union(set(), *columns_of(fit.model.conjunctions))
+    free = jr.lire.fit(X, y, rules=few_rules(X, y, True), restarts=0)
+    with pytest.raises(ValueError, match="start has a rule on a column that is forbidden"):
+        jr.lire.fit(X, y, forbidden=[0], start=free.model)
+
+
 def test_models_are_saved_with_their_constraints(tmp_path):
     X, y = problem(1)
     model = jr.boosting.fit(X, y, max_rules=3, monotone={"x0": 1}, forbidden=["x1"], required=["x2"]).model

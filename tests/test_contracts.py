@@ -157,12 +157,13 @@ def test_fits_in_two_threads_are_those_of_one(learner: Learner) -> None:
 @pytest.mark.parametrize("method", ["spawn", "loky"])
 def test_fits_in_other_processes_are_those_of_this_one(method: str) -> None:
     """After JAX has started here: a forked process would hang."""
-    options: dict[str, Any] = {"rules": pool(), "l1_penalty": 0.05}
-    alone = [jr.boosting.fit(X, NOISY["labels"], max_rules=2), jr.rulefit.fit(X, NOISY["labels"], **options)]
+    few: dict[str, Any] = {"max_rules": 2, "missing": "own_category"}
+    options: dict[str, Any] = {"rules": pool(), "l1_penalty": 0.05, "missing": "own_category"}
+    alone = [jr.boosting.fit(X, NOISY["labels"], **few), jr.rulefit.fit(X, NOISY["labels"], **options)]
     start = {"spawn": lambda: ProcessPoolExecutor(2, get_context("spawn")), "loky": lambda: get_reusable_executor(2)}
     with start[method]() as processes:
         jobs = [
-            processes.submit(jr.boosting.fit, X, NOISY["labels"], max_rules=2),
+            processes.submit(jr.boosting.fit, X, NOISY["labels"], **few),
             processes.submit(jr.rulefit.fit, X, NOISY["labels"], **options),
         ]
         for fit, job in zip(alone, jobs, strict=True):

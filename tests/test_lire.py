@@ -21,7 +21,9 @@ from jaxrules.float64 import x64_kernel
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
+from jaxrules.solvers.support import problem as problem_module
 from jaxrules.solvers.support import search as support_search
+from jaxrules.solvers.support import start as start_module
 from jaxrules.solvers.support.objective import WEIGHT_CAP as CAP
 from jaxrules.solvers.support.objective import least_loss
 from jaxrules.solvers.support.problem import make_problem
@@ -431,6 +433,21 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
     limited = fit_pool(satisfied, target, global_penalty=0.0, local_penalty=0.0, l2_penalty=1.0, max_support=4)
     assert jr.support(limited.model) <= 4
     assert limited.objective >= fit.objective
+
+
+@pytest.mark.parametrize(("loss", "encoding"), [("exponential", "signed"), ("logistic", "binary")])
+def test_large_matrices_of_bytes_and_sampled_starts_give_the_same(
+    loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large data: a byte per entry, cast by blocks, and L1 starts on some of the rows."""
+    satisfied, target = noisy(5, 400, 8)
+    options = {"loss": loss, "encoding": encoding, "restarts": 0}
+    whole = fit_pool(satisfied, target, **options)
+    monkeypatch.setattr(problem_module, "_WHOLE", 0)
+    monkeypatch.setattr(start_module, "_SAMPLED", 8 * 60)
+    bytes_ = fit_pool(satisfied, target, **options)
+    assert chosen_rules(bytes_.model) == chosen_rules(whole.model)
+    assert bytes_.objective == pytest.approx(whole.objective, rel=1e-9)
 
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:

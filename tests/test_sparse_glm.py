@@ -14,6 +14,7 @@ from scipy.special import expit, xlogy
 
 from jaxrules import losses
 from jaxrules.results import Deadline, Run, Status
+from jaxrules.solvers.linear import proximal_newton
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.linear.quadratic import Quadratic
@@ -625,3 +626,15 @@ def test_a_centred_design_refuses_fits_without_intercept() -> None:
 def test_other_functions_refuse(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_large_binary_matrices_stay_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products by blocks of rows and panels of columns: the same certified solution."""
+    X, y = data("binary", "logistic", 0, rows=300)
+    usual = glm.solve(X, y, 0.005, loss="logistic", tolerance=1e-9)
+    monkeypatch.setattr(glm, "_LARGE", 0)
+    monkeypatch.setattr(proximal_newton, "_BLOCK", 64)
+    large = glm.solve(X, y, 0.005, loss="logistic", tolerance=1e-9)
+    assert large.converged
+    assert large.objective == pytest.approx(usual.objective, rel=1e-8)
+    np.testing.assert_allclose(large.coefficients, usual.coefficients, atol=1e-4)

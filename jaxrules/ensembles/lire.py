@@ -21,7 +21,7 @@ kernels call these functions. search="optimal" goes on by branch-and-bound until
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit, unfinished
 from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
@@ -163,6 +164,7 @@ def fit(
     l2_penalty: float | None = None,
     loss: LossName | None = None,
     rules: RuleSource | None = None,
+    forbidden: Iterable[str | int] = (),
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     search: SearchName = "combo",
@@ -199,6 +201,7 @@ def fit(
             `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X`
             already; or a tree ensemble that it reads, which is fitted to the data if it is not yet. Of rules that hold
             on the same rows, or on the opposite ones, one is a candidate.
+        forbidden: columns, by name or position, that no rule uses.
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
             the same objective, and only the path of the search differs.
@@ -251,7 +254,11 @@ def fit(
         raise ValueError(f"start has {start.n_outputs} outputs, but y needs {len(data.outputs)}")
     gamma = _PRICE * data.constant_loss if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
-    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options, start)
+    constraints = Constraints.of(data.table.schema, forbidden)
+    if start is not None and not constraints.allows(start.conjunctions, 2).all():
+        raise ValueError("start has a rule on a column that is forbidden; leave the column allowed, or the rule out")
+    pool = rule_pool(rules, data, options.seed, run, constraints=constraints)
+    candidates = _Candidates(pool, data, options, start)
     return one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
 
 
@@ -265,6 +272,7 @@ def path(
     l2_penalty: float | None = None,
     loss: LossName | None = None,
     rules: RuleSource | None = None,
+    forbidden: Iterable[str | int] = (),
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
@@ -300,7 +308,8 @@ def path(
     gammas, lambdas = _pairs(global_penalties, local_penalties)
     run = Run("lire path", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    candidates = _Candidates(rule_pool(rules, data, options.seed, run), data, options)
+    pool = rule_pool(rules, data, options.seed, run, constraints=Constraints.of(data.table.schema, forbidden))
+    candidates = _Candidates(pool, data, options)
     fits: list[Fit[RuleEnsemble]] = []
     with run:
         for gamma, lam in zip(gammas, lambdas, strict=True):
@@ -323,6 +332,7 @@ def cross_validate(
     one_standard_error: bool = True,
     loss: LossName | None = None,
     rules: RuleSource | None = None,
+    forbidden: Iterable[str | int] = (),
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
@@ -378,7 +388,7 @@ def cross_validate(
     ]
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        pool = rule_pool(rules, inside, seed, run)
+        pool = rule_pool(rules, inside, seed, run, constraints=Constraints.of(inside.table.schema, forbidden))
         for i, ridge in enumerate(ridges.tolist()):
             if run.stopped():
                 return

@@ -338,7 +338,7 @@ class _Problem:
     def of(cls, data: TrainingData, pool: RulePool, choices: _Choices, others: Sequence[RulePool] = ()) -> _Problem:
         """With room for other pools on about as many rows: all of them then share compiled kernels."""
         options, linear, factors, row = choices.options, None, np.ones(len(pool.rules)), pool.activations.pattern
-        columns: tuple[NDArray[Any], ...] = (pool.activations.dense,)
+        columns: tuple[NDArray[Any], ...] = (pool.activations.holds().T,)
         if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
             columns, row = (columns[0][row],), np.arange(len(row))
         if options["linear_terms"]:

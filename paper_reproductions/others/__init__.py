@@ -16,9 +16,9 @@ PAPER = Paper(
     protocol="""
         "Paper" in brackets is what the source publishes. Splits are drawn as in the source's notebook, by scikit-learn
         and its seed; the counts of classes that a source prints are checked. Ours: every learner at its defaults, and
-        at a setting chosen on a quarter of the training rows and fitted again on all of them; seconds are of the
-        processor, choosing included, after a fit that compiled the kernels. Test rows choose nothing. Missing values
-        are a category of their own.
+        at a setting chosen on a quarter of the training rows and fitted again on all of them. Seconds are of the
+        processor, of the final fit with what it compiles; those of choosing stand apart. Test rows choose nothing.
+        Missing values are a category of their own.
 
         Seconds of others are what they print, of machines that they do not name.
     """,

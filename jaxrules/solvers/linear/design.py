@@ -1,4 +1,4 @@
-"""A matrix as the linear-model kernels want it: columns first, float32, padded, equal binary rows merged."""
+"""A matrix as the linear-model kernels want it: columns first, bytes or float32, padded, equal binary rows merged."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from jaxrules.rows import distinct_rows, is_binary
 
 Floats = NDArray[np.float64]
 Parts = tuple[jax.Array, jax.Array]
-"""High and low parts of columns, (columns, rows) float32 each; their sum holds 48 bits."""
+"""High and low parts of columns, (columns, rows) float32 each; their sum holds 48 bits. Of binary columns: bytes, and
+(columns, 1) zeros."""
 
 
 @dataclass(frozen=True)
 class Design:
     """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
 
-    Binary matrices: equal rows are merged, zeros and ones stay as they are. Other columns are centred (an
+    Binary matrices: equal rows are merged, zeros and ones stay as they are, a byte each. Other columns are centred (an
     exact change of variables when there is an intercept), scaled, and kept as the sum of two float32 numbers,
-    which hold 48 bits. One float32 copy on the device serves all kernels.
+    which hold 48 bits. One copy on the device serves all kernels.
 
     Attributes:
         n_columns: columns of the original matrix.
@@ -33,7 +34,8 @@ class Design:
         centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
             an intercept.
         scale: (n_columns,) what each column was divided by after that.
-        storage: (stored columns, padded rows) float32: the high parts, columns of zeros, the low parts.
+        storage: (stored columns, padded rows): int8 where all columns are binary, else float32: the high parts,
+            columns of zeros, the low parts.
         low: (padded_columns,) where the low part of each column is stored; a column of zeros for none.
     """
 
@@ -85,7 +87,8 @@ class Design:
         padded = padded_size(max(n_columns, room[1]) + 1)  # at least one zero column, the last
         stored = padded + (padded_size(len(low_parts)) if len(low_parts) else 0)
         kept = len(blocks[0])
-        storage = np.zeros((stored, padded_size(max(kept, room[0]))), np.float32)
+        kind = np.int8 if all(part.high.dtype == bool for part in parts) else np.float32
+        storage = np.zeros((stored, padded_size(max(kept, room[0]))), kind)
         column, low_column = 0, padded
         for part in parts:
             storage[column : column + len(part.high), :kept] = part.high
@@ -109,7 +112,7 @@ class Design:
 
     @our_settings()
     def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:
-        """The high and low parts of some columns, each (size, padded rows) float32; filled up with zeros."""
+        """The high and low parts of some columns, (size, padded rows); filled up with zeros."""
         return _take(self.storage, self.low, self.pad(columns, size))
 
     def pad(self, columns: NDArray[np.integer], size: int) -> NDArray[np.int32]:
@@ -146,7 +149,7 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
     centre, scale = np.zeros(n_columns), np.ones(n_columns)
     if is_binary(block):
         no_low = np.zeros((0, len(block)), np.float32)
-        return _Columns(block.T, no_low, np.zeros(n_columns, bool), centre, scale)
+        return _Columns(block.T.astype(bool, copy=False), no_low, np.zeros(n_columns, bool), centre, scale)
     values = block.T.astype(np.float64)
     magnitude = np.abs(values).max(axis=1)
     spread = values.max(axis=1) - values.min(axis=1)
@@ -175,7 +178,9 @@ def padded_size(size: int) -> int:
 
 @jax.jit
 def _take(storage: jax.Array, low: jax.Array, columns: jax.Array) -> Parts:
-    """The high and the low parts of some columns, each (len(columns), rows) float32."""
+    """The high and the low parts of some columns."""
+    if storage.dtype == jnp.int8:
+        return storage[columns], jnp.zeros((len(columns), 1), jnp.float32)
     return storage[columns], storage[low[columns]]
 
 

@@ -16,6 +16,7 @@ loss is static.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -33,6 +34,8 @@ _CENTRING_ITERATIONS = 60  # for the intercept alone
 _CENTRING_STEP = 3.0  # the largest change of a logarithm in one of them
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
+_BLOCK = 1 << 12  # rows of a matrix of bytes that are cast at once
+_PANELS = 6  # of its columns
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
 
 
@@ -40,7 +43,8 @@ class Data(NamedTuple):
     """What the solver knows of the rows.
 
     Attributes:
-        columns: (k, rows): columns come first, so that each is contiguous.
+        columns: (k, rows): columns come first, so that each is contiguous. Zeros and ones may be int8: they are
+            cast by blocks, without another copy of them all.
         weights: (rows,), at least 0, sum 1; 0 masks a row.
         target: (rows,) in the loss's coding, or means of it for merged rows.
         fit_intercept: scalar bool; False keeps the intercept where it starts.
@@ -202,7 +206,7 @@ def first_iterate(
     loss: Loss, data: Data, penalties: Array, coefficients: Array, intercept: Array, signs: Array | None = None
 ) -> tuple[Iterate, Array]:
     """The start, and the scores there (rows,)."""
-    score = intercept + coefficients @ data.columns
+    score = intercept + scores(data.columns, coefficients)
     gradient, by_intercept, violation = _derivatives(loss, data, penalties, signs, coefficients, score)
     objective = _objective(loss, data, penalties, coefficients, score)
     no = jnp.bool_(False)
@@ -213,12 +217,66 @@ def first_iterate(
 def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     """The second-order model at a score: the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
-    weighted = data.columns * curvature[None, :]
-    coupling = jnp.sum(weighted, axis=1)
+    coupling, products = _curved(data.columns, curvature)
     # A fixed intercept is one of infinite curvature.
     total = jnp.where(data.fit_intercept, jnp.sum(curvature) + jnp.finfo(score.dtype).tiny, jnp.inf)
-    hessian = weighted @ data.columns.T - coupling[:, None] * (coupling / total)[None, :]
+    hessian = products - coupling[:, None] * (coupling / total)[None, :]
     return SecondOrder(hessian, coupling, total)
+
+
+def scores(columns: Array, coefficients: Array) -> Array:
+    """sum_k coefficients_k x_ik (rows,); bytes are cast by blocks of rows."""
+    if columns.dtype != jnp.int8:
+        return coefficients @ columns
+    width = math.gcd(columns.shape[1], _BLOCK)
+
+    def of(block: Array) -> Array:
+        return coefficients @ _rows(columns, block, width).astype(coefficients.dtype)
+
+    return lax.map(of, jnp.arange(columns.shape[1] // width)).ravel()
+
+
+def sums(columns: Array, rows: Array) -> Array:
+    """sum_i rows_i x_ik (k,); bytes are cast by blocks of rows."""
+    if columns.dtype != jnp.int8:
+        return columns @ rows
+    width = math.gcd(columns.shape[1], _BLOCK)
+
+    def add(block: Array, total: Array) -> Array:
+        return total + _rows(columns, block, width).astype(rows.dtype) @ _rows(rows, block, width)
+
+    return lax.fori_loop(0, len(rows) // width, add, jnp.zeros(len(columns), rows.dtype))
+
+
+def _rows(array: Array, block: Array, width: int) -> Array:
+    return lax.dynamic_slice_in_dim(array, block * width, width, axis=-1)
+
+
+def _curved(columns: Array, curvature: Array) -> tuple[Array, Array]:
+    """X c (k,) and X diag(c) X' (k, k).
+
+    Bytes go by blocks of rows, in float32 that is summed in float64: a Hessian only has to be good enough for a step.
+    It is symmetric: a panel of columns is multiplied by those up to its last one.
+    """
+    if columns.dtype != jnp.int8:
+        weighted = columns * curvature[None, :]
+        return jnp.sum(weighted, axis=1), weighted @ columns.T
+    size, rows = columns.shape
+    width, step = math.gcd(rows, _BLOCK), -(-size // _PANELS)
+    panels = [(start, min(start + step, size)) for start in range(0, size, step)]
+
+    def add(block: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+        part = _rows(columns, block, width).astype(jnp.float32)
+        weighted = part * _rows(curvature, block, width).astype(jnp.float32)[None, :]
+        return tuple(
+            one + jnp.matmul(weighted[start:end], part[:end].T, precision=lax.Precision.HIGHEST)
+            for one, (start, end) in zip(total, panels, strict=True)
+        )
+
+    zeros = tuple(jnp.zeros((end - start, end), curvature.dtype) for start, end in panels)
+    found = lax.fori_loop(0, rows // width, add, zeros)
+    lower = jnp.tril(jnp.concatenate([jnp.pad(one, ((0, 0), (0, size - one.shape[1]))) for one in found]))
+    return sums(columns, curvature), lower + lower.T - jnp.diag(jnp.diagonal(lower))
 
 
 def model_minimum(
@@ -245,7 +303,7 @@ def advance(
     """The line search from an iterate and its scores towards the model's minimum; without descent it stays."""
     b, d = at.coefficients, goal - at.coefficients
     d0 = -(at.intercept_gradient + model.coupling @ d) / model.total
-    score_step = d0 + d @ data.columns
+    score_step = d0 + scores(data.columns, d)
     predicted = (
         at.gradient @ d + at.intercept_gradient * d0 + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
     )  # below 0 unless b is optimal
@@ -287,7 +345,7 @@ def _derivatives(
 ) -> tuple[Array, Array, Array]:
     """Gradient of the loss by the coefficients and by the intercept, and the KKT violation."""
     rows = data.weights * loss.gradient(data.target, score)
-    gradient = data.columns @ rows
+    gradient = sums(data.columns, rows)
     by_intercept = jnp.sum(rows)
     worst = jnp.maximum(
         jnp.max(kkt_violation(coefficients, gradient, penalties, signs)),

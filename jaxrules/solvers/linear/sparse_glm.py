@@ -7,7 +7,7 @@ penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for `LogisticReg
 whose squared loss is halved.
 
 Method: proximal Newton on a working set, the support and the columns whose gradient is closest to the penalty
-(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, in float32.
+(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, as bytes or float32.
 Gradients, objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
 on what is left to gain, is small relative to its objective (to the part above the least loss of every row by itself,
 if that is negative, as it is for large counts).
@@ -44,6 +44,7 @@ from jaxrules.solvers.linear.proximal_newton import (
     model_minimum,
     project_out,
     second_order,
+    sums,
 )
 from jaxrules.solvers.linear.quadratic import kkt_violation, pull
 from jaxrules.table import check_sample_weight
@@ -51,6 +52,8 @@ from jaxrules.table import check_sample_weight
 Bools = NDArray[np.bool_]
 
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
+_LARGE = 1 << 26  # entries of a working set of binary columns that stays as bytes, and whose kernels have many sizes
+_STEP = 128  # between those
 _STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
 NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
 
@@ -136,6 +139,8 @@ class Path(Sequence[Solution]):
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
+    if storage.dtype == jnp.int8:
+        return sums(storage, rows)[: len(low)]
     # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
@@ -203,7 +208,8 @@ def _newton(
     signs: Bools | None,
 ) -> _Visit:
     """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
-    data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
+    large = parts[0].dtype == jnp.int8 and parts[0].size > _LARGE
+    data = jax.tree.map(jnp.asarray, data._replace(columns=parts[0] if large else _whole.jitted(parts)))
     at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept), signs)
     while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled and not stopped():
         if at.stale:
@@ -386,7 +392,8 @@ class Problem:
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
         must = (position.coefficients[:n_columns] != 0) | (penalties == 0)
-        size = min(self._working_size(int(1.5 * must.sum())), n_columns)
+        large = must.sum() * self.design.storage.shape[1] > _LARGE
+        size = min(self._working_size(int((1.2 if large else 1.5) * must.sum())), n_columns)
         if size == n_columns:
             return np.arange(n_columns)
         closeness = pull(position.point.gradient, self.signs)[:n_columns] / np.where(penalties == 0, 1.0, penalties)
@@ -395,6 +402,8 @@ class Problem:
 
     def _working_size(self, size: int) -> int:
         """The number of columns of the kernel that holds `size` of them."""
+        if size * self.design.storage.shape[1] > _LARGE:  # there work on padding is dearer than compilations
+            return min(-(-size // _STEP) * _STEP, self.design.padded_columns)
         return next((allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns)
 
 

@@ -109,6 +109,8 @@ class Bounds(NamedTuple):
     of_size: Floats  # lower bounds, (sizes,)
     entering: Floats  # with this column in the support, (free columns,)
     leaving: Floats  # without it, (free columns,)
+    value: float  # the dual's value but for what depends on the support
+    worth: Floats  # what each column of a support takes off, (columns,)
 
     @property
     def least(self) -> float:
@@ -249,7 +251,8 @@ class Relaxation:
         worth = pull * best - self.ridge * best**2 / 2
         inside, free = np.flatnonzero(node.inside), np.flatnonzero(node.free)
         conjugate = self.loss.conjugate(self.target, theta / self.mass)  # type: ignore[misc]  # all three have one
-        value = self.constant - self.rounding - float(self.mass @ conjugate) - float(worth[inside].sum())
+        whole = self.constant - self.rounding - float(self.mass @ conjugate)
+        value = whole - float(worth[inside].sum())
         smallest, largest = max(node.sizes[0], len(inside)), min(node.sizes[1], len(inside) + len(free))
         sizes = np.arange(smallest, largest + 1)
         per_unit = self.lam / np.maximum(sizes, 1)
@@ -263,7 +266,8 @@ class Relaxation:
         last, following = ordered[row, taken][:, None], ordered[row, taken + 1][:, None]
         entering = of_size[:, None] + np.maximum(costs - last, 0.0)
         leaving = of_size[:, None] + np.maximum(following - costs, 0.0)
-        return Bounds(sizes, of_size, entering.min(axis=0, initial=np.inf), leaving.min(axis=0, initial=np.inf))
+        entering, leaving = (cost.min(axis=0, initial=np.inf) for cost in (entering, leaving))
+        return Bounds(sizes, of_size, entering, leaving, whole, worth)
 
 
 class BranchAndBound:
@@ -319,7 +323,7 @@ class BranchAndBound:
             solution = relaxation.solve(node, _ACCURACY * abs(self.best.objective))
             weights, intercept = solution.weights, solution.intercept
             found = relaxation.bounds(node, relaxation.dual_point(weights, intercept))
-            self._try(solution.share > 0.5, weights)
+            self._try(solution.share > 0.5, weights, found)
             bound, open_ = max(node.bound, found.least), found.of_size < self._goal
             if bound >= self._goal or not open_.any() or not node.free.any():
                 self._finished = min(self._finished, bound)
@@ -346,17 +350,18 @@ class BranchAndBound:
         inside[column], still[column], weights[column] = True, False, 0.0
         return [node._replace(inside=inside, free=still), node._replace(free=still, weights=weights)]
 
-    def _try(self, chosen: Mask, weights: Floats) -> None:
-        """Refit a support; where it is better than the incumbent, search on from it."""
-        key = np.packbits(chosen).tobytes()
-        search = self.search
-        if key in self._tried or (search.most is not None and np.count_nonzero(chosen) > search.most):
+    def _try(self, chosen: Mask, weights: Floats, found: Bounds) -> None:
+        """Refit a support that may be better than the incumbent; where it is, search on from it."""
+        search, key = self.search, np.packbits(chosen).tobytes()
+        columns = np.append(0, self._relaxation.columns[chosen])
+        least = found.value - found.worth[chosen].sum() + search.problem.penalty(columns, search.gamma, search.lam)
+        too_large = search.most is not None and np.count_nonzero(chosen) > search.most
+        if least >= self._goal or too_large or key in self._tried:
             return
         self._tried.add(key)
-        columns = np.append(0, self._relaxation.columns[chosen])
         goal = self.best.objective - 1e-9 * abs(self.best.objective)
-        found = search.refit(columns, np.append(0.0, weights[chosen]), goal)
-        if found.objective < goal:
-            search.observe(found)
-            found = search.descend(found)
-            self.best = found if found.objective < self.best.objective else self.best
+        refitted = search.refit(columns, np.append(0.0, weights[chosen]), goal)
+        if refitted.objective < goal:
+            search.observe(refitted)
+            refitted = search.descend(refitted)
+            self.best = refitted if refitted.objective < self.best.objective else self.best

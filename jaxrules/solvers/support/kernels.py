@@ -1,12 +1,13 @@
 """The kernels of `support_search`: rank all full-refit moves, and sweep closed-form moves.
 
 Shapes: P patterns (distinct rows), C columns, K slots. A support sits in K slots, of which some are in
-use, so that its size can change without a new shape. The matrix is float32 and serves predictions;
-margins, weights and what is accepted are float64.
+use, so that its size can change without a new shape. The matrix is float32 (a byte per entry where it is large) and
+serves predictions; margins, weights and what is accepted are float64.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -31,12 +32,14 @@ Number = Any
 
 ADDITIONS = 8
 """Columns that one closed-form sweep may add."""
+_BLOCK = 8192
+"""Patterns of a matrix of bytes that are cast at once."""
 ONES = 0
 """The column of ones, the intercept."""
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), float32, and the mean target and the weight of every pattern (P,), float64."""
+    """The matrix (C, P), float32 or int8, and the mean target and the weight of every pattern (P,), float64."""
 
     columns: Array
     target: Array
@@ -70,7 +73,19 @@ class Terms(NamedTuple):
 
 
 def _product(left: Array, right: Array) -> Array:
-    """left @ right.T in full precision, also on an accelerator. On a CPU it is best to have the larger one first."""
+    """left @ right.T in full precision, also on an accelerator. On a CPU it is best to have the larger one first.
+
+    A matrix of bytes is cast by blocks of patterns: a float32 copy of all would be four times as large.
+    """
+    if right.dtype == jnp.int8:
+        width = math.gcd(right.shape[1], _BLOCK)
+
+        def add(block: Array, total: Array) -> Array:
+            parts = (lax.dynamic_slice_in_dim(side, block * width, width, axis=1) for side in (left, right))
+            return total + _product(*(part.astype(jnp.float32) for part in parts))
+
+        zeros = jnp.zeros((len(left), len(right)), jnp.float32)
+        return lax.fori_loop(0, right.shape[1] // width, add, zeros)
     return lax.dot_general(right, left, (((1,), (1,)), ((), ())), precision=lax.Precision.HIGHEST).T
 
 
@@ -94,7 +109,14 @@ def _loss_terms(loss: Loss, data: Data, margins: Array) -> tuple[Array, Array, A
 
 def _chosen(data: Data, slots: Slots) -> Array:
     """The columns of the support, 0 in unused slots, float32 (K, P)."""
-    return data.columns[slots.column] * slots.active[:, None].astype(jnp.float32)
+    return data.columns[slots.column].astype(jnp.float32) * slots.active[:, None].astype(jnp.float32)
+
+
+def _margins(data: Data, slots: Slots, chosen: Array) -> Array:
+    """The scores (P,), float64."""
+    if data.columns.dtype == jnp.int8:  # a fused sum: a product would first write a float64 copy of the columns
+        return jnp.sum(chosen.astype(jnp.float64) * slots.weights[:, None], axis=0)
+    return slots.weights @ chosen.astype(jnp.float64)
 
 
 # What moves cost, and which are allowed
@@ -144,7 +166,7 @@ def rank_moves(
 ) -> tuple[Array, Array, Array, Array]:
     """`_rank` from the rows: one product of shapes (K, P) and (P, C)."""
     chosen = _chosen(data, slots)
-    value, slope, curvature = _loss_terms(loss, data, slots.weights @ chosen.astype(jnp.float64))
+    value, slope, curvature = _loss_terms(loss, data, _margins(data, slots, chosen))
     ridge, paid = charges.ridge.astype(jnp.float32), _paid(charges, slots)
     slope, curvature = slope.astype(jnp.float32)[None, :], curvature.astype(jnp.float32)[None, :]
     products = _product(jnp.concatenate([chosen * curvature, slope, curvature]), data.columns)
@@ -252,7 +274,7 @@ def sweep(
         columns, active, weights of the new support (K,), and the number of moves taken.
     """
     chosen = _chosen(data, slots)
-    margins = slots.weights @ chosen.astype(jnp.float64)
+    margins = _margins(data, slots, chosen)
     value, _, _ = _loss_terms(exponential, data, margins)
     drop, add, swap = _closed_form_losses(data, charges, slots, chosen, margins, encoding)
     removable, swappable, enterable = _allowed(charges, slots, terms)

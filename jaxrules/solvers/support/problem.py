@@ -23,6 +23,8 @@ Integers = NDArray[np.int64]
 
 SMALL = 1_000_000
 """Entries of the matrix of distinct rows up to which a problem counts as small: more starts are cheap."""
+_WHOLE = 1 << 28
+"""Entries up to which the columns are kept as float32, which is faster; beyond, a byte each."""
 CAPACITIES = (32, 96, 512, 2048, 8192, 32768)
 """Slots of the kernels; one search uses the first and one more."""
 
@@ -35,7 +37,8 @@ class Problem:
         activations: the 0/1 columns that were kept, without the intercept, and the pattern of every row.
         weight: of every row, shape (rows,); sums to 1.
         total: the sum of the weights as given.
-        columns: float32, shape (columns, patterns), on the device; column 0 is all ones, unused ones 0.
+        columns: float32, or int8 where they are many, shape (columns, patterns), on the device; column 0 is all ones,
+            unused ones 0.
         coverage: p_j, shape (columns,); 0 for an intercept that is free.
         counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
         addable: which columns may enter the support, shape (columns,).
@@ -163,8 +166,9 @@ def make_problem(
         ValueError: if the matrix does not fit into memory.
     """
     n_patterns = activations.n_patterns
-    # The matrix as bits, int8 and float32, the sparse one of the L1 start, and working space
-    check_memory(n_patterns, activations.n_rules, 17.0, extra=16.0 * CAPACITIES[1] * n_patterns)
+    # The matrix as bits, int8 and float32, the sparse one of the L1 start, and working space; or as bits and int8 twice
+    per_entry = 17.0 if n_patterns * activations.n_rules <= _WHOLE else 2.25
+    check_memory(n_patterns, activations.n_rules, per_entry, extra=16.0 * CAPACITIES[1] * n_patterns)
     total = float(sample_weight.sum())
     weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
@@ -176,10 +180,12 @@ def make_problem(
     encoded = np.zeros((n_columns, width), np.int8)
     encoded[ONES, :n_patterns] = 1
     block = encoded[1 : 1 + len(kept), :n_patterns]
-    block[...] = activations.holds()
+    for start in range(0, len(kept), 64):
+        block[start : start + 64] = activations.holds(slice(start, start + 64))
     if encoding == "signed":
         block *= 2
         block -= 1
+    columns = jnp.asarray(encoded)
     intercept_cost = 1.0 if penalise_intercept else 0.0
     origin = np.full(n_columns, -1)
     origin[1 : 1 + len(kept)] = kept
@@ -189,7 +195,7 @@ def make_problem(
         activations=activations,
         weight=weight,
         total=total,
-        columns=jnp.asarray(encoded).astype(jnp.float32),
+        columns=columns.astype(jnp.float32) if encoded.size <= _WHOLE else columns,
         coverage=padded(np.concatenate([[intercept_cost], coverage[kept]]), n_columns),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
         addable=(origin >= 0) | ((np.arange(n_columns) == ONES) & penalise_intercept),
@@ -200,7 +206,7 @@ def make_problem(
     return problem.with_target(target)
 
 
-def _normal_equations(columns: NDArray[np.float32], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
+def _normal_equations(columns: NDArray[Any], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
     """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
     gram = np.zeros((len(columns), len(columns)))
     moment = np.zeros(len(columns))

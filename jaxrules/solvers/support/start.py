@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.bits import take_columns
 from jaxrules.losses import exponential
 from jaxrules.results import Run
+from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.support.problem import SMALL, Floats, Integers, Problem
 
@@ -18,6 +21,8 @@ _SIZES = (22, 86)
 """Largest numbers of columns to start from: the largest supports that fit the kernels' shapes."""
 _TOLERANCE = 1e-2
 _SMALLEST_PENALTY = 2e-4
+_SAMPLED = 1 << 25
+"""Entries from which on a start is fitted on some of the patterns, drawn at random: enough for a start."""
 _LIBLINEAR = threading.Lock()
 """liblinear draws from one generator of the whole process: of two fits at once, each would disturb the other."""
 
@@ -34,6 +39,11 @@ class L1Start:
         self.problem, self.seed = problem, seed
         self._starts: dict[float, list[tuple[Integers, Floats]]] = {}
         self._design: sparse_glm.Design | None = None
+        activations = problem.activations
+        size = _SAMPLED // max(activations.n_rules, 1)
+        self._patterns = np.arange(activations.n_patterns)
+        if size < len(self._patterns):
+            self._patterns = np.sort(np.random.default_rng(seed).choice(len(self._patterns), size, replace=False))
         self._solution: sparse_glm.Solution | None = None
 
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
@@ -63,20 +73,36 @@ class L1Start:
                 break
         return starts
 
+    @cached_property
+    def _activations(self) -> Activations:
+        """Of the patterns that starts are fitted on."""
+        whole = self.problem.activations
+        if len(self._patterns) == whole.n_patterns:
+            return whole
+        bits = take_columns(whole.bits, whole.n_patterns, self._patterns)
+        return Activations(bits, np.arange(len(self._patterns)))
+
+    def _of_patterns(self) -> tuple[Floats, Floats]:
+        """Their mean targets and weights; the weights sum to 1."""
+        target, mass = self.problem.of_patterns()
+        if len(self._patterns) < len(mass):
+            target, mass = target[self._patterns], mass[self._patterns] / mass[self._patterns].sum()
+        return target, mass
+
     def _classes(self, penalty: float, run: Run) -> Floats:
         """Every pattern once for each class that it has."""
-        target, mass = self.problem.of_patterns()
+        target, mass = self._of_patterns()
         weights = np.concatenate([mass * (1 + target), mass * (1 - target)]) / 2
         used = np.flatnonzero(weights)
-        columns = self.problem.activations.sparse[used % len(mass)]
+        columns = self._activations.sparse[used % len(mass)]
         return liblinear(
             columns, used < len(mass), weights[used], 1 / penalty, seed=self.seed, tol=_TOLERANCE, fit_intercept=True
         )
 
     def _numbers(self, penalty: float, run: Run) -> Floats:
         if self._design is None:
-            self._design = sparse_glm.Design.of(self.problem.activations.dense)
-        target, mass = self.problem.of_patterns()
+            self._design = sparse_glm.Design.of(self._activations.dense)
+        target, mass = self._of_patterns()
         unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
         self._solution = sparse_glm.solve(
             self._design, target / unit, penalty / unit, loss="squared", sample_weight=mass, start=self._solution,
