@@ -286,7 +286,7 @@ def test_interrupt_in_the_search_keeps_its_best_rule(monkeypatch: pytest.MonkeyP
 
     def clock() -> float:
         nonlocal asked
-        if len(seen) == 1:
+        if seen and seen[-1].done == 1:
             asked += 1
             if asked == 4:
                 signal.raise_signal(signal.SIGINT)
@@ -399,8 +399,8 @@ def test_weights_on_separable_data_can_be_read(name: str) -> None:
     if name not in jr.datasets.available():
         pytest.skip("needs the data folder")
     train, test = jr.datasets.train_test_split(jr.datasets.load(name), seed=0)
-    fit = boosting.fit(train.X, train.y, search="beam")
-    without = boosting.fit(train.X, train.y, search="beam", l2_penalty=0.0)
+    fit = boosting.fit(train.X, train.y, search="beam", max_length=None)
+    without = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=0.0)
     assert np.abs(fit.model.weights).max() < 8 < np.abs(without.model.weights).max()
     assert jr.risk(fit.model, test.X, test.y) < 0.5
     assert jr.accuracy(fit.model, test.X, test.y) > jr.accuracy(without.model, test.X, test.y) - 0.01
@@ -456,7 +456,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Except
 def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2)  # of two cut points in four columns
     for module in (boosting, glrm):
-        monkeypatch.setattr(module, "propositions_of", lambda *args, **kwargs: pytest.fail("work was done"))
+        monkeypatch.setattr(module, "all_propositions", lambda *args, **kwargs: pytest.fail("work was done"))
         with pytest.raises(ValueError, match=r"propositions on .* set max_cut_points=2, the most that fit$"):
             module.fit(X, Y, max_cut_points=3)
     monkeypatch.setattr(rows, "available_memory", lambda: 1)
