@@ -158,7 +158,7 @@ def test_paths_of_the_library_and_baselines(name: str, data: tuple[NDArray[Any],
 @pytest.mark.parametrize("target", ["two classes", "classes", "numbers"])
 def test_every_method(name: str, target: str, rng: np.random.Generator) -> None:
     X = pd.DataFrame({"a": rng.normal(size=150), "b": rng.normal(size=150), "c": rng.choice(["u", "v", "w"], 150)})
-    X.loc[::17, "b"] = np.nan
+    X.loc[::5, "b"] = np.nan
     score = X["a"] + (X["c"] == "u") + 0.1 * rng.normal(size=150)
     y = score if target == "numbers" else np.digitize(score, [0.3] if target == "two classes" else [-0.3, 0.8])
     options = {"methods": [name], "folds": 2, "inner_folds": 2, "missing": "own_category"}
