@@ -13,6 +13,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
 from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import folds
 from jaxrules.ensembles import rulefit
 from jaxrules.ensembles.extraction import rule_pool
@@ -150,11 +151,12 @@ def test_folds_share_the_kernels_of_the_whole(cancer):
     data = jr.training.training_data(X, y, jr.losses.logistic)
     fold_of = folds(data, 3, 0)
     pool = rule_pool(None, data, 0, Run("test"))
-    pools = rulefit._fold_pools(data, pool, None, fold_of, 0, Run("test"))
+    options = {"linear_terms": False, "tolerance": 1e-6, "seed": 0}
+    choices = rulefit._Choices(options, Constraints(), Conjunctions.build(data.schema, []))
+    pools = rulefit._fold_pools(data, pool, None, fold_of, choices, Run("test"))
     assert len({len(one.rules) for one in (pool, *pools)}) > 1
-    options = {"linear_terms": False, "tolerance": 1e-6}
     problems = [
-        rulefit._Problem.of(data if k < 0 else data[fold_of != k], one, options, [pool, *pools])
+        rulefit._Problem.of(data if k < 0 else data[fold_of != k], one, choices, [pool, *pools])
         for k, one in enumerate((pool, *pools), start=-1)
     ]
     assert len({problem.design.storage.shape for problem in problems}) == 1

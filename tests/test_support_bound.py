@@ -109,6 +109,19 @@ def test_branch_and_bound_finds_the_optimum_from_the_empty_model(
     assert tree.bound >= tree.best.objective * (1 - 1e-5) - 1e-8
 
 
+def test_a_part_without_columns_is_bounded() -> None:
+    search = small_search(0, "logistic", rules=4)
+    search.lam = 0.0
+    relaxation = Relaxation(search)
+    nothing = np.zeros(len(relaxation.columns), bool)
+    solution = relaxation.solve(Node(0.0, 0, nothing, nothing, (0, 0), np.zeros(len(nothing)), 0.0), 1e-10)
+    found = relaxation.bounds(
+        Node(0.0, 0, nothing, nothing, (0, 0), solution.weights, 0.0),
+        relaxation.dual_point(solution.weights, solution.intercept),
+    )
+    assert found.least == pytest.approx(search.start_empty().objective, rel=1e-7)
+
+
 def test_a_stopped_search_keeps_what_it_has_proved() -> None:
     search = small_search(3, "logistic", rules=12)
     looks = itertools.count()

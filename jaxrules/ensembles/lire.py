@@ -209,7 +209,7 @@ def fit(
             by ``search="published"``.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from the
             L1 solution and after `restarts`, the best result; "optimal": the same, and then branch-and-bound, which
-            proves a bound and improves the model where it can. Pools of 40 rules close in about a minute. Larger ones
+            proves a bound and improves the model where it can. Most pools of 40 rules close in a minute; larger ones
             leave a gap: give them a `time_limit` or `max_nodes`, otherwise they go on for hours. Or "published": the
             authors' algorithm.
         max_support: largest number of rules (not for "published"); None for no limit.

@@ -139,7 +139,7 @@ class Relaxation:
     def penalty_of(self, node: Node) -> Penalty:
         """What stands for the price of a column in this node; nothing where it is in the support anyway."""
         allowed = node.inside | node.free
-        price = self.coverage - self.coverage[allowed].min(initial=np.inf)
+        price = self.coverage - self.coverage[allowed].min(initial=1.0)
         price = np.where(node.free, self.gamma + self.lam * price / max(node.sizes[1], 1), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             turn = np.where(price > 0, np.sqrt(2 * price / self.ridge), 0.0)
