@@ -76,7 +76,8 @@ def _size(rules: Conjunctions, measure: Measure) -> int:
 
 def used_rules(model: RuleEnsemble | RuleList) -> Conjunctions:
     """The rules with a weight other than zero; of a list all."""
-    return model.conjunctions.take(_used(model))
+    used = _used(model)
+    return model.conjunctions.take(used)
 
 
 def support(model: RuleEnsemble | RuleList) -> int:

@@ -239,12 +239,12 @@ class _Interrupt:
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
         """While the second Ctrl-C may raise."""
-        self._blocks += 1
-        try:
-            with self.deferred() if self._outer is None else self._outer.block():
+        with self.deferred() if self._outer is None else self._outer.block():
+            self._blocks += 1
+            try:
                 yield
-        finally:
-            self._blocks -= 1
+            finally:
+                self._blocks -= 1
 
 
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.results import Run, checkpoint, guarded
+from jaxrules.results import Run, _Interrupt, checkpoint, guarded
 
 
 class Clock:
@@ -234,6 +234,27 @@ def test_the_second_ctrl_c_leaves_the_block_at_once() -> None:
         ctrl_c()
         pytest.fail("the second Ctrl-C raises")
     assert run.limit is jr.Status.INTERRUPTED
+
+
+def test_a_second_ctrl_c_while_the_block_is_entered_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would swallow it there."""
+    getsignal = signal.getsignal
+
+    def pressed(number: int) -> Any:
+        if isinstance(getsignal(number), _Interrupt):
+            ctrl_c()
+        return getsignal(number)
+
+    @guarded
+    def fit(time_limit: Any) -> Run:
+        ctrl_c()
+        run = Run("task", time_limit)
+        monkeypatch.setattr(signal, "getsignal", pressed)
+        with run:
+            monkeypatch.undo()
+        return run
+
+    assert fit(time_limit=None).limit is jr.Status.INTERRUPTED
 
 
 def test_after_the_run_ctrl_c_is_python_s_own_again() -> None:
