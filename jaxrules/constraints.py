@@ -201,6 +201,11 @@ def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
     return [_column(schema, name, key) for key in keys]
 
 
+def asks(monotone: Any) -> bool:
+    """Whether the argument binds a column; what it may not be, `Constraints.of` refuses."""
+    return isinstance(monotone, Mapping) and len(monotone) > 0
+
+
 def _column(schema: Schema, name: str, key: Any) -> int:
     """A column by name or position."""
     n = len(schema.names)

@@ -187,11 +187,13 @@ def test_the_certificate_keeps_the_best_of_both(sign: float, offers: list[float]
     )
     for offer in offers:
         certificate.offer(offer)
+    found = [offers[0], *heard]
     for proof in proofs:
         certificate.prove(proof)
     assert certificate.objective == sign * min(sign * offer for offer in offers)
     assert sign * certificate.bound == min(max([-np.inf, *(sign * p for p in proofs)]), sign * certificate.objective)
-    assert np.all(np.diff(sign * np.array([offers[0], *heard])) < 0)
+    assert np.all(np.diff(sign * np.array(found)) < 0)
+    assert heard[len(found) - 1 :] == [certificate.objective] * (len(heard) + 1 - len(found))  # bounds are told, too
     assert certificate.closed == (sign * certificate.bound >= sign * certificate.settled)
     if np.isfinite(certificate.bound):
         assert certificate.gap == abs(certificate.bound - certificate.objective) / max(

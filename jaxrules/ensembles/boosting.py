@@ -58,7 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints
+from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
@@ -385,7 +385,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
         tuple(settings("boosting", given).items()),
     )
     checks.seed(given["seed"])
-    if options.search == "published" and given["monotone"]:
+    if options.search == "published" and asks(given["monotone"]):
         raise ValueError('monotone does not go with search="published", which knows no signs; use search="optimal"')
     max_cut_points = checks.optional(checks.integer, "max_cut_points", given["max_cut_points"], at_least=1)
     run = Run("boosting", given["time_limit"], given["progress"], total=options.max_rules)

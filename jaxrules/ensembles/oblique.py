@@ -23,7 +23,7 @@ Rows = NDArray[np.bool_]
 
 _ENOUGH_DIGITS = 17
 """So many significant digits tell all float64 numbers apart."""
-_LEAST_SCALE = 1e-290
+_LEAST_SCALE = 1e-300
 """Of a column: the weight of one that spreads by less would overflow on its own scale."""
 
 

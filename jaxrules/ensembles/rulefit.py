@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints
+from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.losses import Loss, require
@@ -115,7 +115,7 @@ def fit(
     options = settings("rulefit", locals())
     run = Run("rulefit", time_limit, progress)
     l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
-    checks.require(not monotone or l1_penalty != 0, "monotone needs an l1_penalty above 0")
+    checks.require(not asks(monotone) or l1_penalty != 0, "monotone needs an l1_penalty above 0")
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
     data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
@@ -170,7 +170,7 @@ def cross_validate(
     tried = None
     if l1_penalties is not None:
         tried = np.sort(checks.sequence("l1_penalties", l1_penalties, at_least=0))[::-1]
-    checks.require(not monotone or tried is None or tried[-1] > 0, "monotone needs l1_penalties above 0")
+    checks.require(not asks(monotone) or tried is None or tried[-1] > 0, "monotone needs l1_penalties above 0")
     data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
     pool = bounds.pool(rules, data, run)
     return _cross_validated(data, pool, rules, bounds, tried, n_folds, one_standard_error, run)
@@ -259,7 +259,7 @@ def path(
     run = Run("rulefit path", time_limit, progress)
     n_penalties = checks.integer("n_penalties", n_penalties, at_least=2, at_most=10_000)
     given = penalties if penalties is None else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    checks.require(not monotone or given is None or given[-1] > 0, "monotone needs penalties above 0")
+    checks.require(not asks(monotone) or given is None or given[-1] > 0, "monotone needs penalties above 0")
     data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
     problem = _Problem.of(data, bounds.pool(rules, data, run), bounds)
     return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
