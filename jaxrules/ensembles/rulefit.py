@@ -62,7 +62,7 @@ def fit(
     forbidden: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
-    n_folds: int = 5,
+    n_folds: int = 3,
     one_standard_error: bool = False,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
@@ -94,7 +94,7 @@ def fit(
             or of the wrong sign, are no candidates.
         first: an expert's rules, which the model begins with and keeps: they have no penalty, but for those whose
             weight `monotone` binds to a sign, which pay as others do and stay even with a weight of 0.
-        n_folds: folds of the cross-validation.
+        n_folds: folds of the cross-validation; more take longer, and chose no better penalty on 24 000 rows of Adult.
         one_standard_error: choose the largest penalty within one standard error of the best.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
