@@ -94,13 +94,21 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
         ValueError: for more folds than rows, or a class with a single row.
     """
     checks.integer("n_folds", n_folds, at_least=2, at_most=len(data.target))
-    order = np.random.default_rng(checks.seed(seed)).permutation(len(data.target))
-    if data.classes is not None:
-        if np.unique(data.labels, return_counts=True)[1].min() < 2:
-            raise ValueError("y has a class with one row only, which cross-validation cannot spread; drop that row")
-        order = order[np.argsort(data.labels[order], kind="stable")]
-    fold_of = np.empty(len(order), np.int64)
-    fold_of[order] = np.arange(len(order)) % n_folds
+    seed = checks.seed(seed)
+    if data.classes is None:
+        return spread(len(data.target), None, n_folds, seed)
+    if np.unique(data.labels, return_counts=True)[1].min() < 2:
+        raise ValueError("y has a class with one row only, which cross-validation cannot spread; drop that row")
+    return spread(len(data.target), data.labels, n_folds, seed)
+
+
+def spread(n_rows: int, classes: NDArray[Any] | None, n_folds: int, seed: int | Sequence[int]) -> NDArray[np.int64]:
+    """The fold of every row, shape (rows,), in random order; each fold has its share of every class."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if classes is not None:
+        order = order[np.argsort(classes[order], kind="stable")]
+    fold_of = np.empty(n_rows, np.int64)
+    fold_of[order] = np.arange(n_rows) % n_folds
     return fold_of
 
 

@@ -113,12 +113,12 @@ class Made:
 
     Attributes:
         protocol: the hash of how it was measured, "" if it was kept without one.
-        library: version and commit of jaxrules.
+        version: of jaxrules, with its commit.
         date: of the day, ISO.
     """
 
     protocol: str = ""
-    library: str = ""
+    version: str = ""
     date: str = ""
 
 
@@ -233,7 +233,7 @@ class Paper:
     summary: Callable[[Results], str] | None = None
 
 
-_MADE = ("cell_protocol", "cell_library", "cell_date")
+_MADE = ("cell_protocol", "cell_version", "cell_date")
 """The columns that say with what a cell was made; not part of its rows."""
 
 
@@ -288,7 +288,7 @@ class Store:
         return True
 
     def _write(self, experiment: Experiment, cell: Cell, rows: Sequence[Row], made: Made) -> None:
-        columns = dict(zip(_MADE, (made.protocol, made.library, made.date), strict=True))
+        columns = dict(zip(_MADE, (made.protocol, made.version, made.date), strict=True))
         _write(self.path(experiment, cell), [{**row, **columns} for row in rows])
 
 

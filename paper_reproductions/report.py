@@ -340,12 +340,12 @@ def _origins_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
     """Which versions of jaxrules made the cells, on which days, and whether today's code would measure them so."""
     versions: dict[tuple[str, str], tuple[int, str, str]] = {}
     for made, count in origins(exhibits, results).items():
-        before, first, last = versions.get((made.library, made.protocol), (0, made.date, made.date))
-        versions[made.library, made.protocol] = (before + count, min(first, made.date), max(last, made.date))
+        before, first, last = versions.get((made.version, made.protocol), (0, made.date, made.date))
+        versions[made.version, made.protocol] = (before + count, min(first, made.date), max(last, made.date))
     listed = []
-    for (library, older), (count, first, last) in versions.items():
+    for (maker, older), (count, first, last) in versions.items():
         days = first if first == last else f"{first} to {last}"
-        listed.append(f"{count} by jaxrules {library or 'of a version not recorded'}, {days}")
+        listed.append(f"{count} by jaxrules {maker or 'of a version not recorded'}, {days}")
         if older:
             listed[-1] += " (measured in another way than this version of the reproduction would)"
     return f"Cells: {'; '.join(listed)}." if listed else "No cell is finished."

@@ -365,7 +365,7 @@ def estimator(kind: Any) -> Callable[..., Any]:
         model.predict(X)
         return model.fit_
 
-    call.__signature__ = inspect.Signature([*of_fit, *parameters])  # type: ignore[attr-defined]  # functions take it
+    call.__signature__ = inspect.Signature([*of_fit, *parameters])
     return call
 
 

@@ -395,7 +395,7 @@ def test_dataframes_and_picture(data: tuple[NDArray[Any], NDArray[Any]]) -> None
     models = found.to_dataframe("folds")
     assert models["chosen"].sum() == 6
     with pytest.raises(ValueError, match="rows must be"):
-        found.to_dataframe("rows")  # type: ignore[arg-type]
+        found.to_dataframe("rows")
     ax = jr.plots.risk_complexity(found)
     assert ax.get_ylabel() == "share of wrong labels"
     rings = [

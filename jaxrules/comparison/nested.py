@@ -17,6 +17,7 @@ from jaxrules import checks, display
 from jaxrules.comparison.methods import METHODS, Method, Sample, method_of, size_of, was_cut
 from jaxrules.comparison.paired import PairedTest, corrected_t_test, holm
 from jaxrules.comparison.work import carry_out, check_workers
+from jaxrules.cross_validation import spread
 from jaxrules.export.frame import Backend, frame
 from jaxrules.metrics import Measure
 from jaxrules.results import Deadline, ProgressOption, Run, Status, guarded
@@ -264,6 +265,7 @@ class Comparison:
         held_out = 1.0 / np.array([len(np.unique(numbers)) for numbers in self.folds]).mean()
         return corrected_t_test(differences, held_out=held_out)
 
+    @guarded
     def refit(
         self, method: str, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
         time_limit: float | Deadline | None = None,
@@ -275,7 +277,7 @@ class Comparison:
         Args:
             method: its name.
             X, y, sample_weight: the data of the comparison.
-            time_limit: seconds.
+            time_limit: seconds, from call to return.
 
         Returns:
             What the method's path gives: a `Fit` (a `CoordinatePath` for "paths"), or an estimator. Those of "linear",
@@ -285,10 +287,12 @@ class Comparison:
             KeyError: for a method that was not compared.
             ValueError: if no fold of it has a result.
         """
-        one, design = self[method], self.design
+        one, design, deadline = self[method], self.design, Deadline.of(time_limit)
         checks.require(one.done.any(), f"{method!r} has no result: {one.notes}")
         sample = Sample.of(X, y, sample_weight, design.missing, self.risk in OF_CLASSES)
-        fits = design.methods[method].fits(sample, design.seed, Deadline.of(time_limit).seconds)
+        fits = design.methods[method].fits(
+            sample, design.seed, None if deadline.seconds is None else deadline.remaining()
+        )
         places = [place for place, setting in enumerate(one.settings) if setting in fits]
         sizes = np.array([size_of(fits[one.settings[place]], self.measure) for place in places])
         return fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
@@ -471,16 +475,6 @@ def _methods(given: Any, sample: Sample) -> dict[str, Method]:
 # Folds
 
 
-def _fold_numbers(codes: NDArray[Any] | None, n_rows: int, n_folds: int, seed: Sequence[int]) -> NDArray[np.intp]:
-    """The fold of every row, in random order; every class gives each fold its share."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    if codes is not None:
-        order = order[np.argsort(codes[order], kind="stable")]
-    fold_of = np.empty(n_rows, np.intp)
-    fold_of[order] = np.arange(n_rows) % n_folds
-    return fold_of
-
-
 def _plan(
     folds: Any, repeats: int, codes: NDArray[Any] | None, n_rows: int, sample_weight: Any, seed: int
 ) -> NDArray[np.intp]:
@@ -497,7 +491,7 @@ def _plan(
     n_folds = checks.integer("folds", folds, at_least=2)
     few = f"folds is {n_folds}, but X has {n_rows} rows of positive sample_weight"
     checks.require(n_folds <= n_rows, few)
-    return np.stack([_fold_numbers(codes, n_rows, n_folds, (seed, repeat)) for repeat in range(repeats)])
+    return np.stack([spread(n_rows, codes, n_folds, (seed, repeat)) for repeat in range(repeats)])
 
 
 def _inner_folds(
@@ -506,12 +500,12 @@ def _inner_folds(
     """The inner fold of every training row; every class is among the training rows of each."""
     checks.require(len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold")
     if codes is None:
-        return _fold_numbers(None, len(train), n_folds, seed)
+        return spread(len(train), None, n_folds, seed)
     least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
     checks.require(
         least >= 2, "y has a class with fewer than two training rows in a fold; drop it, or take fewer folds"
     )
-    return _fold_numbers(codes[train], len(train), n_folds, seed)
+    return spread(len(train), codes[train], n_folds, seed)
 
 
 # One method in one fold

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
+from jaxrules.cross_validation import spread
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
 from jaxrules.lists.literals import literals_of
@@ -189,9 +190,7 @@ def cross_validate(
     )  # fmt: skip
     if np.bincount(task.codes).min() < n_folds:
         raise ValueError(f"y has a class with fewer rows than n_folds = {n_folds}")
-    order = np.random.default_rng(checks.seed(seed)).permutation(len(task.codes))
-    fold = np.empty(len(order), int)
-    fold[order[np.argsort(task.codes[order], kind="stable")]] = np.arange(len(order)) % n_folds
+    fold = spread(len(task.codes), task.codes, n_folds, checks.seed(seed))
     figures = np.full((3, n_folds, len(grid)), np.nan)  # accuracy, rules, literals
     part = run.child(_SHARE, "ssrl, cross-validation", n_folds * len(grid))
     with part:

@@ -21,7 +21,7 @@ def _learner(fit: Callable[..., Fit[Any]]) -> Callable[[Dataset, Options], Fit[A
 
 
 def _rulefit(train: Dataset, options: Options) -> Fit[Any]:
-    """With ``trees``, rules of so many boosted trees of ``leaves`` leaves, else those of the default forest."""
+    """With ``trees``, rules of so many boosted trees of ``leaves`` leaves, else those that it takes by default."""
     options = dict(options)
     trees = options.pop("trees", None)
     leaves = options.pop("leaves", 4)

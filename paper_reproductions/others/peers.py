@@ -79,7 +79,7 @@ def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
         arrays |= {f"X_{k}": train.X.one_hot()[0], f"y_{k}": _codes(train), f"X_test_{k}": test.X.one_hot()[0]}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **arrays)
         script = Path(__file__).with_name("programs.py")
         command = [str(python_of(environment)), str(script), environment, parts[0][0].task, str(file), "0"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -210,7 +210,7 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
     return Section(text, (), (canvas.save(figure, "figure_1"),))
 
 
-def _marker(program: str, programs: list[str]):  # type: ignore[no-untyped-def]
+def _marker(program: str, programs: list[str]):
     from matplotlib.lines import Line2D
 
     if program == "EBM":
@@ -219,7 +219,7 @@ def _marker(program: str, programs: list[str]):  # type: ignore[no-untyped-def]
     return Line2D([], [], color=f"C{programs.index(program) % 10}", marker=shape, ls="", label=program)
 
 
-def _draw(axis, rows: Rows, name: str, programs: list[str]) -> None:  # type: ignore[no-untyped-def]
+def _draw(axis, rows: Rows, name: str, programs: list[str]) -> None:
     points = []
     for program in programs:
         part = rows.where(program=program)

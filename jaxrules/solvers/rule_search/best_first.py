@@ -22,9 +22,8 @@ from jaxrules.results import Status
 from jaxrules.solvers.rule_search.beam import run_beams
 from jaxrules.solvers.rule_search.objectives import Objective
 from jaxrules.solvers.rule_search.shortest import conclude
-from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
-TIE = 1e-10
 BEAM_WIDTH = 4  # of the beam that comes first
 
 

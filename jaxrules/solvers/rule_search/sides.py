@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 
 from jaxrules.results import Status
 from jaxrules.solvers.rule_search.objectives import Given, Objective
-from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
-
-_TIE = 1e-10
+from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +108,7 @@ def search_using(
     parts: list[Found] = []
     best = -math.inf
     for place in np.lexsort((-worths, -bounds)).tolist():
-        left_out = prunes and approximation * bounds[place] <= best * (1.0 + _TIE)
+        left_out = prunes and approximation * bounds[place] <= best * (1.0 + TIE)
         if parts and (left_out or stopped()):
             status = parts[0].status if left_out else Status.TIME_LIMIT
             parts.append(Found((), -math.inf, float(bounds[place]) if prunes else None, status, 0))
