@@ -1,7 +1,10 @@
 """Mixed-integer programs by HiGHS, against brute force, and stopped on their way."""
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -78,6 +81,23 @@ def test_who_does_not_stop_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     asked = after(2)
     assert mip.solve(program, lambda: next(asked), endless) == (None, 0)
     assert choice.value is None
+    small = cp.Problem(cp.Maximize(choice[0]), [choice[0] <= 0.5])
+    assert mip.solve(small, never, endless, mip_rel_gap=0.0).bound == 0.0, "while the other may still run"
+
+
+def test_a_process_ends_well_while_a_solver_that_was_left_still_runs() -> None:
+    code = """
+import numpy as np
+from test_mip import market_split, mip
+
+mip._PATIENCE = 0.0
+solvers = [market_split()[0] for _ in range(2)]
+print([mip.solve(program, iter([False, True]).__next__, lambda: np.inf).bound for program in solvers])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[None, None]"), done.stderr
 
 
 def test_stopped_before_the_start() -> None:

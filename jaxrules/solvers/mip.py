@@ -2,12 +2,14 @@
 
 CVXPY's own call of HiGHS returns when HiGHS does, and Python sees no Ctrl-C before. Here HiGHS runs in a thread of its
 own while this one listens, and stops at the next of its callbacks (every node, every few steps of the simplex method)
-once the fit is stopped; its best solution so far is kept.
+once the fit is stopped; its best solution so far is kept. The thread is ours: highspy's `startSolve` lets one solver run
+in a process, and its thread, a daemon, aborts a process that ends while it runs.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,7 +56,8 @@ def solve(program: cp.Problem, stopped: Callable[[], bool], remaining: Callable[
         solver.setOptionValue("time_limit", max(seconds, 0.01))
     solver.passModel(_linear_program(data))
     solver.HandleUserInterrupt = True
-    thread = solver.startSolve()
+    thread = threading.Thread(target=solver.solve)  # the interpreter waits for it when it ends
+    thread.start()
     try:
         while thread.is_alive() and not stopped():
             thread.join(_LISTENING)
