@@ -2,7 +2,7 @@
 
 CVXPY's own call of HiGHS returns when HiGHS does, and Python sees no Ctrl-C before. Here HiGHS runs in a thread of its
 own while this one listens, and stops at the next of its callbacks (every node, every few steps of the simplex method)
-once the fit is stopped; its best solution so far is kept. The thread is ours: highspy's `startSolve` lets one solver run
+once the fit is stopped; its best solution so far is kept. The thread is ours: highspy's `startSolve` lets only one run
 in a process, and its thread, a daemon, aborts a process that ends while it runs.
 """
 
