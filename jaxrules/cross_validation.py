@@ -192,7 +192,9 @@ def _chosen(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: i
     risk, size = np.nanmean(risks[:, at], axis=0), np.nanmean(sizes[:, at], axis=0)
     best = np.lexsort((size, risk))[0]
     if one_standard_error and n > 1:
-        error = np.nanstd(risks[:, at[best]], ddof=1) / n**0.5
+        measured = risks[:, at[best]]
+        scale = 2.0 ** np.frexp(np.nanmax(np.abs(measured)))[1]  # so that no square overflows
+        error = scale * np.nanstd(measured / scale, ddof=1) / n**0.5
         close = np.flatnonzero(risk <= risk[best] + error)
         best = close[np.lexsort((risk[close], size[close]))[0]]
     return int(at[best])

@@ -19,7 +19,7 @@ Objectives are means over rows.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -29,7 +29,7 @@ import jax.scipy.special
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.float64 import x64_kernel
+from jaxrules.float64 import our_settings, x64_kernel
 
 Array = Any  # a NumPy array or a jax array
 Floats = NDArray[np.float64]
@@ -222,7 +222,7 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
 
     Raises:
         ValueError: for an unknown name.
-        TypeError: for anything that is neither a name, a `Loss` nor a function.
+        TypeError: for anything that is neither a name, a `Loss` nor a function that `custom` takes.
     """
     if isinstance(loss, Loss):
         return loss
@@ -230,7 +230,7 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
         if loss not in _BY_NAME:
             raise ValueError(f"loss must be one of {', '.join(map(repr, _BY_NAME))} or a function, got {loss!r}")
         return _BY_NAME[loss]
-    if callable(loss):
+    if callable(loss) and isinstance(loss, Hashable):
         return custom(loss)
     raise TypeError(f"loss must be a name or a function of (y, score), got {type(loss).__name__}")
 
@@ -242,6 +242,9 @@ def custom(function: LossFunction) -> Loss:
     The same function gives the same `Loss`, so that a second fit compiles nothing. NumPy arguments are
     evaluated in float64 whatever the global precision; jax arrays in their own dtype.
 
+    Raises:
+        TypeError: if JAX cannot differentiate it twice: it is no function of two numbers, or of other operations.
+
     >>> import jax.numpy as jnp, numpy as np
     >>> log_cosh = custom(lambda y, score: jnp.log(jnp.cosh(y - score)))
     >>> log_cosh.gradient(np.array([0.0]), np.array([1.0])).round(4).tolist()
@@ -249,11 +252,20 @@ def custom(function: LossFunction) -> Loss:
     """
     name = getattr(function, "__name__", type(function).__name__)
     gradient = jax.grad(function, argnums=1)
+    curvature = jax.grad(gradient, argnums=1)
+    with our_settings(), jax.enable_x64(True):
+        number = jax.ShapeDtypeStruct((), jnp.float64)
+        try:
+            jax.eval_shape(curvature, number, number)
+        except Exception as error:
+            raise TypeError(
+                f"loss must be a function of (y, score) that JAX can differentiate twice; {name} is not: {error}"
+            ) from error
     return Loss(
         f"custom {name}" if name in _BY_NAME else name,  # models keep the name: it must not pass for another loss
         value=_elementwise(function),
         gradient=_elementwise(gradient),
-        curvature=_elementwise(jax.grad(gradient, argnums=1)),
+        curvature=_elementwise(curvature),
     )
 
 

@@ -312,6 +312,8 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
         if named:
             raise ValueError("feature_names is for arrays; rename the columns of the dataframe instead")
         names = [str(name) for name in feature_names]
+        if repeated := _repeated(names):
+            raise ValueError(f"feature_names has {_listed(repeated)} more than once; give every column its own name")
     if not names:
         raise ValueError("X has no columns")
     if repeated := _repeated(names):
@@ -356,8 +358,9 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
         elif column.is_null().all():  # polars' Null type
             raw.append([None] * len(column))
         else:
+            dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals does not know all of pandas'
             raise TypeError(
-                f"column {str(name)!r} of X has type {column.dtype}; a table holds numbers, booleans and text. "
+                f"column {str(name)!r} of X has type {dtype}; a table holds numbers, booleans and text. "
                 "Convert it to a number (e.g. days since a date) or to text"
             )
     return [str(name) for name in frame.columns], raw, True
@@ -421,6 +424,8 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
         array = np.asarray(X)
     except ValueError as error:
         raise ValueError("X has rows of different lengths; a table is rectangular") from error
+    except TypeError as error:
+        raise TypeError(f"X is no array of numbers: {error}") from error
     if array.ndim != 2:
         raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
     if array.dtype.kind not in "biuf":
@@ -567,7 +572,7 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
     """A numeric target as float64, shape (rows,).
 
     Raises:
-        ValueError: for a wrong shape or length, NaN or infinite values.
+        ValueError: for a wrong shape or length, NaN or infinite values, or squares that overflow or vanish.
         TypeError: for text labels.
     """
     array = target_array(y, n_rows)
@@ -576,6 +581,8 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
     values = array.astype(np.float64)
     if np.abs(values).max() > 1 / _LEAST:
         raise ValueError(f"y has values beyond {1 / _LEAST}, whose squares overflow; divide y by a constant")
+    if 0 < np.ptp(values) < _LEAST:
+        raise ValueError(f"y has values that differ by less than {_LEAST}; multiply y by a constant")
     return values
 
 

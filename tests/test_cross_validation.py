@@ -201,6 +201,14 @@ def test_the_choice_is_within_a_standard_error_and_the_smallest(seed: int, rule:
     assert size[at] <= size[mean <= mean[least] + min(errors)].min()
 
 
+@pytest.mark.parametrize("exponent", [-500, 620])
+def test_the_choice_does_not_depend_on_the_scale(exponent: int) -> None:
+    risks, sizes = np.array([[1.0, 3.0, 2.0], [1.25, 1.0, 3.5]]), np.array([[3.0, 2.0, 1.0]] * 2)
+    assert cross_validation._chosen(2.0**exponent * risks, sizes, True, 0) == 0
+    risks[1, 0] = 3.0
+    assert cross_validation._chosen(2.0**exponent * risks, sizes, True, 0) == 2
+
+
 def test_nothing_measured_takes_the_other_choice() -> None:
     assert cross_validation._chosen(np.full((2, 3), np.nan), np.full((2, 3), np.nan), True, 2) == 2
 
@@ -253,3 +261,8 @@ def test_bad_grids_are_refused(name: str, argument: str) -> None:
 def test_pairs_of_penalties_have_one_length() -> None:
     with pytest.raises(ValueError, match="local_penalties has 1 values for 2 global_penalties"):
         chosen("lire", local_penalties=[0.1])
+
+
+def test_as_many_rules_as_can_be_tried() -> None:
+    with pytest.raises(ValueError, match="max_rules must be at most 10000"):
+        chosen("boosting", max_rules=2**40)

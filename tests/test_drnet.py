@@ -180,6 +180,8 @@ def test_bad_data_are_refused() -> None:
         jr.drnet.fit(X, ["yes"] * 200)
     with pytest.raises(ValueError, match="no column of X tells its rows apart"):
         jr.drnet.fit(np.ones((200, 2)), y)
+    with pytest.raises(ValueError, match="restarts must be at most 1000"):
+        jr.drnet.fit(X, y, restarts=2**40)
     with pytest.raises(ValueError, match="missing values"):
         jr.drnet.fit(X.assign(a=np.where(X["a"] > 1, np.nan, X["a"])), y)
 

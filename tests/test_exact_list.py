@@ -325,10 +325,18 @@ def test_what_cannot_be_learned_is_refused():
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
         ({"first": everything}, "first has rules that cover every row"),
         ({"y": np.zeros(len(y))}, "one class only"),
+        ({"max_rules": 2**40}, "max_rules must be at most 10000"),
+        ({"quantiles": 2**40}, "quantiles must be at most 100000"),
         ({"literal_penalty": -1.0}, "literal_penalty must be finite and at least 0"),
     ):
         with pytest.raises(ValueError, match=words):
             jr.exact_list.fit(**({"X": X, "y": y} | arguments))
+
+
+def test_longer_conditions_than_there_are_change_nothing():
+    X, y = random_problem(0)
+    fit, longest = (jr.exact_list.fit(X, y, max_rules=2, max_literals=n, min_support=0.3) for n in (6, 2**40))
+    assert (longest.objective, longest.status) == (fit.objective, fit.status)
 
 
 def test_too_many_rows_are_refused(monkeypatch):

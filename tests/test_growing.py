@@ -162,6 +162,13 @@ def test_a_target_or_weights_that_do_not_fit_are_refused():
         jr.default_forest(X, X[:, 0] > 0, kind="both", n_trees=1)
 
 
+def test_labels_may_be_numbers_of_any_kind():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    whole = jr.default_forest(X, (X[:, 0] > 0).astype(int), n_trees=2)
+    halves = jr.default_forest(X, np.where(X[:, 0] > 0, 1.5, -0.5), n_trees=2)
+    assert list(jr.extract_rules(halves)) == list(jr.extract_rules(whole))
+
+
 # What rules= means
 
 

@@ -1,5 +1,7 @@
 """Losses: derivatives against jax.grad and differences, stability, custom functions, refusals."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -181,6 +183,10 @@ def test_bad_losses_are_refused_by_name() -> None:
     broken = losses.loss_by_name(lambda y, score: jnp.log(score))
     with pytest.raises(ValueError, match="non-finite derivative"):
         losses.derivatives(broken, np.zeros(3), np.zeros(3))
+    no_losses: list[Any] = [int, len, Exception, lambda y: y, lambda y, score: (y, score), lambda y, score: score > y]
+    for no_loss in no_losses:
+        with pytest.raises(TypeError, match=r"loss must be a function of \(y, score\) that JAX can differentiate"):
+            losses.loss_by_name(no_loss)
 
 
 def test_bad_targets_are_refused() -> None:

@@ -267,6 +267,8 @@ def test_losses_are_coherent(data: Any) -> None:
         paths.weighted_loss(optimal, [1.0, -1.0, 1.0])
     with pytest.raises(ValueError, match="gamma"):
         paths.geometric_loss(optimal, 0.0)
+    with pytest.raises(ValueError, match="gamma=1e\\+300 to the power of .* steps overflows"):
+        paths.geometric_loss(optimal, 1e300)
 
 
 # Bad input

@@ -337,7 +337,7 @@ def cross_validate(
     same = options_of_fit(locals(), fit)
     del same["max_rules"]
     same["loss"] = known = loss_for(y, loss)
-    max_rules = checks.integer("max_rules", max_rules, at_least=1)
+    max_rules = checks.integer("max_rules", max_rules, at_least=1, at_most=10_000)  # all of them are tried
     ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0).tolist()
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
     run = Run("boosting", time_limit, progress)

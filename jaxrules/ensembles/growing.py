@@ -96,7 +96,11 @@ def default_forest(
     checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for trees of both kinds")
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
-    class_target(target) if classification else regression_target(target)  # refuses what cannot be learnt
+    if classification:
+        codes, _ = class_target(target)
+        target = codes if target.dtype.kind == "f" else target  # scikit-learn takes no fractions for labels
+    else:
+        target = regression_target(target)
     weight = check_sample_weight(sample_weight, table.n_rows)
     return grow(kind, table, target, weight, classification, n_trees, max_depth, seed)
 

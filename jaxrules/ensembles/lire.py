@@ -444,19 +444,19 @@ class _Options:
         published = made["search"] == "published"
         if ridge is None:
             ridge = 0.0 if published else _RIDGE
-        counted = made["penalise_intercept"] or published
+        penalise_intercept = checks.flag("penalise_intercept", made["penalise_intercept"])
         options = cls(
             loss_by_name(checks.choice("loss", made["loss"], get_args(LossName))),
             ridge,
             checks.choice("encoding", made["encoding"], get_args(Encoding)),
-            checks.flag("penalise_intercept", made["penalise_intercept"]),
+            penalise_intercept,
             checks.choice("search", made["search"], get_args(SearchName)),
             checks.optional(checks.integer, "max_support", made["max_support"], at_least=1),
             checks.optional(checks.integer, "restarts", made["restarts"], at_least=0),
             checks.integer("max_iterations", made["max_iterations"], at_least=1),
             checks.optional(checks.integer, "max_nodes", made.get("max_nodes"), at_least=1),
             checks.seed(made["seed"]),
-            tuple((made | {"penalise_intercept": counted, "l2_penalty": ridge}).items()),
+            tuple((made | {"penalise_intercept": penalise_intercept or published, "l2_penalty": ridge}).items()),
         )
         if made["search"] == "optimal":
             if options.penalise_intercept:

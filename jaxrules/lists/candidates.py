@@ -211,6 +211,8 @@ def _conjoined(
             rows, added = np.nonzero((both >= least) & (np.arange(len(holds)) > members[some, -1:]))
             pairs.append(np.stack([rows + start, added]))
         parent, added = np.concatenate(pairs, axis=1)
+        if not len(parent):
+            break
         check_memory(
             literals.n_patterns, len(members) + len(parent), 0.5, what="conditions",
             remedy="lower max_literals, raise min_support, or use fewer cut points",

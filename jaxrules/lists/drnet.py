@@ -123,7 +123,7 @@ def fit(
         checks.integer("iterations", iterations, at_least=1),
         checks.number("learning_rate", learning_rate, above=0),
         checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
-        checks.integer("restarts", restarts, at_least=1),
+        checks.integer("restarts", restarts, at_least=1, at_most=1000),
         checks.seed(seed),
         tuple(options.items()),
     )

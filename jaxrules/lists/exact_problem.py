@@ -96,7 +96,7 @@ class ListProblem:
         Raises:
             TypeError, ValueError: naming the argument.
         """
-        max_rules = checks.integer("max_rules", arguments["max_rules"], at_least=1)
+        max_rules = checks.integer("max_rules", arguments["max_rules"], at_least=1, at_most=10_000)
         penalty = checks.penalty("literal_penalty", arguments["literal_penalty"])
         most_literals = checks.integer("max_literals", arguments["max_literals"], at_least=1)
         min_support = checks.number("min_support", arguments["min_support"], at_least=0, below=1)

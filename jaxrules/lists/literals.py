@@ -34,7 +34,7 @@ def literals_of(
         TypeError, ValueError: for bad shares, or cut points of columns that are not there or not numeric.
     """
     if isinstance(quantiles, (int, np.integer)) and not isinstance(quantiles, bool):
-        n = checks.integer("quantiles", quantiles, at_least=1)
+        n = checks.integer("quantiles", quantiles, at_least=1, at_most=100_000)
         shares = np.arange(1, n + 1) / (n + 1)
     else:
         shares = checks.sequence("quantiles", quantiles, above=0, below=1)

@@ -384,10 +384,12 @@ def geometric_loss(path: ModelSequence, gamma: float) -> float:
     """L_gamma: sum_k gamma^k c(b_k) (Definition 1), gamma > 0.
 
     Raises:
-        ValueError: if gamma is not positive and finite.
+        ValueError: if gamma is not positive and finite, or too large for as many steps.
     """
     checks.instance("path", path, ModelSequence, "jaxrules.paths.fit")
-    return weighted_loss(path, geometric_weights(checks.number("gamma", gamma, above=0), len(path)))
+    step_weights = geometric_weights(checks.number("gamma", gamma, above=0), len(path))
+    checks.require(np.isfinite(step_weights).all(), f"gamma={gamma:g} to the power of {len(path)} steps overflows")
+    return weighted_loss(path, step_weights)
 
 
 def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0) -> bool:
