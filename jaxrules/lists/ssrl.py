@@ -241,10 +241,10 @@ class _Settings:
         checks.seed(options["seed"])
         return cls(
             max_rules,
-            checks.penalty("literal_penalty", options["literal_penalty"]),
+            checks.number("literal_penalty", options["literal_penalty"], at_least=0, at_most=1e30),  # float32 holds it
             checks.optional(checks.integer, "max_length", options["max_length"], at_least=1),
             checks.choice("subproblem", options["subproblem"], ("beam", "modmod", "exact")),
-            checks.integer("beam_width", options["beam_width"], at_least=1),
+            checks.integer("beam_width", options["beam_width"], at_least=1, at_most=10_000),
             checks.flag("local_search", options["local_search"]),
             checks.integer("max_rounds", options["max_rounds"], at_least=1),
             4 * -(-max(room, max_rules) // 4),
