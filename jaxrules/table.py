@@ -527,8 +527,6 @@ def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[
     checks.concrete(name, y)
     if isinstance(y, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; drop the masked rows")
-    if not isinstance(y, np.ndarray) and hasattr(y, "to_numpy"):  # a pandas or polars series
-        y = y.to_numpy()
     # A list becomes an array of objects first: NumPy would quietly turn [1, "a"] into text.
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:

@@ -2,10 +2,9 @@
 
 A call gives a model (numbers that are finite), or a clear error: a ValueError or TypeError that this library raises
 and that names the argument. Anything else is a defect: a raw error, from other code or without the argument's name,
-or
-silent nonsense, numbers that are not finite or a value taken that has no meaning.
+or silent nonsense, numbers that are not finite or a value taken that has no meaning.
 
-``python tests/fuzz.py [name ...]`` tells how many calls of the functions end how, and which are defects.
+``python tests/fuzz.py [name ...]`` tells how many calls of the functions end how, which are defects, and the CPU time.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -189,13 +189,47 @@ FORESTS: tuple[Any, ...] = (
     *map(Bad, (None, PATH_FIT, "forest", 3, {}, [], ENSEMBLE, X, object(), type(FOREST), type(FOREST)(), [FOREST])),
     FOREST, FOREST.estimators_[0],
 )  # fmt: skip
+COLUMNS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            "x0", b"x0", 3, 1.5, True, ["x9"], [3], [-1], [1.5], [True], [None], [["x0"]], [object()], X, len, object(),
+            FOREST, ENSEMBLE, np.array("x0"),
+        ),
+    ),
+    ["x0"], ("x2",), [0, "x0"], {"x0"}, np.array([0]), np.array(["x1"]), pd.Index(["x0"]), iter([]), [],
+)  # fmt: skip
+"""For `forbidden` and `required`."""
+DIRECTIONS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            "x0", 3, True, ["x0"], {"x0": 2}, {"x0": 0}, {"x0": True}, {"x0": "1"}, {"x0": None}, {"x0": np.nan},
+            {"x0": [1]}, {"x0": np.array([1, 2])}, {"x9": 1}, {9: 1}, {-1: 1}, {1.5: 1}, {None: 1}, {True: 1}, X, len,
+        ),
+    ),
+    None, {}, {"x0": 1}, {"x0": np.int64(-1)}, {"x0": 1.0}, {0: 1, "x1": -1}, {np.int32(2): 1},
+)  # fmt: skip
+"""For `monotone`."""
+PLACES: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None, "x0 > 1", 0, 1.5, True, [-1], [2], [1.0], [True], [None], ["no rule"], [[0]], {"x0": 1}, X, RULES,
+            len, object(),
+        ),
+    ),
+    [], (), [0], [0, 1], [0, 0], (1,), [np.int64(0)], np.array([1]), [RULES.describe(0)], [0, RULES.describe(0)],
+)  # fmt: skip
+"""For rules by place or words."""
 FILES: tuple[Any, ...] = tuple(
     map(Bad, (None, "", "/nowhere/at.all", ".", b"\0", "\0", 3.5, [], {}, object(), ENSEMBLE))
 )
 BY_NAME: Mapping[str, tuple[Any, ...]] = {
     "X": TABLES, "y": TARGETS, "sample_weight": WEIGHTS, "model": MODELS, "forest": FORESTS, "path": FILES,
     "data_home": FILES, "data": (*map(Bad, (None, X, "iris", 3, {}, object())),), "sequences": SEQUENCES,
-    "methods": POINTS, "fit": FITS, "groups": GROUPS,
+    "methods": POINTS, "fit": FITS, "groups": GROUPS, "forbidden": COLUMNS, "required": COLUMNS, "monotone": DIRECTIONS,
+    "keep": PLACES,
 }  # fmt: skip
 
 
@@ -320,6 +354,27 @@ def entries() -> list[Entry]:
         Entry("RuleFitRegressor", estimator(estimators.RuleFitRegressor), {"X": X, "y": NUMBERS, "rules": RULES,
               "l1_penalty": 0.1, "time_limit": 0.5}, (), "sklearn"),
     ]  # fmt: skip
+    found += [
+        Entry(kind.__name__, estimator(kind), {"X": X, "y": LABELS if kind.__name__.endswith("Classifier") else NUMBERS,
+              **options}, tuple(set(inspect.signature(kind).parameters) - {"class_weight", "penalty"}), "sklearn")
+        for kind, options in {
+            estimators.LIREClassifier: {"rules": RULES}, estimators.LIRERegressor: {"rules": RULES},
+            estimators.RuleFitClassifier: {"rules": RULES, "l1_penalty": 0.1}, estimators.GLRMClassifier: {},
+            estimators.GLRMRegressor: {}, estimators.RuleBoostingRegressor: {"max_rules": 2},
+            estimators.LLTBoostClassifier: {"max_rules": 2}, estimators.LLTBoostRegressor: {"max_rules": 2},
+            estimators.LTRNetClassifier: network, estimators.LTRNetRegressor: network,
+            estimators.DRNetClassifier: {"max_rules": 4, "iterations": 50, "restarts": 1},
+            estimators.SSRLClassifier: {"max_rules": 2}, estimators.ExactRuleListClassifier: {"max_rules": 2},
+            estimators.CoordinatePathRegressor: {"steps": 3, "restarts": 2},
+        }.items()
+    ]  # fmt: skip
+    for kind, model in {"ensemble": ENSEMBLE, "list": LIST}.items():
+        found += [
+            Entry(f"without_rules, {kind}", jr.without_rules, {"model": model, "rules": [0]}),
+            Entry(f"refit, {kind}", jr.refit, {**data, "model": model}),
+            Entry(f"calibrate, {kind}", jr.calibrate, {**data, "model": model}),
+            Entry(f"simplify, {kind}", jr.simplify, {"model": model, "X": X}),
+        ]
     for kind, model in {"ensemble": ENSEMBLE, "list": LIST, "path": PATH}.items():
         of_rows: list[Callable[..., Any]] = [jr.predict, jr.explain]
         of_targets: list[Callable[..., Any]] = []
@@ -383,13 +438,17 @@ class Case:
 
 def cases(entry: Entry) -> list[Case]:
     """All values of all arguments."""
-    return [
-        Case(entry, name, value)
-        for name in entry.tried
-        for value in (VALUES if entry.name == "paths.interpretability" and name == "model" else BY_NAME.get(
-            "fit" if entry.name == "plots.support_path" and name == "path" else name if not (
-                name == "path" and entry.name.startswith("paths")) else "model", VALUES))
-    ]  # fmt: skip
+    of_name = dict(BY_NAME)
+    if entry.name.startswith("paths"):
+        of_name["path"] = MODELS
+    for name, argument, values in (
+        ("paths.interpretability", "model", VALUES),
+        ("plots.support_path", "path", FITS),
+        ("without_rules", "rules", PLACES),
+    ):
+        if entry.name.startswith(name):
+            of_name[argument] = values
+    return [Case(entry, name, value) for name in entry.tried for value in of_name.get(name, VALUES)]
 
 
 # What comes of it
@@ -482,8 +541,9 @@ def _judged(error: Exception, case: Case) -> Result:
     kinds: tuple[type[Exception], ...] = (ValueError, TypeError)
     if case.name in ("path", "data_home", "name"):
         kinds = (*kinds, OSError)
-    # X without the columns that a model names, or a model of other classes than y
-    names = {case.name} | {"X": {"model"}, "model": {"y", "weights"}}.get(case.name, set())
+    # X without the columns that a model names, a model of other classes than y, or weights that leave one class of it
+    others = {"X": {"model"}, "model": {"y", "weights"}, "sample_weight": {"y"}}
+    names = {case.name} | others.get(case.name, set())
     named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
     named = named or isinstance(error, OSError)
     told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
@@ -556,12 +616,13 @@ def main(wanted: list[str]) -> None:
             continue
         counts: Counter[Outcome] = Counter()
         warm_up(entry)
+        start = time.process_time()
         for case in cases(entry)[::step]:
             result = run(case)
             counts[result.outcome] += 1
             if result.is_defect:
                 print(f"    {result.outcome}: {case}: {result.told}", flush=True)
-        print(f"{entry.name}: {dict(counts)}", flush=True)
+        print(f"{entry.name}: {dict(counts)}, {time.process_time() - start:.0f} CPU s", flush=True)
         total += counts
     print(dict(total), sum(total.values()))
 

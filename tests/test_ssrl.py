@@ -336,6 +336,7 @@ def test_under_the_precision_flag(iris):
         ("default", "rose", ValueError), ("quantiles", 0, ValueError), ("quantiles", [0.5, 1.5], ValueError),
         ("cut_points", {"height": [1.0]}, ValueError), ("local_search", 1, TypeError), ("seed", -1, ValueError),
         ("beam_width", 0, ValueError), ("max_rounds", 0, ValueError), ("literals", [[1]], TypeError),
+        ("beam_width", 2**40, ValueError), ("literal_penalty", 1e300, ValueError),
         ("time_limit", -1, ValueError), ("sample_weight", [1.0], ValueError),
     ],
 )  # fmt: skip

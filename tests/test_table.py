@@ -518,6 +518,25 @@ def test_regression_targets() -> None:
         regression_target([1.0, np.inf])
 
 
+class OfArrow:
+    """As pyarrow's arrays do: `to_numpy` copies nothing, and so refuses text and booleans."""
+
+    def to_numpy(self) -> np.ndarray:
+        raise ValueError("Needed to copy 1 chunks with 0 nulls, but zero_copy_only was True")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(["no", "yes"], object)
+
+
+def test_columns_of_every_library_are_targets() -> None:
+    series = pl.Series(["no", "yes"])
+    for y in (OfArrow(), series, series.cast(pl.Categorical), pd.Series(["no", "yes"], dtype="category")):
+        assert target_array(y).tolist() == ["no", "yes"]
+    for missing in (pl.Series(["no", None]), pd.Series([1, None], dtype="Int64"), pl.Series([True, None])):
+        with pytest.raises(ValueError, match="y has .*drop those rows"):
+            target_array(missing)
+
+
 def test_target_array_keeps_integers_and_copies_nothing_odd() -> None:
     assert target_array([1, 2]).dtype == np.int64
     assert target_array([1, 2.5]).dtype == np.float64

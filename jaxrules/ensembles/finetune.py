@@ -102,7 +102,7 @@ def finetune(
     plan = _Plan(
         fraction if checks.flag("guard", guard) else 0.0,
         checks.integer("iterations", iterations, at_least=1),
-        checks.number("learning_rate", learning_rate, above=0),
+        checks.number("learning_rate", learning_rate, above=0, at_most=1000),
         checks.number("sharpness", sharpness, above=0),
         checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
         checks.penalty("l2_penalty", l2_penalty),

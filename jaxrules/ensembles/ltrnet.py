@@ -221,7 +221,8 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
         straight_through=checks.choice("training", given["training"], ("soft", "straight_through")) != "soft",
         steepness=checks.number("steepness", given["steepness"], above=0),
         iterations=count("iterations"),
-        learning_rate=checks.optional(checks.number, "learning_rate", given["learning_rate"], above=0) or 0.03,
+        learning_rate=checks.optional(checks.number, "learning_rate", given["learning_rate"], above=0, at_most=1000)
+        or 0.03,
         batch_size=checks.optional(checks.integer, "batch_size", given["batch_size"], at_least=1),
         restarts=count("restarts"),
         prune=checks.flag("prune", given["prune"]),

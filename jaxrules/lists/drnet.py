@@ -121,7 +121,7 @@ def fit(
         checks.penalty("literal_penalty", literal_penalty),
         checks.penalty("rule_penalty", rule_penalty),
         checks.integer("iterations", iterations, at_least=1),
-        checks.number("learning_rate", learning_rate, above=0),
+        checks.number("learning_rate", learning_rate, above=0, at_most=1000),
         checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
         checks.integer("restarts", restarts, at_least=1, at_most=1000),
         checks.seed(seed),
