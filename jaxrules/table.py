@@ -554,7 +554,10 @@ def _plain(objects: NDArray[Any], name: str) -> NDArray[Any]:
     kinds = {type(value) for value in objects}
     booleans = {kind for kind in kinds if issubclass(kind, (bool, np.bool_))}
     if all(issubclass(kind, str) for kind in kinds):
-        return np.array(objects.tolist(), np.str_)
+        texts = np.array(objects.tolist(), np.str_)
+        if (texts != objects).any():
+            raise ValueError(f"{name} has labels that end in a NUL character, which NumPy drops; rename them")
+        return texts
     if booleans == kinds:
         return objects.astype(bool)
     if booleans or not all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):

@@ -537,6 +537,11 @@ def test_columns_of_every_library_are_targets() -> None:
             target_array(missing)
 
 
+def test_labels_that_numpy_would_merge_are_refused() -> None:
+    with pytest.raises(ValueError, match="y has labels that end in a NUL"):
+        target_array(["a", "a\0", "b"])
+
+
 def test_target_array_keeps_integers_and_copies_nothing_odd() -> None:
     assert target_array([1, 2]).dtype == np.int64
     assert target_array([1, 2.5]).dtype == np.float64

@@ -182,7 +182,7 @@ class Quadratic:
                 for _ in range(2):  # the predictor, with aim 0; then the corrector, with the aim that it finds
                     residual_aim = aim / divisor - duals - residual
                     right = np.where(free, -gradient, np.sum(sides * residual_aim / barrier, axis=0) / inverse)
-                    along = cho_solve(factor, right)
+                    along = cho_solve(factor, right, check_finite=False)  # NaN ends it below
                     # Each part by its own equation where its barrier is the higher one, else by the parts' difference.
                     change = (residual_aim - sides * (regular @ along)) / barrier
                     change = np.where(barrier < barrier[::-1], change[::-1] + sides * along, change)
