@@ -62,6 +62,8 @@ TEST_ROWS = 5000
 BUDGETS = (10, 20, 30, 50)
 AXES = {"size": BUDGETS, "support": (5, 10, 20, 40), "local": (1, 2, 4, 8)}
 MEASURES = ("risk", "error", "inverse_auc")
+LEAST = 1e-3
+"""Smaller measures count as this one: a ratio of two that are next to nothing says nothing."""
 CEILINGS = ("EBM", "boosted trees")
 PUBLISHED_FOLDS = {
     "adult_folds": "adult_train", "bank_folds": "bank", "heart_folds": "heart", "fico_folds": "fico_lire",
@@ -117,12 +119,23 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
 
 def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
-    """Ten prices, from 6 times the default down."""
+    """At most eight prices, from 6 times the default down, each from the model before; ends beyond the budgets."""
+    most = max(AXES["support"])
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
-        scale = jr.lire.fit(train.X, train.y, time_limit=0, missing="own_category").details["global_penalty"]
-        given: dict[str, Any] = {"global_penalties": scale * np.geomspace(6, 0.05, 10), "restarts": 0}
-        return points(jr.lire.path(train.X, train.y, missing="own_category", seed=seed, **given, **options), test)
+        kind, given = options.get("rules", "boosted_trees"), {"missing": "own_category", "seed": seed} | options
+        forest = jr.default_forest(train.X, train.y, kind=kind, classification=train.task != "regression", seed=seed)
+        given["rules"] = jr.extract_rules(forest, train.X, activations=True)
+        price = jr.lire.fit(train.X, train.y, time_limit=0, **given).details["global_penalty"]
+        model = None
+        for share in np.geomspace(6, 0.15, 8):
+            fit = jr.lire.fit(
+                train.X, train.y, global_penalty=share * price, start=model, max_support=most + 10, restarts=0, **given
+            )
+            yield from points([fit], test)
+            model = fit.model
+            if jr.support(model) > most + 5:
+                return
 
     return path
 
@@ -315,6 +328,9 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
         if method in CEILINGS:
             table[seed] = path[-1][2]
             continue
+        if len(path) > 1 and np.isnan([point[0] for point in path[1:]]).all():  # has no such size but as a constant
+            del found[method, name]
+            continue
         for k, budget in enumerate(AXES[axis]):
             within = [point for point in path if point[0] <= budget and not np.isnan(point[1])]
             table[seed, k] = min(within, key=lambda point: point[1])[2]
@@ -323,26 +339,25 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
 
 def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference: str) -> None:
     """Against the reference, on the splits that both have: the geometric mean over the sets of the ratio of the mean
-    measures, and on how many sets it is below."""
+    measures (at least `LEAST`), and on how many of the sets it is below."""
     found = at_budgets(file, measure, axis)
     sets = [name for name in names if (reference, name) in found]
-    print(f"\n{measure}, ratio to {reference!r} on {len(sets)} sets (sets on which it is lower)")
-    print(f"{'':28}" + "".join(f"{f'{axis} {budget}':>16}" for budget in AXES[axis]))
+    print(f"\n{measure}, ratio to {reference!r} (sets on which it is lower / sets)\n")
+    print(f"| {axis} | " + " | ".join(map(str, AXES[axis])) + " | splits |\n|" + "---|" * (2 + len(AXES[axis])))
     for method in METHODS:
-        ratios = []
+        ratios, splits = [], 0
         for name in sets:
             if (method, name) in found:
                 mine, theirs = found[method, name], found[reference, name]
                 both = ~np.isnan(mine[:, 0]) & ~np.isnan(theirs[:, 0])
+                splits += int(both.sum())
                 if both.any():
-                    ratios.append(
-                        np.maximum(mine[both].mean(axis=0), 1e-6) / np.maximum(theirs[both].mean(axis=0), 1e-6)
-                    )
+                    means = (np.maximum(one[both].mean(axis=0), LEAST) for one in (mine, theirs))
+                    ratios.append(np.divide(*means))
         if ratios:
-            means = np.exp(np.mean(np.log(ratios), axis=0))
-            lower = np.sum(np.array(ratios) < 1, axis=0)
-            line = "".join(f"{mean:>9.3f} ({low:>2}/{len(ratios):<2})" for mean, low in zip(means, lower, strict=True))
-            print(f"{method:28}{line}")
+            mean, lower = np.exp(np.mean(np.log(ratios), axis=0)), np.sum(np.array(ratios) < 1, axis=0)
+            line = " | ".join(f"{one:.3f} ({low}/{len(ratios)})" for one, low in zip(mean, lower, strict=True))
+            print(f"| {method} | {line} | {splits} |")
 
 
 def picture(file: Path, names: Iterable[str], measure: str, axis: str, reference: str, target: Path) -> None:
@@ -399,8 +414,15 @@ def main() -> None:
     arguments.file.parent.mkdir(exist_ok=True)
     if not arguments.only_summary:
         run(names, arguments.methods, splits, arguments.file)
-    for title, half in (("chosen on", CHOOSE), ("shown on", SHOW), ("folds of", tuple(PUBLISHED_FOLDS))):
+    for title, half in (
+        ("all of", CHOOSE + SHOW),
+        ("chosen on", CHOOSE),
+        ("shown on", SHOW),
+        ("folds of", tuple(PUBLISHED_FOLDS)),
+    ):
         part = [name for name in names if name in half]
+        if arguments.measure != "risk":  # of numbers there is only the one
+            part = [name for name in part if name not in NUMBERS]
         if part:
             print(f"\n{title} {', '.join(part)}", end="")
             summary(arguments.file, part, arguments.measure, arguments.axis, arguments.reference)

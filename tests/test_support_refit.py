@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import expit
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from jaxrules.losses import loss_by_name
+from jaxrules.rows import Activations
+from jaxrules.solvers.support import search
+from jaxrules.solvers.support.problem import make_problem
 from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
 
@@ -60,3 +66,27 @@ def test_capped_weights_are_the_best_also_on_nearly_separable_data(seed: int, lo
     options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 2000}
     oracle = optimize.minimize(value, np.zeros(size + 1), jac=True, bounds=bounds, options=options).fun
     assert reached <= oracle + 1e-7
+
+
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize(("few", "threads"), [(10_000, {1}), (10, {2})])
+def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int, threads: set[int]) -> None:
+    """Threads spin while they wait for a core: on a busy machine a fit took seven times as long."""
+    seen: list[set[int]] = []
+
+    def refit(*given: Any) -> tuple[np.ndarray, float]:
+        seen.append(blas_threads())
+        return newton(*given)
+
+    monkeypatch.setattr(search, "newton", refit)
+    monkeypatch.setattr(search, "_FEW_ENTRIES", few)
+    rng = np.random.default_rng(0)
+    holds, sign = rng.random((30, 4)) < 0.5, rng.choice([-1.0, 1.0], 30)
+    problem = make_problem(Activations.of_matrix(holds), sign, np.ones(30), loss_by_name("logistic"))
+    with threadpool_limits(2, "blas"):
+        search.Search(problem, 0.01, 0.01).start_from(np.arange(3), np.zeros(3))
+        assert blas_threads() == {2}
+    assert seen[-1] == threads

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from jaxrules.solvers.blas import one_blas_thread
+
 Floats = NDArray[np.float64]
 
 _SWEEPS = 3  # coordinate descent sweeps between two Newton steps on the support
@@ -99,7 +101,7 @@ class Quadratic:
 
         b, gradient = self.anchor.copy(), self.linear.copy()
         negative, positive = np.ones((2, len(b)), bool) if self.signs is None else self.signs
-        with _one_blas_thread():
+        with one_blas_thread():
             for round_ in range(max_rounds):
                 if kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0) <= tolerance:
                     break
@@ -199,18 +201,6 @@ class Quadratic:
                     break
         b = parts[0] - parts[1]
         return np.where(~free & (self.curvature * np.abs(b) <= duals.min(axis=0)), 0.0, b)
-
-
-def _one_blas_thread() -> Any:
-    """Threads of OpenBLAS spin while they wait for a core: on a busy machine a small factor takes 40 ms, not 0.2."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@functools.cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _factorised(matrix: Floats) -> Any:

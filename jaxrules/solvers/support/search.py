@@ -27,12 +27,14 @@ once, in float64, and the rows are never read again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxrules.losses import exponential, merge_rows
+from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.support import kernels
 from jaxrules.solvers.support.kernels import ONES
 from jaxrules.solvers.support.problem import CAPACITIES, SMALL, Floats, Integers, Problem, padded
@@ -42,6 +44,7 @@ _TRIALS = 8  # moves that are refitted after a ranking
 _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
 _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
+_FEW_ENTRIES = 200_000  # of the matrix of a refit, for which more threads do not pay
 _FEW_PATTERNS = 512  # merging so few, as often as a support is refitted, takes longer than refitting them all
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
@@ -172,7 +175,8 @@ class Search:
             out_of_reach = np.inf if goal == -np.inf else goal - penalty
             entries = problem.entries(columns, groups.member)
             ridge = self.ridge[columns]
-            weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, cap, out_of_reach)
+            with one_blas_thread() if entries.size <= _FEW_ENTRIES else nullcontext():
+                weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, cap, out_of_reach)
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
