@@ -110,6 +110,24 @@ def chosen(name: str, train: Dataset, measure: str) -> Options:
     return max(tried, key=lambda options: scores(LEARNERS[name](inside, options).model, outside)[measure])
 
 
+OWN_PATHS: dict[str, Callable[[Dataset], Fit[Any]]] = {
+    "GLRM": lambda train: jr.glrm.cross_validate(
+        train.X, train.y, linear_terms=True, n_folds=3, one_standard_error=False, tolerance=1e-3, missing=MISSING
+    ),
+    "RuleFit": lambda train: jr.rulefit.fit(
+        train.X, train.y, linear_terms=True, n_folds=3, tolerance=1e-4, missing=MISSING
+    ),
+}
+"""With columns beside the rules, and the penalty from the learner's own path on three folds of the training rows."""
+
+
+def own_path(name: str, train: Dataset) -> tuple[Fit[Any], float]:
+    """A fit with its choice, and their seconds of the processor."""
+    began = time.process_time()
+    fit = OWN_PATHS[name](train)
+    return fit, time.process_time() - began
+
+
 def in_words(options: Options) -> str:
     """A setting as text."""
     parts = (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options.items())
