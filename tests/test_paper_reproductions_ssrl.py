@@ -29,7 +29,8 @@ def test_report_before_anything_is_computed(settings: Settings, tmp_path) -> Non
     text = markdown.read_text()
     assert all(f"## {name}" in text for name in ALL)
     assert "not run (paper 86.28)" in text
-    assert "on 0 of 0 sets" in text
+    assert "No set is measured." in text
+    assert "What magic needs" not in text, "a table without a number of ours"
 
 
 def test_published_numbers() -> None:
@@ -46,6 +47,20 @@ def test_the_best_setting_is_one_for_all_folds() -> None:
     rows = Rows({"fold": f, "literal_penalty": p, "max_rules": 10, "accuracy": a} for f, p, a in entries)
     assert exhibits.best_setting(rows).values("literal_penalty") == (5.0,)  # 7 has one fold only
     assert len(exhibits.best_setting(Rows([]))) == 0
+
+
+@pytest.mark.parametrize(
+    ("others", "given"),
+    [([(85.0, 31.0)], True), ([(84.0, 30.0)], True), ([(85.0, 32.0)], False), ([(84.0, 31.0)], False), ([], False)],
+    ids=["better", "as good, smaller", "better, larger", "no better", "not measured"],
+)
+def test_a_reason_needs_a_variant_that_shows_it(others, given, tmp_path) -> None:
+    store = Store(tmp_path)
+    measured = [("deciles, penalty 1, 40 rules", (84.0, 31.0)), *(("k/9 quantiles", pair) for pair in others)]
+    for variant, (accuracy, rules) in measured:
+        cell = Cell.of(data="magic", variant=variant, fold=0)
+        store.write(exhibits.variants, cell, {"accuracy": accuracy, "rules": rules}, 1.0)
+    assert bool(exhibits.reason(Results(store, Settings(folds=1)), "magic")) == given
 
 
 def test_a_cell_and_its_report(tmp_path) -> None:

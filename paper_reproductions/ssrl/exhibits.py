@@ -245,7 +245,7 @@ def summary(results: Results) -> str:
             f"one standard deviation of rules on {len(good)} of {len(done)} sets"
             + (f"; not on {', '.join(sorted(set(done) - set(good)))}." if len(good) < len(done) else ".")
         )
-    return "\n\n".join(lines)
+    return "\n\n".join(lines) or "No set is measured."
 
 
 EXHIBITS = (
