@@ -76,6 +76,30 @@ def measured_sets(results: Results) -> list[Measured]:
     return [Measured(results, name) for name in protocol.sets(results.settings)]
 
 
+def _few(results: Results) -> str:
+    """A warning where medians are of fewer repetitions than the paper's."""
+    repeats = results.settings.first_folds(published.REPEATS, quick=3)
+    if len(repeats) == published.REPEATS:
+        return ""
+    return (
+        f"Ours are medians of {len(repeats)} of the ten repetitions: a first comparison, as single repetitions differ "
+        "by as much as many of the differences below."
+    )
+
+
+def _shown(
+    title: str,
+    names: Sequence[str],
+    columns: Sequence[str],
+    values: Mapping[tuple[str, str], Value | str],
+    note: str = "",
+) -> list[ComparisonTable]:
+    """A table by data set of what was measured: without empty rows and columns; none if all of it is empty."""
+    rows = [name for name in names if any((name, column) in values for column in columns)]
+    there = [column for column in columns if any((name, column) in values for name in names)]
+    return [ComparisonTable(title, rows, there, values, corner="data", note=note)] if rows else []
+
+
 def compared(values: Sequence[float], paper: Interval | None, kind: str, method: str, reason: str = "") -> Value | str:
     """Our median beside the paper's. Of LLTBoost and LTRNet no larger number than the paper's is claimed; of DRNet none
     larger, and of TGB none other, by more than the sum of the two intervals' half widths."""
@@ -140,9 +164,11 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         lambda one, method, target: one.complexities(method, target, "error"), {},
     )  # fmt: skip
     text = f"""
-        Medians over the repetitions, in square brackets the 4th and the 7th of ten as the paper has them; "inf" where a
-        target is not reached. {_wins(at_risk)} TGB, LTRNet and DRNet are shown at the best of their settings, chosen by
-        the test risk itself, as in the paper; LLTBoost has one setting, jaxrules' defaults.
+        {_few(results)}
+
+        Medians over the repetitions, in square brackets order statistics, of ten the 4th and the 7th as the paper has
+        them; "inf" where a target is not reached. {_wins(at_risk)} TGB, LTRNet and DRNet are shown at the best of their
+        settings, chosen by the test risk itself, as in the paper; LLTBoost has one setting, jaxrules' defaults.
     """
     readings = _variants(
         measured, "LLTBoost by what the paper leaves open: complexity at the risk, risk at the complexity target",
@@ -154,7 +180,9 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         tuple(protocol.LTRNETS), "ltrnet",
         "To the letter: weights as they were trained, and rules that change no prediction are kept.",
     )  # fmt: skip
-    tables = (at_risk, at_error, _own_targets(measured), _account(measured), readings, _luck(measured), networks)
+    tables = (
+        at_risk, at_error, _own_targets(measured), *_account(measured), *readings, *_luck(measured), *networks
+    )  # fmt: skip
     return Section(text, tables)
 
 
@@ -184,7 +212,7 @@ def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
     )  # fmt: skip
 
 
-def _account(measured: Sequence[Measured]) -> ComparisonTable:
+def _account(measured: Sequence[Measured]) -> list[ComparisonTable]:
     """From TGB to LLTBoost, one change after the other, at the paper's risk target."""
     values: dict[tuple[str, str], Value | str] = {}
     medians: dict[str, dict[str, float]] = {step: {} for step in STEPS}
@@ -195,10 +223,9 @@ def _account(measured: Sequence[Measured]) -> ComparisonTable:
             if found:
                 values[one.name, step] = compared(found, None, "complexity", step)
                 medians.setdefault(step, {})[one.name] = float(np.median(found))
-    return ComparisonTable(
+    return _shown(
         "What the difference to TGB is due to: complexity at the paper's risk target",
-        [one.name for one in measured], (*STEPS, *EXACT), values, corner="data",
-        note=_account_in_words(medians),
+        [one.name for one in measured], (*STEPS, *EXACT), values, _account_in_words(medians),
     )  # fmt: skip
 
 
@@ -216,20 +243,25 @@ def _account_in_words(medians: Mapping[str, Mapping[str, float]]) -> str:
     both, _ = ratio("TGB", "TGB, corrective, tolerance")
     oblique, _ = ratio("LLTBoost, single columns", "LLTBoost")
     last, _ = ratio("TGB, corrective, tolerance", "LLTBoost")
+    exact = (
+        f' The exact searches have {protocol.EXACT_CUT_POINTS} cut points per column; "all" has tolerance and '
+        "corrective weights."
+        if any(medians.get(step) for step in EXACT)
+        else ""
+    )
     return (
         f"Complexities, as geometric means over the sets on which both reach the target ({sets} for the first): "
         f"LLTBoost needs {whole:.2f} times TGB's. Of this, the tolerance for short rules and the corrective weights, "
         f"with the propositions of TGB, give {both:.2f} (the tolerance alone {ratio('TGB', 'TGB, tolerance')[0]:.2f}, "
         f"corrective weights alone {ratio('TGB', 'TGB, corrective')[0]:.2f}); oblique propositions {oblique:.2f}, by "
         f"LLTBoost with several columns per proposition against one, and {last:.2f} against TGB with both. TGB is at "
-        "its best penalty per set and column; LLTBoost has no such choice. The exact searches have "
-        f'{protocol.EXACT_CUT_POINTS} cut points per column; "all" has tolerance and corrective weights.'
+        "its best penalty per set and column; LLTBoost has no such choice." + exact
     )
 
 
 def _variants(
     measured: Sequence[Measured], title: str, names: Sequence[str], attribute: str, note: str
-) -> ComparisonTable:
+) -> list[ComparisonTable]:
     """Other readings of a method of the paper: complexity at its risk target and risk at its complexity target."""
     values: dict[tuple[str, str], Value | str] = {}
     for one in measured:
@@ -247,13 +279,15 @@ def _variants(
                         number=_number(one.name, METHOD_OF[attribute], "risk" if row is risks else "complexity"),
                     )  # fmt: skip
     columns = (*names, *(f"risk: {name}" for name in names))
-    return ComparisonTable(title, [one.name for one in measured], columns, values, corner="data", note=note)
+    return _shown(title, [one.name for one in measured], columns, values, note)
 
 
-def _luck(measured: Sequence[Measured]) -> ComparisonTable:
+def _luck(measured: Sequence[Measured]) -> list[ComparisonTable]:
     """What a median of ten repetitions is worth."""
     values: dict[tuple[str, str], Value | str] = {}
     for one in measured:
+        if not len(one.more):
+            continue
         row = published.COMPLEXITY[one.name]
         for name in OPEN:
             found = one.all_complexities(name, row.target)
@@ -269,9 +303,9 @@ def _luck(measured: Sequence[Measured]) -> ComparisonTable:
         risks = one.risks_by_rules("LLTBoost")
         values[one.name, RISKS] = ", ".join(f"{mean:.3f} ± {spread:.3f}" for mean, spread in risks.values())
         values[one.name, "target"] = f"{row.target:g}"
-    return ComparisonTable(
+    return _shown(
         "How much is luck: LLTBoost's complexity at the risk target over more repetitions",
-        [one.name for one in measured], (*OPEN, "target", RISKS), values, corner="data",
+        [one.name for one in measured], (*OPEN, "target", RISKS), values,
         note="The repetitions of the tables and further ones. Where the risk stays within its standard deviation of "
         "the target while rules are added, the complexity at which it is reached jumps between a few propositions and "
         "many, and so does a median of ten.",
@@ -323,8 +357,10 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
             own[one.name, method] = compared(one.risks(method, limit), None, "risk", method)
     names = [one.name for one in measured]
     text = f"""
-        The risk of the largest ensemble that is no more complex than the target; in square brackets the 3rd and the 8th
-        of ten repetitions. {_wins(at_complexity)} On the 0/1 loss: {_wins(error)}
+        {_few(results)}
+
+        The risk of the largest ensemble that is no more complex than the target; in square brackets order statistics,
+        of ten repetitions the 3rd and the 8th. {_wins(at_complexity)} On the 0/1 loss: {_wins(error)}
     """
     tables = (
         at_complexity,
@@ -350,16 +386,17 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
     for one in measured:
         paper = dict(zip(PAPER, published.SECONDS[one.name], strict=True))
         for method in protocol.applicable(PAPER, one.name):
-            # Rows of one fit repeat its seconds; the median over fits leaves out those that compile.
+            # Rows of one fit repeat its seconds; fits of the first repetition compile.
             fits = {(row["repeat"], row["oracle"]): row["seconds"] for row in one.of(method)}
+            warm = {fit: seconds for fit, seconds in fits.items() if fit[0] > 0}
             values[one.name, method] = Value(
-                float(np.median(list(fits.values()))) if fits else None, paper[method], digits=3,
-                apart="seconds on another machine",
+                float(np.median(list((warm or fits).values()))) if fits else None, paper[method], digits=3,
+                mark="with what is compiled" if fits and not warm else "", apart="seconds on another machine",
             )  # fmt: skip
     text = """
-        Seconds of one fit (ten rules; all numbers of rules come from the same run), medians over repetitions and
-        settings on two cores; the paper's machine is not named. The first fit of a shape of data in a process also
-        compiles, some seconds, and is no part of a median.
+        Seconds of one fit by the clock (ten rules; all numbers of rules come from the same run), medians over
+        repetitions and settings, without the first repetition, whose fits compile, where there are more. The machine
+        has two cores, and other programs may have had their share; the paper's machine is not named.
     """
     table = ComparisonTable("Seconds per fit", [one.name for one in measured], tuple(PAPER), values, corner="data")
     return Section(text, (table,))
