@@ -137,8 +137,9 @@ def variant_table(name: str) -> Callable[[Results], ComparisonTable]:
                     rows.mean(measure), paper.get(measure), digits, apart="a variant, to see what makes a difference",
                     number=f"{name} {measure}",
                 )  # fmt: skip
+        folds = len(ours.values("fold"))
         note = (
-            f"Means over {len(ours.values('fold'))} folds; every row changes what it says of the first. CPU seconds "
+            f"Means over {folds} fold{'s' * (folds != 1)}; every row changes what it says of the first. CPU seconds "
             "with compilation."
         )
         return ComparisonTable(f"What {name} needs", there, columns, values, note=note)
