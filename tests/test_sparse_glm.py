@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from typing import Any
 
 import hypothesis.strategies as st
 import jax
@@ -533,6 +534,28 @@ def test_the_deadline_returns_the_best_so_far() -> None:
     assert at_once.objective == pytest.approx(optimality(X, y, at_once, "logistic")[0])
     best = glm.solve(X, y, 0.01, loss="logistic").objective
     assert at_once.bound <= best <= at_once.objective
+
+
+@pytest.mark.parametrize("loss", ALL)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_free", [0, 2])
+def test_without_time_to_compile_numpy_finds_the_same(kind: str, loss: str, n_free: int, monkeypatch) -> None:
+    X, y = data(kind, loss, 32)
+    monkeypatch.setattr(glm, "_COMPILED", set())
+    kernels = [glm._all_columns, glm._bound, glm._first_iterate, glm._second_order, glm._advance]
+    before = [kernel.jitted._cache_size() for kernel in kernels]
+    run = Run("test", Deadline(1, clock=lambda: 0.0))
+    asked: Any = {"loss": loss, "penalty_factors": np.arange(X.shape[1]) >= n_free}
+    largest = glm.max_penalty(X, y, run=run, **asked)
+    start = glm.solve(X, y, largest / 5, run=run, **asked)
+    quick = glm.solve(X, y, largest / 20, start=start, run=run, **asked)
+    assert [kernel.jitted._cache_size() for kernel in kernels] == before
+    slow = glm.solve(X, y, largest / 20, **asked)
+    assert largest == pytest.approx(glm.max_penalty(X, y, **asked))
+    assert quick.converged
+    assert slow.bound <= quick.objective + 1e-12
+    assert quick.bound <= slow.objective + 1e-12
+    assert quick.objective == pytest.approx(slow.objective, rel=2e-6)
 
 
 def test_iteration_limit() -> None:

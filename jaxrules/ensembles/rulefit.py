@@ -186,7 +186,7 @@ def _cross_validated(
     search = run.child(share, "rulefit cross-validation")
     pools = _fold_pools(data, pool, rules, fold_of, choices, search)
     problem = _Problem.of(data, pool, choices, pools)
-    penalties = _penalties(problem, _STEPS) if tried is None else tried
+    penalties = _penalties(problem, _STEPS, search) if tried is None else tried
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
@@ -262,7 +262,7 @@ def path(
     checks.require(not asks(monotone) or given is None or given[-1] > 0, "monotone needs penalties above 0")
     data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
     problem = _Problem.of(data, bounds.pool(rules, data, run), bounds)
-    return _walk(problem, _penalties(problem, n_penalties) if given is None else given, run)
+    return _walk(problem, _penalties(problem, n_penalties, run) if given is None else given, run)
 
 
 # The problem: which columns, which rows
@@ -410,8 +410,8 @@ def _prepare(
 # Fits along a path
 
 
-def _penalties(problem: _Problem, n: int) -> NDArray[np.float64]:
-    largest = max(sparse_glm.max_penalty(**master) for master in problem.masters)
+def _penalties(problem: _Problem, n: int, run: Run) -> NDArray[np.float64]:
+    largest = max(sparse_glm.max_penalty(**master, run=run) for master in problem.masters)
     return largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)
 
 

@@ -11,7 +11,7 @@ never rises, also where the loss has no bound on its curvature. `jaxrules.solver
 together.
 
 All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the
-loss is static.
+loss is static. `project_out` and `dual_bound` are for arrays of NumPy, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jax import Array, lax
 from numpy.typing import NDArray
 
@@ -97,7 +98,7 @@ def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
     return lax.while_loop(unfinished, step, start)[0]
 
 
-def project_out(data: Data, chosen: Array, dual: Array, curvature: Array, refinements: int = 3) -> Array:
+def project_out(data: Data, chosen: Any, dual: Any, curvature: Any, refinements: int = 3) -> Any:
     """`dual` (rows,) made orthogonal, under the weights, to the chosen columns and to the constant.
 
     A dual point is feasible only if it is orthogonal to everything without a penalty. The correction is the
@@ -108,37 +109,40 @@ def project_out(data: Data, chosen: Array, dual: Array, curvature: Array, refine
         chosen: (k,) bool, the columns to project out.
         curvature: (rows,) of the loss.
     """
+    traced = isinstance(dual, jax.Array)
+    xp: Any = jnp if traced else np
+    cho_solve = jax.scipy.linalg.cho_solve if traced else scipy.linalg.cho_solve
     columns, weights, _, fit_intercept = data
-    tiny = jnp.finfo(columns.dtype).tiny
+    tiny = xp.finfo(columns.dtype).tiny
     metric = weights * curvature
 
-    def mean(values: Array) -> Array:
-        return jnp.where(fit_intercept, values @ metric / (jnp.sum(metric) + tiny), 0)
+    def mean(values: Any) -> Any:
+        return xp.where(fit_intercept, values @ metric / (xp.sum(metric) + tiny), 0)
 
     if columns.shape[0] == 0:
-        gradient = jnp.where(fit_intercept, jnp.sum(weights * dual), 0)
-        return dual - curvature * (gradient / (jnp.sum(metric) + tiny))
-    basis = jnp.where(chosen[:, None], columns, 0)
-    basis = jnp.concatenate([basis - mean(basis)[:, None], jnp.where(fit_intercept, 1, 0) * jnp.ones_like(basis[:1])])
+        gradient = xp.where(fit_intercept, xp.sum(weights * dual), 0)
+        return dual - curvature * (gradient / (xp.sum(metric) + tiny))
+    basis = xp.where(chosen[:, None], columns, 0)
+    basis = xp.concatenate([basis - mean(basis)[:, None], xp.where(fit_intercept, 1, 0) * xp.ones_like(basis[:1])])
     matrix = (basis * metric[None, :]) @ basis.T
-    ridge = jnp.finfo(columns.dtype).eps ** _NEWTON_RIDGE * jnp.max(jnp.diagonal(matrix)) + tiny
-    used = jnp.diagonal(matrix) > 0
-    factor = jnp.linalg.cholesky(matrix + jnp.diag(jnp.where(used, ridge, 1)))
+    ridge = xp.finfo(columns.dtype).eps ** _NEWTON_RIDGE * xp.max(xp.diagonal(matrix)) + tiny
+    used = xp.diagonal(matrix) > 0
+    factor = xp.linalg.cholesky(matrix + xp.diag(xp.where(used, ridge, 1)))
     for _ in range(refinements):
-        along = jax.scipy.linalg.cho_solve((factor, True), basis @ (weights * dual))
+        along = cho_solve((factor, True), basis @ (weights * dual))
         dual = dual - curvature * (along @ basis)
     return dual
 
 
 def dual_bound(
     loss: Loss,
-    weights: Array,
-    target: Array,
-    dual: Array,
-    dual_gradient: Array,
-    penalties: Array,
-    signs: Array | None = None,
-) -> Array:
+    weights: Any,
+    target: Any,
+    dual: Any,
+    dual_gradient: Any,
+    penalties: Any,
+    signs: Any = None,
+) -> Any:
     """A lower bound on the minimum of F, from a dual point orthogonal to all that has no penalty.
 
     Fenchel duality: -sum_i v_i conjugate(t_i, theta_i) is a bound for every theta with
@@ -152,11 +156,12 @@ def dual_bound(
         signs: whether a coefficient may be negative, and positive, (2, k): the dual point has to respect the penalty on
             these sides only. None for all of them.
     """
+    xp: Any = jnp if isinstance(dual_gradient, jax.Array) else np
     conjugate = require(loss, "conjugate", "a bound by duality")
-    tiny = jnp.finfo(dual_gradient.dtype).tiny
-    ratio = jnp.where(penalties > 0, penalties / jnp.maximum(pull(dual_gradient, signs), tiny), 1)
-    shrunk = jnp.minimum(1, jnp.min(ratio, initial=1)) * dual
-    return -jnp.sum(jnp.where(weights > 0, weights * conjugate(target, shrunk), 0))
+    tiny = xp.finfo(dual_gradient.dtype).tiny
+    ratio = xp.where(penalties > 0, penalties / xp.maximum(pull(dual_gradient, signs), tiny), 1)
+    shrunk = xp.minimum(1, xp.min(ratio, initial=1)) * dual
+    return -xp.sum(xp.where(weights > 0, weights * conjugate(target, shrunk), 0))
 
 
 # -------------------------------------------------------------------------------------------------- Newton steps
@@ -171,9 +176,9 @@ class SecondOrder(NamedTuple):
         total: scalar, the second derivative by the intercept; infinite where it is fixed.
     """
 
-    hessian: Array
-    coupling: Array
-    total: Array
+    hessian: Any
+    coupling: Any
+    total: Any
 
 
 class Iterate(NamedTuple):
@@ -191,15 +196,15 @@ class Iterate(NamedTuple):
         stalled: scalar bool, no step decreases the objective in this precision.
     """
 
-    coefficients: Array
-    intercept: Array
-    gradient: Array
-    intercept_gradient: Array
-    objective: Array
-    violation: Array
-    steps: Array
-    stale: Array
-    stalled: Array
+    coefficients: Any
+    intercept: Any
+    gradient: Any
+    intercept_gradient: Any
+    objective: Any
+    violation: Any
+    steps: Any
+    stale: Any
+    stalled: Any
 
 
 def first_iterate(

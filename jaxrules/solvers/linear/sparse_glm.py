@@ -34,7 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.float64 import in_x64, x64_kernel
 from jaxrules.losses import Loss, check_target, loss_by_name, merge_rows, require, squared
 from jaxrules.results import Run, Status
+from jaxrules.solvers.linear import on_host
 from jaxrules.solvers.linear.design import Design, Floats, Parts, whole
+from jaxrules.solvers.linear.on_host import Point, Visit
 from jaxrules.solvers.linear.proximal_newton import (
     Data,
     advance,
@@ -54,6 +56,9 @@ Bools = NDArray[np.bool_]
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
 _LARGE = 1 << 26  # entries of a working set of binary columns that stays as bytes, and whose kernels have many sizes
 _STEP = 128  # between those
+_COMPILATION = 3.0
+"""Seconds that kernels of a new shape take: with less time left the steps are made in NumPy."""
+_COMPILED: set[tuple[Any, ...]] = set()
 _STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
 NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
 
@@ -146,21 +151,10 @@ def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     return stored[: len(low)] + stored[low]
 
 
-class _Point(NamedTuple):
-    """A score and what follows from it for all columns, whatever the penalty."""
-
-    shift: Any  # scalar, best change of the intercept; `score` has it
-    score: Any  # (rows,)
-    loss: Any  # scalar
-    gradient: Any  # (columns,) of the loss
-    dual: Any  # (rows,) the gradient of the loss at each row, made orthogonal to everything unpenalised
-    dual_gradient: Any  # (columns,) sum_i weights_i dual_i x_ij
-
-
 @x64_kernel(static=("loss",))
 def _all_columns(
     loss: Loss, storage: jax.Array, low: jax.Array, unpenalised: Parts, data: Data, score: jax.Array
-) -> _Point:
+) -> Point:
     """The point at a score, its intercept shifted to the best one. `data` has no columns."""
     data = data._replace(columns=whole(unpenalised))
     _, weights, target, _ = data
@@ -170,7 +164,7 @@ def _all_columns(
     gradient = _gradient(storage, low, weights * rows)
     dual = project_out(data, jnp.any(data.columns != 0, axis=1), rows, loss.curvature(target, score))
     dual_gradient = _gradient(storage, low, weights * dual) if len(data.columns) else gradient
-    return _Point(shift, score, weights @ loss.value(target, score), gradient, dual, dual_gradient)
+    return Point(shift, score, weights @ loss.value(target, score), gradient, dual, dual_gradient)
 
 
 @x64_kernel
@@ -185,15 +179,6 @@ _second_order = x64_kernel(second_order, static=("loss",))
 _advance = x64_kernel(advance, static=("loss",))
 
 
-class _Visit(NamedTuple):
-    """What proximal Newton found on a working set."""
-
-    coefficients: Any  # (working columns,)
-    intercept: Any
-    score: Any  # (rows,)
-    steps: Any
-
-
 @in_x64
 def _newton(
     loss: Loss,
@@ -206,7 +191,7 @@ def _newton(
     max_steps: int,
     stopped: Callable[[], bool],
     signs: Bools | None,
-) -> _Visit:
+) -> Visit:
     """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
     large = parts[0].dtype == jnp.int8 and parts[0].size > _LARGE
     data = jax.tree.map(jnp.asarray, data._replace(columns=parts[0] if large else _whole.jitted(parts)))
@@ -216,7 +201,7 @@ def _newton(
             model = _second_order.jitted(loss, data, score)
         goal = model_minimum(model, at, penalties, tolerance, signs)
         at, score = _advance.jitted(loss, data, penalties, model, at, score, goal, signs)
-    return _Visit(at.coefficients, at.intercept, score, at.steps)
+    return Visit(at.coefficients, at.intercept, score, at.steps)
 
 
 # ------------------------------------------------------------------------------------------------- problem
@@ -227,7 +212,7 @@ class Position(NamedTuple):
 
     coefficients: Floats  # (padded columns,)
     intercept: float
-    point: _Point
+    point: Point
     all_free: bool  # whether `point.dual` is orthogonal to all columns, as a penalty of 0 wants it
 
 
@@ -250,6 +235,7 @@ class Problem:
     least: float  # the least loss of every row by itself: no objective is below
     worth: float  # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
+    run: Run | None = None  # whose time is left
 
     @classmethod
     def of(
@@ -261,6 +247,7 @@ class Problem:
         intercept: bool,
         penalty_factors: ArrayLike | None,
         signs: Bools | None = None,
+        run: Run | None = None,
     ) -> Problem:
         loss = loss_by_name(loss)
         conjugate = require(loss, "conjugate", "the certificate of a sparse linear model")
@@ -289,7 +276,7 @@ class Problem:
                 raise ValueError("signs bind a coefficient without a penalty; give it one")
             allowed = np.ones((2, design.padded_columns), bool)
             allowed[:, : design.n_columns] = signs.T
-        return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed)
+        return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed, run)
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
@@ -305,6 +292,8 @@ class Problem:
         intercept = float(intercept + given @ design.centre) - self.level if self.data.fit_intercept else 0.0
         used = np.flatnonzero(coefficients)
         size = self._working_size(len(used))
+        if not self._is_compiled(size):
+            return self.at(coefficients, intercept, intercept + coefficients[used] @ self._on_host(used), False)
         score = _score(design.take(used, size), coefficients[design.pad(used, size)], intercept)
         return self.at(coefficients, intercept, score, False)
 
@@ -317,7 +306,13 @@ class Problem:
     def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
         """Shift the intercept to its best value and look at all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
-        unpenalised = self.design.take(free, self._working_size(len(free)) if len(free) else 0)
+        size = self._working_size(len(free)) if len(free) else 0
+        if not self._is_compiled(size):
+            found = on_host.point(
+                self.loss, np.asarray(self.design.storage), self.design.low, self._on_host(free), self.data, score
+            )
+            return Position(coefficients, intercept + found.shift, found, all_free)
+        unpenalised = self.design.take(free, size)
         point = _all_columns(self.loss, self.design.storage, self.design.low, unpenalised, self.data, score)
         return Position(coefficients, intercept + float(point.shift), point, all_free)
 
@@ -327,11 +322,9 @@ class Problem:
     ) -> tuple[Position, int]:  # fmt: skip
         """Minimise over the working columns (and the intercept), from `position`; also the number of steps."""
         size = self._working_size(len(working))
-        padded = self.design.pad(working, size)
-        found = _newton(
-            self.loss,
-            self.design.take(working, size),
-            self.data,
+        compiled = self._is_compiled(size)
+        padded = self.design.pad(working, size if compiled else len(working))
+        asked = (
             l1_penalty * self.factors[padded],
             position.coefficients[padded],
             position.intercept,
@@ -340,16 +333,34 @@ class Problem:
             stopped,
             None if self.signs is None else np.ascontiguousarray(self.signs[:, padded]),
         )
+        if compiled:
+            found = _newton(self.loss, self.design.take(working, size), self.data, *asked)
+        else:
+            data = self.data._replace(columns=self._on_host(working))
+            found = on_host.newton(self.loss, data, position.point.score, *asked)
         coefficients = np.zeros_like(position.coefficients)
         coefficients[working] = found.coefficients[: len(working)]
         return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(found.steps)
+
+    def _is_compiled(self, size: int) -> bool:
+        """Whether the kernels for so many working columns are there, or there is time to compile them."""
+        shape = self.loss, self.design.storage.shape, self.design.storage.dtype, size
+        if self.run is None or self.run.deadline.remaining() >= _COMPILATION:
+            _COMPILED.add(shape)
+        return shape in _COMPILED
+
+    def _on_host(self, columns: NDArray[np.integer]) -> Floats:
+        """Columns as a float64 array of NumPy, (columns, padded rows)."""
+        storage, low = np.asarray(self.design.storage), self.design.low[columns]
+        return storage[columns].astype(np.float64) + (0.0 if storage.dtype == np.int8 else storage[low])
 
     def certificate(self, position: Position, l1_penalty: float) -> _Certificate:
         penalties = l1_penalty * self.factors
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
         _, weights, target, _ = self.data
-        bound = float(_bound(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
+        bound_of = _bound if self._is_compiled(0) else dual_bound
+        bound = float(bound_of(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
         return _Certificate(objective + self.constant, max(bound + self.constant, self.least), violation)
 
@@ -487,7 +498,8 @@ def solve(
             perfect fits, tolerance times a millionth of the objective of a model that knows nothing) and every
             optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is reachable, 1e-12 usually is.
         max_iterations: bound on the Newton steps.
-        run: asked between steps whether to stop; the best coefficients so far are returned.
+        run: asked between steps whether to stop; the best coefficients so far are returned. With less time left than
+            kernels take to compile, the steps are made in NumPy.
 
     Returns:
         The solution with its certificate; see `Solution.status` for whether it converged.
@@ -499,7 +511,7 @@ def solve(
     """
     check_penalty("l1_penalty", l1_penalty)
     check_limits(tolerance, max_iterations)
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs, run)
     if problem.signs is not None and l1_penalty == 0:
         raise ValueError("l1_penalty must be positive where signs bind coefficients")
     position = problem.start(start)
@@ -520,13 +532,14 @@ def max_penalty(
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
     signs: Bools | None = None,
+    run: Run | None = None,
 ) -> float:
     """The smallest penalty at which every penalised coefficient is zero.
 
     It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
     column has a penalty. Arguments and errors as in `solve`.
     """
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs, run)
     return problem.max_penalty(problem.start(None))
 
 
@@ -576,7 +589,7 @@ def path(
             raise ValueError("penalties must hold at least one penalty")
         for penalty in given:
             check_penalty("penalties", penalty)
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors)
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, run=run)
     position = problem.start(None)
     if given is None:
         given = problem.max_penalty(position) * np.geomspace(1.0, smallest_ratio, count)
