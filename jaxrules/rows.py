@@ -179,13 +179,15 @@ class Activations:
     # Parts
 
     def without_copies(
-        self, order: NDArray[Any] | None = None, *, complements: bool = False
+        self, order: NDArray[Any] | None = None, *, complements: bool = False, signs: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.intp], Activations]:
         """One of every set of equal rules, and none that holds everywhere or nowhere: they tell no rows apart.
 
         Args:
             order: all indices, the most wanted first; None prefers the first.
             complements: a rule and its complement count as equal.
+            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are copies only where
+                these agree, and for complements where they agree the other way round. None does not tell them apart.
 
         Returns:
             The indices that were kept, ascending, and their activations, with the same patterns.
@@ -197,6 +199,9 @@ class Activations:
         if complements:
             odd = (bits[:, :1] & np.uint64(1)).astype(bool)
             bits = np.where(odd, bits ^ pack(np.ones((1, self.n_patterns), bool)), bits)
+        if signs is not None:
+            kind = np.where(odd, signs[order][:, ::-1], signs[order]) if complements else signs[order]
+            bits = np.column_stack([bits, kind.astype(np.uint64)])
         kept = np.sort(order[distinct(bits)[0]])
         return kept, Activations(self.bits[kept], self.pattern)
 

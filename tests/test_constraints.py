@@ -246,10 +246,12 @@ def test_boosted_scores_are_monotone(seed, loss, corrective, per_unit):
         assert (direction * steps(scores, column) >= 0).all()
 
 
-# Learners with an L1 penalty
+# Learners with a penalty
 
 
-L1_LEARNERS = {
+LEARNERS = {
+    "lire": (jr.lire.fit, {"global_penalty": 0.01, "restarts": 2}),
+    "lire, binary": (jr.lire.fit, {"global_penalty": 0.01, "restarts": 2, "encoding": "binary"}),
     "rulefit": (jr.rulefit.fit, {"l1_penalty": 0.01}),
     "rulefit, linear terms": (jr.rulefit.fit, {"l1_penalty": 0.01, "linear_terms": True}),
     "glrm": (jr.glrm.fit, {"rule_penalty": 0.01}),
@@ -264,14 +266,14 @@ def few_rules(X, y, classification):
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-@pytest.mark.parametrize("name", L1_LEARNERS)
-def test_l1_penalised_learners_keep_the_constraints(name, classes):
-    fit, options = L1_LEARNERS[name]
+@pytest.mark.parametrize("name", LEARNERS)
+def test_penalised_learners_keep_the_constraints(name, classes):
+    fit, options = LEARNERS[name]
     X, y = problem(6, 120, "logistic" if classes else "squared", classes)
     X = np.column_stack([X, np.random.default_rng(1).integers(0, 3, len(y))])
     c = jr.Condition
     first = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(3, 1.5)], [c.above(0, 1.5), c.above(3, 0.5)]])
-    if fit is jr.rulefit.fit:
+    if fit is not jr.glrm.fit:
         options = {**options, "rules": few_rules(X, y, classes > 0)}
     result = fit(X, y, monotone={0: 1, "x2": -1}, forbidden=["x1"], first=first, **options)
     model = result.model
@@ -330,12 +332,102 @@ def test_cross_validation_and_paths_keep_them():
         jr.rulefit.fit(X, y, monotone={0: 1}, l1_penalty=0.0)
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("loss", ["squared", "logistic", "exponential"])
+def test_lire_finds_the_best_support_within_the_signs(loss, seed):
+    X, y = problem(seed, 50, loss)
+    X = np.column_stack([X, X[:, 0]])  # what x0 may say upwards alone, x3 says freely
+    c, schema = jr.Condition, jr.as_table(X).schema
+    conditions = [
+        [c.above(0, 0.5)], [c.below(0, 1.5)], [c.above(3, 0.5)], [c.above(2, 0.5)], [c.below(2, 1.5)],
+        [c.above(2, 1.5), c.above(1, 0.5)], [c.above(1, 0.5)], [c.below(1, 0.5), c.above(0, 0.5)],
+    ]  # fmt: skip
+    rules, first = jr.Conjunctions.build(schema, conditions), jr.Conjunctions.build(schema, [[c.above(1, 1.5)]])
+    prices = {"global_penalty": 0.02, "local_penalty": 0.04, "l2_penalty": 1.0}
+    bound = {"monotone": {0: 1, 2: -1}, "first": first}
+    fit = jr.lire.fit(X, y, loss=loss, rules=rules, **prices, **bound)
+    every = jr.Conjunctions.concatenate([first, rules])
+    held, target = every.satisfied(jr.as_table(X)).astype(float), y if loss == "squared" else 2 * y - 1
+    signs, n = Constraints.of(schema, (), (), bound["monotone"]).signs(every), len(y)
+
+    def best(support):
+        columns = np.column_stack([held[:, support], np.ones(n)])
+
+        def objective(at):
+            score = columns @ at
+            value, slope = {
+                "squared": lambda: ((score - target) ** 2, 2 * (score - target)),
+                "logistic": lambda: (np.log1p(np.exp(-target * score)), -target / (1 + np.exp(target * score))),
+                "exponential": lambda: (np.exp(-target * score), -target * np.exp(-target * score)),
+            }[loss]()
+            ridge = np.append(at[:-1], 0.0) / n
+            return value.mean() + ridge @ at / 2, columns.T @ slope / n + ridge
+
+        ends = [(None if negative else 0.0, None if positive else 0.0) for negative, positive in signs[support]]
+        found = minimize(objective, np.zeros(columns.shape[1]), jac=True, bounds=[*ends, (None, None)], tol=1e-10)
+        return found.fun + 0.02 * len(support) + 0.04 * held[:, support].mean()
+
+    least = min(
+        best([0, *others])
+        for size in range(len(every))
+        for others in itertools.combinations(range(1, len(every)), size)
+    )
+    assert fit.objective == pytest.approx(least, rel=1e-5)
+    assert fit.model.conjunctions.rule(0) == first.rule(0)
+    weights, kept = (
+        fit.model.weights[:, 0],
+        Constraints.of(schema, (), (), bound["monotone"]).signs(fit.model.conjunctions),
+    )
+    assert (kept[:, 0] | (weights >= 0)).all()
+    assert (kept[:, 1] | (weights <= 0)).all()
+    assert jr.lire.objective(fit.model, X, y, **prices) == pytest.approx(fit.objective, rel=1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "exponential"]), st.sampled_from([0.0, 1.0]))
+def test_scores_of_lire_are_monotone(seed, loss, ridge):
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed % 97, 40, loss)
+    directions = {int(c): int(rng.choice([-1, 1])) for c in rng.choice(3, rng.integers(1, 4), replace=False)}
+    fit = jr.lire.fit(
+        X, y, loss=loss, rules=few_rules(X, y, loss != "squared"), monotone=directions, restarts=1, l2_penalty=ridge,
+        global_penalty=0.005, max_support=5,
+    )  # fmt: skip
+    assert len(fit.model.conjunctions) <= 5
+    for column, direction in directions.items():
+        assert (direction * steps(jr.decision_function(fit.model, grid()), column) >= 0).all()
+
+
+def test_lire_proves_under_an_experts_rules():
+    X, y = problem(1, loss="logistic")
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(2, 1.5)], [jr.Condition.above(1, 0.5)]])
+    rules = few_rules(X, y, True).take(range(12))
+    fit = jr.lire.fit(X, y, rules=rules, first=first, search="optimal", global_penalty=0.02)
+    free = jr.lire.fit(X, y, rules=jr.Conjunctions.concatenate([first, rules]), search="optimal", global_penalty=0.02)
+    assert fit.status is free.status is jr.Status.OPTIMAL
+    assert [fit.model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
+    assert fit.objective >= free.objective - 1e-9
+    path = jr.lire.path(X, y, rules=rules, first=first, monotone={2: 1}, global_penalties=[0.1, 0.01])
+    path += (jr.lire.cross_validate(X, y, rules=rules, first=first, monotone={2: 1}, n_folds=2, l2_penalties=[1.0]),)
+    for one in path:
+        assert [one.model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
+        assert (steps(jr.decision_function(one.model, grid()), 2) >= 0).all()
+    for arguments, words in (
+        ({"first": first, "search": "published"}, "first needs search"),
+        ({"monotone": {2: 1}, "search": "optimal"}, "monotone needs search"),
+        ({"first": first, "max_support": 1}, "first has 2 rules, but max_support is 1"),
+        ({"start": free.model, "first": "x > 1"}, "first must be"),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=words):
+            jr.lire.fit(X, y, rules=rules, **arguments)
+
+
 def test_lire_leaves_forbidden_columns_out():
     X, y = problem(1, loss="logistic")
     fit = jr.lire.fit(X, y, forbidden=["x0"], rules="forest", restarts=0)
     assert 0 not in set.union(set(), *columns_of(fit.model.conjunctions))
     free = jr.lire.fit(X, y, rules=few_rules(X, y, True), restarts=0)
-    with pytest.raises(ValueError, match="start has a rule on a column that is forbidden"):
+    with pytest.raises(ValueError, match="start has a rule that forbidden and monotone leave no weight"):
         jr.lire.fit(X, y, forbidden=[0], start=free.model)
 
 

@@ -59,7 +59,7 @@ def test_capped_weights_are_the_best_also_on_nearly_separable_data(seed: int, lo
             return float(slopes.sum()), -(sign * slopes) @ columns
         return float(mass @ np.logaddexp(0, -margins)), -(sign * mass * expit(-margins)) @ columns
 
-    weights, reached = newton(loss_by_name(loss), columns, sign, mass, start, np.zeros(size + 1), cap)
+    weights, reached = newton(loss_by_name(loss), columns, sign, mass, start, np.zeros(size + 1), -cap, cap)
     assert (np.abs(weights) <= cap).all()
     assert value(weights)[0] == pytest.approx(reached, abs=1e-12)
     bounds = [(None, None)] + [(-4.0, 4.0)] * size

@@ -21,7 +21,7 @@ kernels call these functions. search="optimal" goes on by branch-and-bound until
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -30,13 +30,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.constraints import Constraints
+from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit, unfinished
 from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
-from jaxrules.rows import check_memory
+from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.support.bound import BranchAndBound
 from jaxrules.solvers.support.kernels import ONES, Encoding
 from jaxrules.solvers.support.objective import best_weight as best_weight
@@ -165,6 +166,8 @@ def fit(
     loss: LossName | None = None,
     rules: RuleSource | None = None,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     search: SearchName = "combo",
@@ -202,6 +205,12 @@ def fit(
             already; or a tree ensemble that it reads, which is fitted to the data if it is not yet. Of rules that hold
             on the same rows, or on the opposite ones, one is a candidate.
         forbidden: columns, by name or position, that no rule uses.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. Weights then have signs; rules between two values of the column are no candidates.
+            Not for ``search="optimal"`` and "published".
+        first: an expert's rules, which the model begins with and keeps, at the price of any other: their weights are
+            fitted. One that holds on the same rows as another of them, or on the opposite ones, or on all or none,
+            stays with a weight of 0 and has no price. Not for "published".
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
             the same objective, and only the path of the search differs.
@@ -243,6 +252,10 @@ def fit(
     """
     made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
     options = _Options.of(made)
+    if asks(monotone) and search != "combo":
+        raise ValueError(f'monotone needs search="combo": search={search!r} knows no signs of weights')
+    if first is not None and search == "published":
+        raise ValueError('first needs search="combo": the published search may drop any rule')
     gamma = checks.optional(checks.penalty, "global_penalty", global_penalty)
     lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
     if start is not None:
@@ -254,11 +267,12 @@ def fit(
         raise ValueError(f"start has {start.n_outputs} outputs, but y needs {len(data.outputs)}")
     gamma = _PRICE * data.constant_loss if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
-    constraints = Constraints.of(data.table.schema, forbidden)
-    if start is not None and not constraints.allows(start.conjunctions, 2).all():
-        raise ValueError("start has a rule on a column that is forbidden; leave the column allowed, or the rule out")
-    pool = rule_pool(rules, data, options.seed, run, constraints=constraints)
-    candidates = _Candidates(pool, data, options, start)
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    if start is not None and not constraints.allows(start.conjunctions, 2).any(axis=1).all():
+        raise ValueError(
+            "start has a rule that forbidden and monotone leave no weight; bind less, or leave the rule out"
+        )
+    candidates = _Candidates(rules, first, constraints, data, run, options, start)
     return one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
 
 
@@ -273,6 +287,8 @@ def path(
     loss: LossName | None = None,
     rules: RuleSource | None = None,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
@@ -308,8 +324,8 @@ def path(
     gammas, lambdas = _pairs(global_penalties, local_penalties)
     run = Run("lire path", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    pool = rule_pool(rules, data, options.seed, run, constraints=Constraints.of(data.table.schema, forbidden))
-    candidates = _Candidates(pool, data, options)
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    candidates = _Candidates(rules, first, constraints, data, run, options)
     fits: list[Fit[RuleEnsemble]] = []
     with run:
         for gamma, lam in zip(gammas, lambdas, strict=True):
@@ -333,6 +349,8 @@ def cross_validate(
     loss: LossName | None = None,
     rules: RuleSource | None = None,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
     max_support: int | None = None,
@@ -387,8 +405,10 @@ def cross_validate(
         for gamma, lam in zip(gammas.tolist(), lambdas.tolist(), strict=True)
     ]
 
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        pool = rule_pool(rules, inside, seed, run, constraints=Constraints.of(inside.table.schema, forbidden))
+        pool = rule_pool(rules, inside, seed, run, constraints=constraints)
         for i, ridge in enumerate(ridges.tolist()):
             if run.stopped():
                 return
@@ -485,25 +505,46 @@ class _Options:
 
 
 class _Candidates:
-    """The pool of rules on the training rows, which all outputs and penalties share."""
+    """The pool of rules on the training rows, an expert's first, which all outputs and penalties share."""
 
     def __init__(
-        self, pool: RulePool, data: TrainingData, options: _Options, start: RuleEnsemble | None = None
-    ) -> None:
+        self, rules: RuleSource | None, first: Conjunctions | None, constraints: Constraints, data: TrainingData,
+        run: Run, options: _Options, start: RuleEnsemble | None = None,
+    ) -> None:  # fmt: skip
+        experts = constraints.first(data.table.schema, first, len(data.outputs)).with_schema(data.schema)
+        self.n_first = len(experts)
+        if options.max_support is not None and self.n_first > options.max_support:
+            raise ValueError(f"first has {self.n_first} rules, but max_support is {options.max_support}")
+        pool = rule_pool(rules, data, options.seed, run, self.n_first > 0, constraints)
+        if self.n_first:
+            pool = RulePool(experts, Activations.of(experts, data.table)).with_rules(pool.rules, data.table)
         n_rules = len(pool.rules)
         if start is not None:
             pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
         self.pool, self.options = pool, options
         self.outputs: list[_Output] = []
         if options.search != "published":
-            make = partial(make_problem, pool.activations, data.outputs[0], data.weights, options.loss)
+            kinds, signs, n_outputs = None, None, len(data.outputs)
+            if constraints.monotone:
+                kinds = constraints.allows(pool.rules, 2)
+                signs = [constraints.signs(pool.rules, k, n_outputs) for k in range(n_outputs)]
+            make = partial(
+                make_problem, pool.activations, data.outputs[0], data.weights, options.loss, signs=kinds,
+                n_fixed=self.n_first,
+            )  # fmt: skip
+
+            def outputs(problem: Problem) -> list[_Output]:
+                problems = [problem.with_target(target) for target in data.outputs]
+                if signs is not None:
+                    problems = [one.within(kept) for one, kept in zip(problems, signs, strict=True)]
+                return [_Output(one, options.seed) for one in problems]
+
             problem = make(options.encoding, options.penalise_intercept)
-            self.outputs = [_Output(problem.with_target(target), options.seed) for target in data.outputs]
+            self.outputs = outputs(problem)
             one_problem = not (options.penalise_intercept or options.loss.quadratic)
             if options.encoding == "binary" and one_problem and problem.size <= SMALL:
-                signed = make("signed")
-                for output, target in zip(self.outputs, data.outputs, strict=True):
-                    output.signed = _Output(signed.with_target(target), options.seed)
+                for output, signed in zip(self.outputs, outputs(make("signed")), strict=True):
+                    output.signed = signed
         if start is not None:
             for output, weights in zip(self.outputs, np.asarray(start.weights).T, strict=True):
                 output.given = problem.columns_of(pool.activations.bits[n_rules:], weights)
@@ -517,11 +558,12 @@ class _Candidates:
         if self.options.encoding == "signed":  # in terms of 0/1 rules
             intercept, weights = intercept - float(weights.sum()), 2 * weights
         squares = float(weights @ weights)
-        order = np.argsort(rules, kind="stable")
-        order = order[weights[order] != 0]
+        chosen = np.union1d(np.arange(self.n_first), rules[weights != 0])
+        every = np.zeros(len(self.pool.rules))
+        every[rules] = weights
         model = RuleEnsemble(
-            self.pool.rules.take(rules[order]).with_schema(data.schema),
-            weights[order, None],
+            self.pool.rules.take(chosen).with_schema(data.schema),
+            every[chosen, None],
             np.array([intercept]),
             None,
             data.loss.link,

@@ -70,7 +70,7 @@ def refit_weights(
         if ends is None:
             step = -np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
         else:
-            step = _step_within(hessian, slope, ends - point)
+            step = step_within(hessian, slope, ends - point)
         decrease = -float(slope @ step)
         if not decrease > 1e-14 * max(abs(value), 1e-300):
             break
@@ -93,7 +93,7 @@ def _ends(signs: NDArray[np.int_], size: int) -> Floats:
     return ends
 
 
-def _step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
+def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
     """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded problem of least squares."""
     from scipy.optimize import lsq_linear
 

@@ -40,6 +40,7 @@ the loss of the best constant, far more than that.
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -111,7 +112,9 @@ class Relaxation:
     def __init__(self, search: Search) -> None:
         from jaxrules.solvers.support import bound_kernels  # numba loads when it is needed
 
-        problem, empty = search.problem, search.start_empty()
+        problem = search.problem
+        unfixed = dataclasses.replace(problem, fixed=problem.fixed[:0])
+        empty = dataclasses.replace(search, problem=unfixed).start_empty()
         self.kernels, self.stopped = bound_kernels, search.stopped
         self.columns = np.flatnonzero(problem.origin >= 0)
         n, n_patterns = len(self.columns), problem.activations.n_patterns
@@ -122,7 +125,7 @@ class Relaxation:
         if problem.loss.quadratic:
             weighted = 2 * mass[:, None] * entries
             gram, along = entries.T @ weighted, weighted.sum(axis=0)
-        # The empty model is a model of every support: no best weight's ridge exceeds its loss.
+        # The constant is a model of every support, all weights 0: no best weight's ridge exceeds its loss.
         ridge = search.ridge[self.columns]
         with np.errstate(divide="ignore"):
             cap = np.minimum(problem.cap, np.sqrt(2 * empty.loss / ridge))
@@ -177,8 +180,9 @@ class BranchAndBound:
         self._relaxation = relaxation = Relaxation(search)
         n = len(relaxation.columns)
         largest = n if search.most is None else min(n, search.most)
-        free = np.full(n, relaxation.kernels.FREE, np.int8)
-        root = Node(0.0, 0, free, (0, largest), np.zeros(n), relaxation.centre)
+        fixed = np.isin(relaxation.columns, search.problem.fixed)
+        state = np.where(fixed, relaxation.kernels.IN, relaxation.kernels.FREE).astype(np.int8)
+        root = Node(0.0, 0, state, (int(fixed.sum()), largest), np.zeros(n), relaxation.centre)
         # Parts that wait to be bounded, or split, have the bound of the part that they were split from.
         waiting, number = [root], 0
         while waiting and waiting[0].bound < self._goal:

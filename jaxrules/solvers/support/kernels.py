@@ -18,7 +18,6 @@ from jax import lax
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import Loss, exponential
 from jaxrules.solvers.support.objective import (
-    WEIGHT_CAP,
     best_weight,
     least_loss,
     loss_terms,
@@ -47,13 +46,16 @@ class Data(NamedTuple):
 
 
 class Charges(NamedTuple):
-    """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its squared weight; and
-    whether it may enter."""
+    """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its squared weight; the
+    ends of its weight; and whether it may enter, and leave."""
 
     coverage: Array
     counted: Array
     ridge: Array
+    least: Array
+    most: Array
     addable: Array
+    removable: Array
 
 
 class Slots(NamedTuple):
@@ -154,7 +156,7 @@ def _allowed(charges: Charges, slots: Slots, terms: Terms) -> tuple[Array, Array
     """Which slots may lose their column (K,), and which columns may enter by a swap or an addition (C,)."""
     size, _ = _size_and_coverage(charges, slots)
     outside = charges.addable & ~_inside(charges, slots)
-    return slots.active & (charges.counted[slots.column] > 0), outside, outside & (size < terms.most)
+    return slots.active & charges.removable[slots.column], outside, outside & (size < terms.most)
 
 
 # Moves with a refit of all weights
@@ -235,7 +237,7 @@ def _rank(
     weights, value = jnp.where(slots.active, slots.weights, 0.0).astype(dtype), value.astype(dtype)
 
     def gain(slope: Array, curvature: Array) -> Array:
-        square = slope * slope / curvature
+        square = jnp.where(jnp.where(slope > 0, charges.most > 0, charges.least < 0), slope * slope / curvature, 0)
         if curved is not None:  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
             total = curved.astype(dtype)
             return total * (1 - jnp.sqrt(1 - jnp.minimum(square / total, 1 - 1e-6)))
@@ -293,10 +295,9 @@ def sweep(
     paid = _paid(charges, slots)
     objective = value + paid + penalty(size, covered, terms.gamma, terms.lam)
     state = _Sweep(slots, margins, _inside(charges, slots), objective, paid, size, covered, jnp.asarray(0))
-    cap = _cap(encoding)
 
     def consider(step: Array, state: _Sweep) -> _Sweep:
-        return _take_if_better(state, slot[order[step]], column[order[step]], data, charges, terms, tolerance, cap)
+        return _take_if_better(state, slot[order[step]], column[order[step]], data, charges, terms, tolerance)
 
     state = lax.fori_loop(0, (predicted < objective - tolerance).sum(), consider, state)
     return *state.slots, state.taken
@@ -313,10 +314,6 @@ class _Sweep(NamedTuple):
     taken: Array
 
 
-def _cap(encoding: Encoding) -> float:
-    return WEIGHT_CAP if encoding == "signed" else 2 * WEIGHT_CAP
-
-
 def _take_if_better(
     state: _Sweep,
     slot: Array,
@@ -325,7 +322,6 @@ def _take_if_better(
     charges: Charges,
     terms: Terms,
     tolerance: Number,
-    cap: float,
 ) -> _Sweep:
     """One move, exactly: empty the slot (-1: take a free one) and put the column in (-1: leave it empty)."""
     columns, active, weights = state.slots
@@ -348,7 +344,8 @@ def _take_if_better(
     helped, harmed = jnp.maximum(moved + helping, 0.0) / 2, jnp.maximum(moved - helping, 0.0) / 2
     increase = penalty_increase(size, covered / jnp.maximum(size, 1.0), charges.coverage[new], *prices)
     share = harmed / jnp.where(moved > 0, moved, 1.0)
-    weight = best_weight(moved, share, increase + lost, charges.ridge[new], cap)
+    ends = charges.least[new], charges.most[new]
+    weight = best_weight(moved, share, increase + lost, charges.ridge[new], *ends)
     weight = jnp.where(is_drop, 0.0, weight)
     take = possible & jnp.where(is_drop, lost < 0, weight != 0)
     value += helped * jnp.expm1(-weight) + harmed * jnp.expm1(weight)
@@ -376,7 +373,8 @@ def _closed_form_losses(
     """
     _, slope, mass = _loss_terms(exponential, data, margins)
     slope, mass = slope.astype(jnp.float32)[None, :], mass.astype(jnp.float32)[None, :]
-    weights, ridge, cap = slots.weights.astype(jnp.float32), charges.ridge.astype(jnp.float32), _cap(encoding)
+    weights, ridge = slots.weights.astype(jnp.float32), charges.ridge.astype(jnp.float32)
+    ends = charges.least.astype(jnp.float32), charges.most.astype(jnp.float32)
     paid = _paid(charges, slots).astype(jnp.float32)
     left = paid - ridge[slots.column] * weights**2 / 2
     if encoding == "signed":
@@ -386,11 +384,11 @@ def _closed_form_losses(
         drop = grow * value + tilt * slopes[slots.column]
         swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * products[:-1]
 
-        def least(moved: Array, slope: Array, ridge: Array) -> Array:
-            return least_loss((moved + slope) / 2, (moved - slope) / 2, ridge, cap)
+        def least(moved: Array, slope: Array, *charged: Array) -> Array:
+            return least_loss((moved + slope) / 2, (moved - slope) / 2, *charged)
 
-        swap = left[:, None] + least(drop[:, None], swap_slopes, ridge[None, :])
-        return left + drop, paid + least(value, slopes, ridge), swap
+        swap = left[:, None] + least(drop[:, None], swap_slopes, *(part[None, :] for part in (ridge, *ends)))
+        return left + drop, paid + least(value, slopes, ridge, *ends), swap
 
     right, wrong = (mass + slope) / 2, (mass - slope) / 2
     products = _product(jnp.concatenate([chosen * right, chosen * wrong, right, wrong]), data.columns)
@@ -398,10 +396,10 @@ def _closed_form_losses(
     up, down = jnp.expm1(weights), jnp.expm1(-weights)
     drop = mass.sum() + up * helped[slots.column] + down * harmed[slots.column]
 
-    def best(value: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
-        return value - helped - harmed + least_loss(helped, harmed, ridge, cap)
+    def best(value: Array, helped: Array, harmed: Array, *charged: Array) -> Array:
+        return value - helped - harmed + least_loss(helped, harmed, *charged)
 
     swap_helped = helped[None, :] + up[:, None] * products[:n_slots]
     swap_harmed = harmed[None, :] + down[:, None] * products[n_slots:-2]
-    swap = left[:, None] + best(drop[:, None], swap_helped, swap_harmed, ridge[None, :])
-    return left + drop, paid + best(mass.sum(), helped, harmed, ridge), swap
+    swap = left[:, None] + best(drop[:, None], swap_helped, swap_harmed, *(part[None, :] for part in (ridge, *ends)))
+    return left + drop, paid + best(mass.sum(), helped, harmed, ridge, *ends), swap

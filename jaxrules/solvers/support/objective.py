@@ -53,7 +53,14 @@ def penalty_increase(
     return global_penalty + local_penalty * (coverage - local_ratio) / (1 + size)
 
 
-def best_weight(loss: Array, wrong_share: Array, increase: Array, ridge: Array = 0.0, cap: Array = WEIGHT_CAP) -> Array:
+def best_weight(
+    loss: Array,
+    wrong_share: Array,
+    increase: Array,
+    ridge: Array = 0.0,
+    least: Array = -WEIGHT_CAP,
+    most: Array = WEIGHT_CAP,
+) -> Array:
     """The weight of one rule outside the support that minimises G, the other weights fixed (Theorem 1).
 
     The printed theorem decides by an interval around 1/2, and squares an inequality to get it. That loses a
@@ -67,7 +74,7 @@ def best_weight(loss: Array, wrong_share: Array, increase: Array, ridge: Array =
             [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
         increase: C_m, see `penalty_increase`.
         ridge: the price of half the squared weight.
-        cap: the largest weight.
+        least, most: the ends between which the weight has to lie; 0 lies between them, or is one.
 
     Returns:
         1/2 ln((1 - eps-) / eps-) without a ridge, or 0 where the rule stays out: also where eps = 0, and where
@@ -75,19 +82,22 @@ def best_weight(loss: Array, wrong_share: Array, increase: Array, ridge: Array =
     """
     xp = jnp if isinstance(loss, jax.Array) else np
     helped, harmed = loss * (1 - wrong_share), loss * wrong_share
-    weight = _free_weight(helped, harmed, ridge, cap)
+    weight = xp.clip(_free_weight(helped, harmed, ridge), least, most)
     decrease = loss - _loss_at(weight, helped, harmed, ridge)
     return xp.where((decrease > increase) & (loss > 0), weight, 0.0)
 
 
-def least_loss(helped: Array, harmed: Array, ridge: Array = 0.0, cap: Array = WEIGHT_CAP) -> Array:
+def least_loss(
+    helped: Array, harmed: Array, ridge: Array = 0.0, least: Array = -WEIGHT_CAP, most: Array = WEIGHT_CAP
+) -> Array:
     """What the best weight leaves of the exponential loss on the rows that a rule moves, its own ridge included.
 
     Args:
         helped, harmed: that loss where a positive weight helps and harms: eps (1 - eps-) and eps eps-.
-        ridge, cap: as in `best_weight`.
+        ridge, least, most: as in `best_weight`.
     """
-    return _loss_at(_free_weight(helped, harmed, ridge, cap), helped, harmed, ridge)
+    xp = jnp if isinstance(helped, jax.Array) else np
+    return _loss_at(xp.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge)
 
 
 def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
@@ -95,8 +105,9 @@ def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array
     return helped * xp.exp(-weight) + harmed * xp.exp(weight) + ridge * weight * weight / 2
 
 
-def _free_weight(helped: Array, harmed: Array, ridge: Array, cap: Array) -> Array:
-    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2 within the cap; ties are 0.
+def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
+    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2; ties are 0. As this is convex, the best b between two
+    ends is the b that is clipped to them.
 
     With s = sqrt(helped harmed) and b_0 = 1/2 ln(helped / harmed), the best weight without a ridge, it solves
     b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the smaller of two upper bounds: b_0,
@@ -114,7 +125,7 @@ def _free_weight(helped: Array, harmed: Array, ridge: Array, cap: Array) -> Arra
         steep = tilt * weight
         excess = weight + xp.arcsinh(steep) - unpenalised
         weight = xp.maximum(weight - excess / (1 + tilt / xp.sqrt(1 + steep * steep)), 0.0)
-    return xp.copysign(xp.minimum(weight, cap), helped - harmed)
+    return xp.copysign(weight, helped - harmed)
 
 
 def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tuple[Array, Array, Array]:

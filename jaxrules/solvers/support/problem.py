@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -47,6 +47,8 @@ class Problem:
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
+        signs: whether the weight of every column may be negative, and positive, shape (columns, 2); None for both.
+        fixed: columns that are in every support.
     """
 
     loss: Loss
@@ -65,6 +67,8 @@ class Problem:
     shift: float = 0.0
     gram: Floats | None = None
     moment: Floats | None = None
+    signs: NDArray[np.bool_] | None = None
+    fixed: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def free_intercept(self) -> bool:
@@ -80,6 +84,21 @@ class Problem:
         """Largest absolute weight of a column; twice as large where it is binary, so that the models are the same."""
         largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[self.loss.link]
         return largest if self.encoding == "signed" else 2 * largest
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The least and the largest weight of every column, shape (columns,)."""
+        cap = np.full(len(self.origin), self.cap)
+        if self.free_intercept:
+            cap[ONES] = np.inf
+        if self.signs is None:
+            return -cap, cap
+        return np.where(self.signs[:, 0], -cap, 0.0), np.where(self.signs[:, 1], cap, 0.0)
+
+    def within(self, signs: NDArray[np.bool_]) -> Problem:
+        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`."""
+        ours = np.where(self.origin[:, None] >= 0, signs[self.origin], True)
+        return dataclasses.replace(self, signs=ours, addable=self.addable & ours.any(axis=1))
 
     def of_patterns(self) -> tuple[Floats, Floats]:
         """`target` and `mass` without the padding."""
@@ -101,16 +120,20 @@ class Problem:
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
         """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.
 
-        Equal columns add their weights, complements take them off, and one that tells no rows apart is left out.
+        Equal columns add their weights, complements take them off, and one that tells no rows apart is left out. Of
+        equal columns of different signs the first that takes the weight has it.
         """
         everywhere, found = pack(np.ones((1, self.activations.n_patterns), bool))[0], dict[int, float]()
+        least, most = self.ends
         for row, weight in zip(bits, weights.tolist(), strict=True):
-            for sign, one in ((1, row), (-1, row ^ everywhere)):
-                equal = np.flatnonzero((self.activations.bits == one).all(axis=1))
-                if len(equal):
-                    column = 1 + int(equal[0])
-                    found[column] = found.get(column, 0.0) + sign * weight
-                    break
+            equal = [
+                (int(column), side * weight)
+                for side, one in ((1, row), (-1, row ^ everywhere))
+                for column in 1 + np.flatnonzero((self.activations.bits == one).all(axis=1))
+            ]
+            takes = [(column, w) for column, w in equal if (most[column] > 0 if w > 0 else least[column] < 0)]
+            for column, w in (takes or equal)[:1]:
+                found[column] = found.get(column, 0.0) + w
         scale = 2.0 if self.encoding == "signed" else 1.0
         return np.array(list(found), np.int64), np.array(list(found.values())) / scale
 
@@ -149,6 +172,8 @@ def make_problem(
     loss: Loss,
     encoding: Encoding = "signed",
     penalise_intercept: bool = False,
+    signs: NDArray[np.bool_] | None = None,
+    n_fixed: int = 0,
 ) -> Problem:
     """Drop columns that can never help, and put the rest on the device.
 
@@ -161,6 +186,9 @@ def make_problem(
         target: see `Problem.with_target`.
         sample_weight: positive, shape (rows,).
         loss, encoding, penalise_intercept: see `search`.
+        signs: of columns of different ones none stands for the other, see `Activations.without_copies`.
+        n_fixed: how many columns, the first, are in every support; of equal ones, and of those that are the same for
+            every row, none but the first is.
 
     Raises:
         ValueError: if the matrix does not fit into memory.
@@ -173,7 +201,8 @@ def make_problem(
     weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
     interchangeable = encoding == "signed" or not penalise_intercept
-    kept, activations = activations.without_copies(np.argsort(coverage, kind="stable"), complements=interchangeable)
+    order = np.lexsort((coverage, np.arange(len(coverage)) >= n_fixed))
+    kept, activations = activations.without_copies(order, complements=interchangeable, signs=signs)
 
     # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
     n_columns, width = _bucket(1 + len(kept), 64), _bucket(n_patterns, 256)
@@ -198,10 +227,11 @@ def make_problem(
         columns=columns.astype(jnp.float32) if encoded.size <= _WHOLE else columns,
         coverage=padded(np.concatenate([[intercept_cost], coverage[kept]]), n_columns),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
-        addable=(origin >= 0) | ((np.arange(n_columns) == ONES) & penalise_intercept),
+        addable=(origin >= n_fixed) | ((np.arange(n_columns) == ONES) & penalise_intercept),
         origin=origin,
         target=np.zeros(width),
         mass=np.zeros(width),
+        fixed=np.flatnonzero((origin >= 0) & (origin < n_fixed)),
     )
     return problem.with_target(target)
 

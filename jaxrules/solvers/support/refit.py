@@ -64,10 +64,11 @@ def newton(
     mass: Floats,
     weights: Floats,
     ridge: Floats,
-    cap: Floats,
+    least: Floats,
+    most: Floats,
     goal: float = np.inf,
 ) -> tuple[Floats, float]:
-    """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, projected on |b| <= cap.
+    """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, projected on least <= b <= most.
 
     Ends at a predicted decrease of 1e-9, or early when the sum will not fall below `goal`.
 
@@ -76,59 +77,55 @@ def newton(
         target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
         ridge: prices, shape (size,).
-        cap: largest absolute weights, shape (size,); infinite for none.
+        least, most: the ends of the weights, shape (size,), not positive and not negative; infinite for none.
     """
 
     def at(weights: Floats) -> tuple[float, Floats, Floats]:
         value, slope, curvature = loss_terms(loss, target, mass, columns @ weights)
         return value + float(ridge @ weights**2) / 2, slope @ columns - ridge * weights, curvature
 
-    weights = np.clip(weights, -cap, cap)
+    weights = np.clip(weights, least, most)
     value, gradient, curvature = at(weights)
     for _ in range(50 + len(weights)):
-        step, predicted = _direction(columns, gradient, curvature, ridge, weights, cap)
+        step, predicted = _direction(columns, gradient, curvature, ridge, weights, least, most)
         if predicted <= _CONVERGED or value - 2 * predicted >= goal:
             break
         scale = min(1.0, _LARGEST_STEP / np.abs(step).max())
         while True:
-            moved = np.clip(weights + scale * step, -cap, cap)
+            moved = np.clip(weights + scale * step, least, most)
             new_value, gradient, curvature = at(moved)
             if new_value <= value - 0.1 * scale * predicted or scale < 1e-6:
                 break
-            scale = min(scale / 4, _to_the_cap(weights, step, cap))  # a clipped step may lead uphill
+            scale = min(scale / 4, _to_the_end(weights, step, least, most))  # a clipped step may lead uphill
         if not new_value < value:
             break
         weights, value = moved, new_value
     return weights, value
 
 
-def _at_cap(weights: Floats, cap: Floats) -> NDArray[np.bool_]:
-    return np.abs(weights) >= cap * (1 - 1e-12)
-
-
-def _to_the_cap(weights: Floats, step: Floats, cap: Floats) -> float:
-    """The part of the step at which the first weight reaches its cap."""
+def _to_the_end(weights: Floats, step: Floats, least: Floats, most: Floats) -> float:
+    """The part of the step at which the first weight reaches its end."""
     moving = step != 0
-    room = np.copysign(cap, step)[moving] - weights[moving]
+    room = np.where(step > 0, most, least)[moving] - weights[moving]
     return float(np.min(room / step[moving], initial=np.inf))
 
 
 def _direction(
-    columns: Floats, gradient: Floats, curvature: Floats, ridge: Floats, weights: Floats, cap: Floats
+    columns: Floats, gradient: Floats, curvature: Floats, ridge: Floats, weights: Floats, least: Floats, most: Floats
 ) -> tuple[Floats, float]:
     """Newton's step among the weights that may move, and the decrease that it predicts.
 
-    Weights at their cap that would cross it stay, and the others move as if they were constants.
+    Weights at an end that would cross it stay, and the others move as if they were constants.
     """
-    capped = _at_cap(weights, cap)
-    movable = ~capped | (weights * gradient <= 0)
+    lowest, highest = weights <= least * (1 - 1e-12), weights >= most * (1 - 1e-12)
+    movable = ~(lowest & (gradient < 0) | highest & (gradient > 0))
     if not movable.any():
         return np.zeros(len(weights)), 0.0
     hessian = columns.T @ (columns * curvature[:, None])
     hessian.ravel()[:: len(hessian) + 1] += ridge + 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
     while movable.any():
         step = _newton_step(hessian, gradient, movable)
-        crossing = capped & movable & (weights * step > 0)
+        crossing = movable & (lowest & (step < 0) | highest & (step > 0))
         if not crossing.any():
             return step, float(gradient @ step / 2)
         movable &= ~crossing

@@ -35,6 +35,7 @@ import numpy as np
 
 from jaxrules.losses import exponential, merge_rows
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.linear.refit import step_within
 from jaxrules.solvers.support import kernels
 from jaxrules.solvers.support.kernels import ONES
 from jaxrules.solvers.support.problem import CAPACITIES, SMALL, Floats, Integers, Problem, padded
@@ -103,7 +104,10 @@ class Search:
         problem, most = self.problem, np.inf if self.most is None else self.most
         self.data = kernels.Data(problem.columns, problem.target, problem.mass)
         self.ridge = problem.ridge(self.l2_penalty)
-        self.charges = kernels.Charges(problem.coverage, problem.counted, self.ridge, problem.addable)
+        removable = (problem.counted > 0) & ~np.isin(np.arange(len(problem.counted)), problem.fixed)
+        self.charges = kernels.Charges(
+            problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable
+        )
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
         self._large = CAPACITIES[1]
@@ -133,7 +137,7 @@ class Search:
     def thin_out(self, start: Incumbent) -> Incumbent:
         """Drop every column that is not worth its price, one after the other. This needs no kernel."""
         best = start
-        for column in start.columns[start.columns != ONES]:
+        for column in start.columns[(start.columns != ONES) & ~np.isin(start.columns, self.problem.fixed)]:
             if self.stopped():
                 break
             kept = best.columns != column
@@ -159,15 +163,20 @@ class Search:
     ) -> Incumbent:
         """The best weights of a support, from a first guess; given up early when `goal` is out of reach.
 
+        Columns that are fixed join it. Those that weights of their sign do not help leave it, unless they are fixed.
+
         Args:
             near: a support that differs little, whose groups save work.
         """
         problem, groups = self.problem, None
+        absent = np.setdiff1d(problem.fixed, columns)
+        if len(absent):
+            columns, weights = np.append(columns, absent), np.append(weights, np.zeros(len(absent)))
+        least, most = self.charges.least[columns], self.charges.most[columns]
         penalty = problem.penalty(columns, self.gamma, self.lam)
         if self.gram is not None and problem.moment is not None:
-            weights, loss = _solve_squared(problem, self.gram, problem.moment, columns)
+            weights, loss = _solve_squared(problem, self.gram, problem.moment, columns, least, most)
         else:
-            cap = np.where((columns == ONES) & problem.free_intercept, np.inf, problem.cap)
             groups = self._groups(columns, near)
             target, mass = problem.of_patterns()
             if len(mass) > _FEW_PATTERNS:
@@ -176,17 +185,22 @@ class Search:
             entries = problem.entries(columns, groups.member)
             ridge = self.ridge[columns]
             with one_blas_thread() if entries.size <= _FEW_ENTRIES else nullcontext():
-                weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, cap, out_of_reach)
+                weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach)
+        if problem.signs is not None:
+            stay = (weights != 0) | (columns == ONES) | np.isin(columns, problem.fixed)
+            columns, weights = columns[stay], weights[stay]
+            penalty = problem.penalty(columns, self.gamma, self.lam)
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
     def perturb(self, best: Incumbent, rng: np.random.Generator, exchange: bool) -> Incumbent:
         """`best` with a few of its rules dropped, or exchanged for others, all at random."""
-        rules = np.flatnonzero(best.columns != ONES)
+        rules = np.flatnonzero((best.columns != ONES) & ~np.isin(best.columns, self.problem.fixed))
         leaving = rng.choice(rules, min(int(rng.integers(*_KICKS)), len(rules)), replace=False)
         columns, weights = np.delete(best.columns, leaving), np.delete(best.weights, leaving)
         if exchange:
-            outside = np.setdiff1d(np.flatnonzero(self.problem.origin >= 0), best.columns)
+            outside = np.flatnonzero(self.problem.addable & (self.problem.origin >= 0))
+            outside = np.setdiff1d(outside, best.columns)
             entering = rng.choice(outside, min(len(leaving), len(outside)), replace=False)
             columns, weights = np.append(columns, entering), np.append(weights, np.zeros(len(entering)))
         return self.refit(columns, weights, near=best)
@@ -280,7 +294,7 @@ class Search:
         """
         self.certified = False
         best = ranked
-        exact = self.gram is not None  # a quadratic loss: predictions are exact
+        exact = self.gram is not None and self.problem.signs is None  # a quadratic loss: predictions are exact
         flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
         possible = int(np.isfinite(flat).sum())
         exhaustive = possible <= _EXHAUSTIVE_MOVES
@@ -359,11 +373,15 @@ def _apply(
     return columns, np.append(weights, 0.0)
 
 
-def _solve_squared(problem: Problem, gram: Floats, moment: Floats, columns: Integers) -> tuple[Floats, float]:
+def _solve_squared(
+    problem: Problem, gram: Floats, moment: Floats, columns: Integers, least: Floats, most: Floats
+) -> tuple[Floats, float]:
     """Least squares on a support, the ridge on the diagonal of `gram`; equal columns share their weight."""
     on_support = gram[np.ix_(columns, columns)]
     ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
     weights = np.asarray(np.linalg.solve(on_support + ridge, moment[columns]), np.float64)
+    if (weights < least).any() or (weights > most).any():
+        weights = step_within(on_support + ridge, -moment[columns], np.array([least, most]))
     squares = float(problem.mass @ problem.target**2)
     loss = squares - weights @ moment[columns] + weights @ on_support @ weights / 2
     return weights, max(float(loss), 0.0)
