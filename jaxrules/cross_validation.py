@@ -146,7 +146,7 @@ def cross_validated(
             run.report(done, risks[k, i], int(sizes[k, i]))
             if patience is not None and k == n_folds - 1 and i - risks[:, : i + 1].mean(axis=0).argmin() >= patience:
                 break
-    return CrossValidation(tuple(settings), risks, sizes, _chosen(risks, sizes, one_standard_error, otherwise))
+    return CrossValidation(tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise))
 
 
 def _fold_after_fold(
@@ -182,8 +182,14 @@ def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
     return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
 
 
-def _chosen(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
-    """Of the settings that the most folds have measured the one of least mean risk, or the smallest close to it."""
+def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
+    """Of the settings that the most folds have measured the one of least mean risk, or the smallest close to it.
+
+    Args:
+        risks, sizes: shape (folds, settings); NaN where time ended before.
+        one_standard_error: take the smallest whose mean risk lies within one standard error of the least.
+        otherwise: the setting to take where no fold has measured any.
+    """
     folds_of = (~np.isnan(risks)).sum(axis=0)
     n = int(folds_of.max())
     if not n:

@@ -187,7 +187,7 @@ def test_the_choice_is_within_a_standard_error_and_the_smallest(seed: int, rule:
     risks, sizes = rng.integers(1, 5, (4, 7)) / 4, rng.integers(0, 4, (4, 7)).astype(float)
     unreached = int(rng.integers(0, 7))
     risks[3, unreached:] = sizes[3, unreached:] = np.nan
-    at = cross_validation._chosen(risks, sizes, rule, 5)
+    at = cross_validation.choose(risks, sizes, rule, 5)
     folds_used, competing = (4, np.arange(unreached)) if unreached else (3, np.arange(7))
     mean, size = risks[:folds_used, competing].mean(axis=0), sizes[:folds_used, competing].mean(axis=0)
     assert at in competing
@@ -204,13 +204,13 @@ def test_the_choice_is_within_a_standard_error_and_the_smallest(seed: int, rule:
 @pytest.mark.parametrize("exponent", [-500, 620])
 def test_the_choice_does_not_depend_on_the_scale(exponent: int) -> None:
     risks, sizes = np.array([[1.0, 3.0, 2.0], [1.25, 1.0, 3.5]]), np.array([[3.0, 2.0, 1.0]] * 2)
-    assert cross_validation._chosen(2.0**exponent * risks, sizes, True, 0) == 0
+    assert cross_validation.choose(2.0**exponent * risks, sizes, True, 0) == 0
     risks[1, 0] = 3.0
-    assert cross_validation._chosen(2.0**exponent * risks, sizes, True, 0) == 2
+    assert cross_validation.choose(2.0**exponent * risks, sizes, True, 0) == 2
 
 
 def test_nothing_measured_takes_the_other_choice() -> None:
-    assert cross_validation._chosen(np.full((2, 3), np.nan), np.full((2, 3), np.nan), True, 2) == 2
+    assert cross_validation.choose(np.full((2, 3), np.nan), np.full((2, 3), np.nan), True, 2) == 2
 
 
 def test_folds_spread_classes_evenly() -> None:

@@ -431,10 +431,15 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
     if constrained:  # an expert knows setosa, and the first column may not be used
         expert = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.below(2, 2.5)]])
         sizes, options = [2, 4], {"forbidden": [0], "first": expert, "first_labels": [y[0]]}
-    fit = ssrl.cross_validate(X, y, literal_penalties=[0.5, 3.0], max_rules=sizes, n_folds=3, seed=1, **options)
+    folds = {"literal_penalties": [0.5, 3.0], "n_folds": 3, "one_standard_error": constrained, "seed": 1}
+    fit = ssrl.cross_validate(X, y, max_rules=sizes, **folds, **options)
     accuracies, details = fit.details["accuracies"], fit.details
     assert accuracies.shape == details["rules"].shape == details["literals"].shape == (3, 2, 2)
-    best = np.unravel_index(np.argmax(accuracies.mean(axis=0)), (2, 2))
+    mean, literals = accuracies.mean(axis=0), details["literals"].mean(axis=0)
+    best = min(np.ndindex(2, 2), key=lambda at: (-mean[at], literals[at]))
+    if constrained:
+        close = mean >= mean[best] - accuracies[:, *best].std(ddof=1) / 3**0.5
+        best = min(zip(*close.nonzero(), strict=True), key=lambda at: (literals[at], -mean[at]))
     assert (details["literal_penalty"], details["max_rules"]) == ([0.5, 3.0][best[0]], sizes[best[1]])
     again = ssrl.fit(X, y, literal_penalty=details["literal_penalty"], max_rules=details["max_rules"], **options)
     assert fit.objective == again.objective
@@ -472,6 +477,8 @@ def test_cross_validation_within_limits(iris):
     for name, value in {"literal_penalties": [-1.0], "max_rules": [0], "n_folds": 1, "beam_width": 0}.items():
         with pytest.raises(ValueError, match=name):
             ssrl.cross_validate(X, y, **{name: value})
+    with pytest.raises(TypeError, match="one_standard_error"):
+        ssrl.cross_validate(X, y, one_standard_error="no")
 
 
 def test_more_rows_than_can_be_counted_are_refused(iris, monkeypatch):

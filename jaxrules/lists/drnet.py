@@ -71,7 +71,7 @@ def fit(
     literal_penalty: float = 1e-2,
     rule_penalty: float = 1e-5,
     quantiles: int | Sequence[float] = 9,
-    iterations: int = 4000,
+    iterations: int = 8000,
     learning_rate: float = 0.01,
     batch_size: int | None = 100,
     restarts: int = 3,

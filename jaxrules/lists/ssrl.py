@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import spread
+from jaxrules.cross_validation import choose, spread
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
 from jaxrules.lists.literals import literals_of
@@ -134,6 +134,7 @@ def cross_validate(
     literal_penalties: Sequence[float] = (0.5, 1.0, 5.0, 7.0, 10.0),
     max_rules: Sequence[int] = (10, 20, 30, 40),
     n_folds: int = 5,
+    one_standard_error: bool = True,
     max_length: int | None = None,
     quantiles: int | Sequence[float] = 9,
     cut_points: Mapping[str, Sequence[float]] | None = None,
@@ -163,15 +164,16 @@ def cross_validate(
     Args:
         literal_penalties, max_rules: the values to choose from.
         n_folds: how many folds.
+        one_standard_error: choose the setting of the fewest literals within one standard error of the best mean
+            accuracy, not the best (of equal ones that with the fewest literals).
         seed: of the folds.
         time_limit: seconds for everything; four fifths are for the folds, and settings that no fold reached are out.
         X, y, max_length, quantiles, cut_points, literals, default, forbidden, required, monotone, first, first_labels,
             subproblem, beam_width, local_search, max_rounds, sample_weight, missing, progress: as in `fit`.
 
     Returns:
-        The Fit on all rows; ``details`` tell besides those of `fit`: literal_penalty and max_rules, the setting with
-        the best mean accuracy (of equal ones that with the fewest literals); accuracies, rules and literals, shape
-        (folds, literal_penalties, max_rules), NaN where the time was over.
+        The Fit on all rows; ``details`` tell besides those of `fit`: literal_penalty and max_rules, the chosen setting;
+        accuracies, rules and literals, shape (folds, literal_penalties, max_rules), NaN where the time was over.
 
     Raises:
         TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
@@ -183,6 +185,7 @@ def cross_validate(
     sizes = [checks.integer("max_rules", size, at_least=1, at_most=10_000) for size in np.ravel(max_rules).tolist()]
     grid = [(float(penalty), size) for penalty in penalties for size in sizes]
     checks.integer("n_folds", n_folds, at_least=2)
+    one_standard_error = checks.flag("one_standard_error", one_standard_error)
     run = Run("ssrl", time_limit, progress)
     task = _Task.of(
         run, X, y, sample_weight, missing, literals, quantiles, cut_points, default, min(sizes), forbidden, required,
@@ -205,9 +208,7 @@ def cross_validate(
             n_literals = int(task.first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
             figures[:, k, at] = right / outside.sum(), search.before + len(search.best), n_literals
             part.report(k * len(grid) + at + 1)
-    reached = ~np.isnan(figures[0]).all(axis=0)
-    mean = np.nanmean(figures[:, :, reached], axis=1) if reached.any() else np.zeros((3, 1))
-    penalty, size = grid[np.flatnonzero(reached | ~reached.any())[np.lexsort((mean[2], -mean[0]))[0]]]
+    penalty, size = grid[choose(1 - figures[0], figures[2], one_standard_error, otherwise=0)]
     options |= {"literal_penalty": penalty, "max_rules": size}
     accuracies, rules, lengths = figures.reshape(3, n_folds, len(penalties), len(sizes))
     return task.fit(
@@ -216,7 +217,7 @@ def cross_validate(
     )  # fmt: skip
 
 
-_GRID = ("literal_penalties", "n_folds")
+_GRID = ("literal_penalties", "n_folds", "one_standard_error")
 _SHARE = 0.8
 """Of the time limit, for the folds."""
 
