@@ -25,7 +25,7 @@ last can overtake, and only the first be overtaken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,14 @@ class Constraints:
         require(not both, f"required and forbidden both name {both}")
         require(len(wanted) < 64, f"required names {len(wanted)} columns; 63 are the most")
         return cls(banned, wanted, tuple(directions.items()))
+
+    def blanked(self, table: Table) -> Table:
+        """The table with the forbidden columns constant, so that nothing is learned from them."""
+        if not self.forbidden:
+            return table
+        return replace(
+            table, columns=tuple(np.zeros_like(c) if f in self.forbidden else c for f, c in enumerate(table.columns))
+        )
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
         """Which labels each rule may have, (rules, classes); none where it uses what is forbidden."""

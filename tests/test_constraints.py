@@ -431,6 +431,32 @@ def test_lire_leaves_forbidden_columns_out():
         jr.lire.fit(X, y, forbidden=[0], start=free.model)
 
 
+LEFT_OUT = {
+    "lltboost": (jr.lltboost.fit, {"max_rules": 2, "max_propositions": 2, "max_nonzeros": 2}),
+    "ltrnet": (jr.ltrnet.fit, {"max_rules": 3, "max_length": 2, "iterations": 20, "restarts": 2}),
+    "drnet": (jr.drnet.fit, {"max_rules": 3, "iterations": 80, "restarts": 1}),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_a_forbidden_column_is_as_good_as_constant(name):
+    fit, options = LEFT_OUT[name]
+    X, y = problem(5, 80, "logistic")
+    frame = pd.DataFrame({"x0": X[:, 0], "job": np.array(["a", "b", "c"])[X[:, 1].astype(int)], "x2": X[:, 2]})
+    for column in frame:
+        model = fit(frame, y, forbidden=[column], **options).model
+        constant = fit(frame.assign(**{column: frame[column].iloc[0]}), y, **options).model
+        assert Constraints.of(model.schema, [column]).allows(model.conjunctions, 2).all()
+        assert len(model.conjunctions) > 0
+        np.testing.assert_array_equal(jr.predict(model, frame), jr.predict(constant, frame))
+    with pytest.raises(ValueError, match="forbidden names 'x9'"):
+        fit(frame, y, forbidden=["x9"], **options)
+    if name == "ltrnet":
+        start = jr.boosting.fit(frame, y, max_rules=2, forbidden=["x0", "x2"]).model
+        with pytest.raises(ValueError, match="init uses a column that is forbidden"):
+            fit(frame, y, init=start, forbidden=["job"])
+
+
 def test_models_are_saved_with_their_constraints(tmp_path):
     X, y = problem(1)
     model = jr.boosting.fit(X, y, max_rules=3, monotone={"x0": 1}, forbidden=["x1"], required=["x2"]).model

@@ -11,7 +11,7 @@ indicator becomes "category == value" or "category != value".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args, overload
@@ -188,8 +188,8 @@ def rule_pool(
             the constraints leave none.
     """
     grown_on = data
-    if constraints is not None and constraints.forbidden:
-        grown_on = dataclasses.replace(data, table=_without(data.table, constraints.forbidden))
+    if constraints is not None:
+        grown_on = dataclasses.replace(data, table=constraints.blanked(data.table))
     if rules is None or isinstance(rules, str):
         kind = checks.choice("rules", DEFAULT_KIND if rules is None else rules, get_args(TreeKind))
         rules, activations = _grown(kind, grown_on, seed, run)
@@ -214,12 +214,6 @@ def rule_pool(
     if len(pool.rules) and not len(kept) and not may_be_empty:
         raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
     return RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
-
-
-def _without(table: Table, columns: Collection[int]) -> Table:
-    """The table with these columns constant, so that no tree splits on them."""
-    blank = tuple(np.zeros_like(column) if index in columns else column for index, column in enumerate(table.columns))
-    return dataclasses.replace(table, columns=blank)
 
 
 def depends_on_labels(rules: RuleSource | None) -> bool:

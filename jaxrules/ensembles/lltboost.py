@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, mean_loss
@@ -129,6 +130,7 @@ def fit(
     refine_thresholds: bool = False,
     axis_parallel: bool = False,
     beam_width: int = 1,
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -163,6 +165,7 @@ def fit(
         axis_parallel: for one column, take the column and threshold of largest |g'q| (exact), not logistic regression.
         beam_width: how many unfinished conjunctions to keep, per sign; 1 is Algorithm 1. Several are ranked by held-out
             risk, where a column more has to be worth `risk_tolerance`.
+        forbidden: columns, by name or position, that no rule uses.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row in which a proposition
             meets a missing number satisfies it or not, as raises the objective; the choice is part of the rule.
@@ -202,6 +205,7 @@ def path(
     refine_thresholds: bool = False,
     axis_parallel: bool = False,
     beam_width: int = 1,
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -266,7 +270,9 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, _Plan]:
     )
     run = Run("lltboost", given["time_limit"], given["progress"], total=plan.max_rules)
     X, y, sample_weight, missing = (given[name] for name in ("X", "y", "sample_weight", "missing"))
-    return run, training_data(X, y, given["loss"], sample_weight=sample_weight, missing=missing), plan
+    data = training_data(X, y, given["loss"], sample_weight=sample_weight, missing=missing)
+    table = Constraints.of(data.table.schema, given["forbidden"]).blanked(data.table)
+    return run, replace(data, table=table), plan
 
 
 # Boosting

@@ -25,7 +25,7 @@ not do and which helps most of all. The best start is the one of least penalised
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.finetune import finetune
 from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
@@ -82,6 +83,7 @@ def fit(
     refit: bool = True,
     l2_penalty: float = 1e-3,
     init: RuleEnsemble | None = None,
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -121,6 +123,7 @@ def fit(
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
         init: a fitted rule ensemble to be tuned instead of random starts: the same as `jaxrules.finetune`, with its
             iterations, learning_rate, batch_size and l2_penalty. Loss and missing are then those of the model.
+        forbidden: columns, by name or position, that no rule uses.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the starts and of the batches.
@@ -139,6 +142,10 @@ def fit(
     """
     if init is not None:
         checks.instance("init", init, RuleEnsemble, "fit.model")
+        bound = Constraints.of(init.schema, forbidden)
+        terms = () if init.linear is None else init.linear.feature.tolist()
+        keeps = bound.allows(init.conjunctions, 2).all() and bound.forbidden.isdisjoint(terms)
+        checks.require(keeps, "init uses a column that is forbidden; allow the column, or take another model")
         return finetune(
             init, X, y, iterations=iterations, learning_rate=0.01 if learning_rate is None else learning_rate,
             batch_size=batch_size, l2_penalty=l2_penalty, sample_weight=sample_weight, seed=seed,
@@ -166,6 +173,7 @@ def path(
     prune: bool = True,
     refit: bool = True,
     l2_penalty: float = 1e-3,
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -241,7 +249,8 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
         given["X"], given["y"], loss, sample_weight=given["sample_weight"], missing=given["missing"],
         binary=loss is not logistic,
     )  # fmt: skip
-    return _Training(data, plan, run).fits(pairs)
+    table = Constraints.of(data.table.schema, given["forbidden"]).blanked(data.table)
+    return _Training(replace(data, table=table), plan, run).fits(pairs)
 
 
 def _penalties(name: str, values: Any, one: bool) -> list[float]:

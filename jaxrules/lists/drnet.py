@@ -28,7 +28,7 @@ ELSE target = 0 (p = 0.981)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.lltboost import bucket
 from jaxrules.float64 import in_x64
 from jaxrules.lists.literals import literals_of
@@ -75,6 +76,7 @@ def fit(
     learning_rate: float = 0.01,
     batch_size: int | None = 100,
     restarts: int = 3,
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -98,6 +100,7 @@ def fit(
         learning_rate: of every step.
         batch_size: rows drawn for every step, where there are more; None takes all.
         restarts: random starts, side by side; the fewest training errors win, then the lowest complexity.
+        forbidden: columns, by name or position, that no rule uses.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of starts, gates and batches.
@@ -129,6 +132,7 @@ def fit(
     )
     run = Run("drnet", time_limit, progress, total=plan.iterations)
     data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
+    data = replace(data, table=Constraints.of(data.table.schema, forbidden).blanked(data.table))
     run.preparing("literals")
     pool = run.prepared(
         lambda: _one_sided(literals_of(data.table, quantiles=quantiles)),
