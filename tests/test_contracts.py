@@ -571,6 +571,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3"),
     ),
     "glrm.first": (([], TypeError, "must be Conjunctions"),),
+    "lire.first": (([], TypeError, "must be Conjunctions"),),
     "rulefit.first": (([], TypeError, "must be Conjunctions"),),
     "first_labels": (
         ("yes", TypeError, "must be a list of labels"), (["yes"], ValueError, "must hold one of"),
