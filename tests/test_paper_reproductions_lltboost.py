@@ -92,6 +92,32 @@ def test_claims_are_one_sided_for_lltboost():
     assert str(tables.compared([math.inf] * 10, published.NEVER, "complexity", "DRNet")).startswith("inf (paper inf, ")
 
 
+def test_a_single_repetition_is_shown_and_not_compared():
+    alone = tables.compared([50.0], (21, 22, 24), "complexity", "LLTBoost")
+    assert isinstance(alone, Value)
+    assert (alone.departs, alone.apart, alone.mark) == (
+        False,
+        "a single repetition",
+        "one repetition; paper's 21 to 24",
+    )
+
+
+@pytest.mark.parametrize(
+    ("complexity", "said"),
+    [(30.0, "is 30, and a median of ten drawn from them is above the paper's in 100% of the cases: more than chance"),
+     (18.0, "is 18, and a median of ten drawn from them is above the paper's in 0% of the cases.")],
+)  # fmt: skip
+def test_further_repetitions_tell_chance_from_more(complexity, said, tmp_path):
+    store, row = Store(tmp_path), {"size": 1, "oracle": 0.0, "rules": 2, "risk": 0.6}
+    for experiment, repeat in ((protocol.boosting, 0), (protocol.more, 10), (protocol.more, 11)):
+        cell = Cell.of(data="Liver", repeat=repeat, method="LLTBoost")
+        store.write(experiment, cell, {**row, "complexity": complexity}, 1.0)
+    liver = tables.Measured(Results(store, Settings(folds=1)), "Liver")
+    reasons = tables._reasons([liver], published.COMPLEXITY, tables.Measured.all_complexities)
+    assert said in reasons["Liver"]
+    assert "Over 3 repetitions" in reasons["Liver"]
+
+
 def test_the_account_multiplies_what_it_should():
     medians = {step: {"a": 40.0, "b": 10.0} for step in tables.STEPS}
     medians["TGB, corrective, tolerance"] = {"a": 20.0, "b": 5.0}

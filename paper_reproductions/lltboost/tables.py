@@ -48,14 +48,21 @@ class Measured:
         """The risk at this complexity, per repetition."""
         return scores.per_repetition(self.of(method), lambda rows: scores.risk_at(rows, target, measure))
 
-    def all_complexities(self, method: str, target: float) -> list[float]:
-        """`complexities` of a method with one setting, in the repetitions of the tables and in those beyond."""
-        both = Rows([*self.of(method), *self.more.where(method=method)])
-        return scores.per_repetition(both, lambda rows: scores.complexity_at(rows, target, "risk"))
+    def all_rows(self, method: str) -> Rows:
+        """Of a method with one setting: the repetitions of the tables, and those beyond."""
+        return Rows([*self.of(method), *self.more.where(method=method)])
+
+    def all_complexities(self, method: str, target: float, measure: str = "risk") -> list[float]:
+        """`complexities` in all of them."""
+        return scores.per_repetition(self.all_rows(method), lambda rows: scores.complexity_at(rows, target, measure))
+
+    def all_risks(self, method: str, target: float, measure: str = "risk") -> list[float]:
+        """`risks` in all of them."""
+        return scores.per_repetition(self.all_rows(method), lambda rows: scores.risk_at(rows, target, measure))
 
     def risks_by_rules(self, method: str) -> dict[int, tuple[float, float]]:
         """Mean and standard deviation over all repetitions, by the number of rules, 1, 2, 3, 5 and 10."""
-        both = Rows([*self.of(method), *self.more.where(method=method)])
+        both = self.all_rows(method)
         parts = {size: both.where(size=size) for size in (1, 2, 3, 5, 10)}
         return {k: (rows.mean("risk") or 0.0, rows.spread("risk") or 0.0) for k, rows in parts.items() if len(rows)}
 
@@ -107,18 +114,22 @@ def compared(values: Sequence[float], paper: Interval | None, kind: str, method:
     if not values:
         return Value(None, paper[1] if paper else None, digits=digits, apart="not run")
     low, median, high = scores.interval(values, SHARES[kind])
-    mark = f"{low:.{digits}f} to {high:.{digits}f}"
+    mark = f"{low:.{digits}f} to {high:.{digits}f}" if len(values) > 1 else "one repetition"
     if paper is None:
         return f"{median:.{digits}f} [{mark}]"
     mark += f"; paper's {paper[0]:g} to {paper[2]:g}"
     tolerance: float | None = ROUNDING[kind]
-    if method not in ("LLTBoost", "LTRNet") and median != paper[1]:
+    if len(values) == 1:
+        tolerance = None
+    elif method not in ("LLTBoost", "LTRNet") and median != paper[1]:
         tolerance = (high - low + paper[2] - paper[0]) / 2
         tolerance = tolerance if math.isfinite(tolerance) else None
     return Value(
         median, paper[1], digits=digits, mark=mark, tolerance=tolerance, reason=reason,
         only=None if method == "TGB" else "above",
-        apart="" if tolerance is not None else "an interval of order statistics that has no end",
+        apart="" if tolerance is not None
+        else "a single repetition" if len(values) == 1
+        else "an interval of order statistics that has no end",
     )  # fmt: skip
 
 
@@ -154,14 +165,15 @@ def paper_table(
 
 def show_table_2(results: Results, canvas: Canvas) -> Section:
     measured = measured_sets(results)
-    reasons = {one.name: _luck_in_words(one) for one in measured}
+    reasons = _reasons(measured, published.COMPLEXITY, Measured.all_complexities)
     at_risk = paper_table(
         "Smallest complexity at the risk target (squared or log loss)", measured, published.COMPLEXITY, "complexity",
         Measured.complexities, reasons,
     )  # fmt: skip
     at_error = paper_table(
         "Smallest complexity at the target of the 0/1 loss", measured, published.ERROR_COMPLEXITY, "complexity",
-        lambda one, method, target: one.complexities(method, target, "error"), {},
+        lambda one, method, target: one.complexities(method, target, "error"),
+        _reasons(measured, published.ERROR_COMPLEXITY, Measured.all_complexities, "error"),
     )  # fmt: skip
     text = f"""
         {_few(results)}
@@ -306,23 +318,41 @@ def _luck(measured: Sequence[Measured]) -> list[ComparisonTable]:
     return _shown(
         "How much is luck: LLTBoost's complexity at the risk target over more repetitions",
         [one.name for one in measured], (*OPEN, "target", RISKS), values,
-        note="The repetitions of the tables and further ones. Where the risk stays within its standard deviation of "
-        "the target while rules are added, the complexity at which it is reached jumps between a few propositions and "
-        "many, and so does a median of ten.",
+        note=f"The repetitions of the tables and further ones. {_enough(measured)}"
+        "Where the risk stays within its standard deviation of the target while rules are added, the complexity at "
+        "which it is reached jumps between a few propositions and many, and so does a median of ten.",
     )  # fmt: skip
 
 
-def _luck_in_words(one: Measured) -> str:
-    """Why a median of ten may differ, from the further repetitions."""
-    found = one.all_complexities("LLTBoost", published.COMPLEXITY[one.name].target)
-    if not len(one.more):
-        return ""
-    paper = published.COMPLEXITY[one.name].lltboost[1]
-    chance = scores.chance_of_median(found, published.REPEATS, paper)
-    return (
-        f"Over {len(found)} repetitions the median is {np.median(found):g}, and a median of ten drawn from them is "
-        f"above the paper's in {chance:.0%} of the cases."
-    )
+def _enough(measured: Sequence[Measured]) -> str:
+    """On how many sets LLTBoost's median over all repetitions is at or below the paper's."""
+    there = [one for one in measured if len(one.more.where(method="LLTBoost"))]
+    rows = [published.COMPLEXITY[one.name] for one in there]
+    medians = [np.median(one.all_complexities("LLTBoost", row.target)) for one, row in zip(there, rows, strict=True)]
+    kept = sum(median <= row.lltboost[1] for median, row in zip(medians, rows, strict=True))
+    return f"Over them LLTBoost's median is at or below the paper's on {kept} of {len(there)} sets. " if there else ""
+
+
+def _reasons(
+    measured: Sequence[Measured], paper: Mapping[str, published.Row], score: Callable[..., list[float]],
+    measure: str = "risk",
+) -> dict[str, str]:  # fmt: skip
+    """By data set what the further repetitions say of LLTBoost's median: whether ten may give it by chance."""
+    found = {}
+    for one in measured:
+        if one.name in paper and len(one.more.where(method="LLTBoost")):
+            row = paper[one.name]
+            values = score(one, "LLTBoost", row.target, measure)
+            chance = scores.chance_of_median(values, published.REPEATS, row.lltboost[1] + ROUNDING[_kind(paper)])
+            found[one.name] = (
+                f"Over {len(values)} repetitions the median is {np.median(values):.3g}, and a median of ten drawn from "
+                f"them is above the paper's in {chance:.0%} of the cases"
+            ) + (": more than chance, and unexplained." if chance > 0.5 else ".")
+    return found
+
+
+def _kind(paper: Mapping[str, published.Row]) -> str:
+    return "complexity" if paper in (published.COMPLEXITY, published.ERROR_COMPLEXITY) else "risk"
 
 
 # Table 3
@@ -331,11 +361,17 @@ def _luck_in_words(one: Measured) -> str:
 def show_table_3(results: Results, canvas: Canvas) -> Section:
     measured = measured_sets(results)
     at_complexity = paper_table(
-        "Risk at the complexity target (squared or log loss)", measured, published.RISK, "risk", Measured.risks, {}
+        "Risk at the complexity target (squared or log loss)",
+        measured,
+        published.RISK,
+        "risk",
+        Measured.risks,
+        _reasons(measured, published.RISK, Measured.all_risks),
     )
     error = paper_table(
         "0/1 loss at the complexity target", measured, published.ERROR, "risk",
-        lambda one, method, target: one.risks(method, target, "error"), {},
+        lambda one, method, target: one.risks(method, target, "error"),
+        _reasons(measured, published.ERROR, Measured.all_risks, "error"),
     )  # fmt: skip
     steps: dict[tuple[str, str], Value | str] = {}
     for one in measured:
