@@ -138,6 +138,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "magic": {
         "deciles, penalty 1, 40 rules": {},
         "k/9 quantiles": {"quantiles": 8},
+        "k/9 quantiles, penalty 2.5": {"quantiles": 8, "literal_penalty": 2.5},
         "k/9 quantiles, penalty 5": {"quantiles": 8, "literal_penalty": 5.0},
         "19 quantiles": {"quantiles": 19},
         "penalty 0.25": {"literal_penalty": 0.25},
