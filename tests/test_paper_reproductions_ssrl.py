@@ -50,17 +50,21 @@ def test_the_best_setting_is_one_for_all_folds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "given"),
-    [([(85.0, 31.0)], True), ([(84.0, 30.0)], True), ([(85.0, 32.0)], False), ([(84.0, 31.0)], False), ([], False)],
-    ids=["better", "as good, smaller", "better, larger", "no better", "not measured"],
-)
-def test_a_reason_needs_a_variant_that_shows_it(others, given, tmp_path) -> None:
+    ("measure", "accuracy", "literals", "given"),
+    [("accuracy", 85.0, 99, True), ("accuracy", 84.0, 99, False), ("accuracy", None, None, False),
+     ("literals", 84.0, 40, True), ("literals", 84.0, 50, False), ("literals", 83.0, 40, False)],
+)  # fmt: skip
+def test_a_reason_needs_a_variant_that_shows_it(measure, accuracy, literals, given, tmp_path) -> None:
     store = Store(tmp_path)
-    measured = [("deciles, penalty 1, 40 rules", (84.0, 31.0)), *(("k/9 quantiles", pair) for pair in others)]
-    for variant, (accuracy, rules) in measured:
+    measured = {"deciles, penalty 1, 40 rules": (84.0, 50)}
+    if accuracy is not None:
+        measured[exhibits.SHOWN_BY["magic"][measure]] = (accuracy, literals)
+    for variant, (share, size) in measured.items():
         cell = Cell.of(data="magic", variant=variant, fold=0)
-        store.write(exhibits.variants, cell, {"accuracy": accuracy, "rules": rules}, 1.0)
-    assert bool(exhibits.reason(Results(store, Settings(folds=1)), "magic")) == given
+        store.write(exhibits.variants, cell, {"accuracy": share, "rules": 9, "literals": size}, 1.0)
+    results = Results(store, Settings(folds=1))
+    assert bool(exhibits.reason(results, "magic", measure)) == given
+    assert not exhibits.reason(results, "cmc", measure), "no experiment"
 
 
 def test_a_cell_and_its_report(tmp_path) -> None:

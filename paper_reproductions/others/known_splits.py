@@ -144,8 +144,9 @@ def _targets(rows: Rows) -> str:
             lines.append(f"{name}: GLRM {ours}; {program} {published.PUBLISHED[name][program][measure]:g}.")
     if lines:
         lines.append(
-            "HELOC has 2468 test rows: a standard error of an accuracy there is .009. Where an aim is reached by one of "
-            "several learners and settings, the best was found on the test rows; a single number of the tables was not."
+            "HELOC has 2468 test rows: a standard error of an accuracy there is .009. Where an aim is reached by one "
+            "of several learners and settings, the best was found on the test rows; a single number of the tables was "
+            "not."
         )
     return "\n\n".join(lines)
 
