@@ -129,7 +129,7 @@ def _targets(rows: Rows) -> str:
         best = _best(rows, name, measure, **limits)
         if best is not None:
             value, row = best
-            verdict = "reached" if value > least else "NOT reached"
+            verdict = "reached" if value > least else "not reached by what was run"
             lines.append(
                 f"{name}, {measure} {aim}: {verdict}; {row['method']}, {row['setting']}, has {value:.4f} with "
                 f"{row['rules']:g} rules, {row['conditions']:g} conditions, in {row['seconds']:.1f} s."
