@@ -37,6 +37,9 @@ from jaxrules.table import (
 
 FIGURES = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
 """What ``details`` tell of every class, by name."""
+_SECONDS_PER_ENTRY = 1e-6
+"""Of the table: what a learner takes that makes its own rules, about. With less time they come from some rows."""
+_FEWEST_ROWS = 2000
 _RULE_SCALE = 0.4
 _NO_SHARE = 1e-13
 """A class of a smaller share of the weight is as good as absent: its log-odds are beyond 30."""
@@ -244,6 +247,20 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
 
 
 # One class against the rest
+
+
+def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
+    """Rows drawn at random, as many as a quarter of the time that is left suffices for; None if the time suffices for
+    all, or a quarter of it for too few.
+
+    A learner that makes its own rules then makes them from this sample, and fits what it returns on all rows.
+    """
+    n, left, per_row = len(data.weights), run.deadline.remaining(), _SECONDS_PER_ENTRY * len(data.table.columns)
+    if n * per_row <= left or left < 4 * _FEWEST_ROWS * per_row:
+        return None
+    size = int(left / (4 * per_row))
+    some = data[np.sort(np.random.default_rng(seed).choice(n, size, replace=False))]
+    return some if data.classes is None or len(np.unique(some.labels)) == len(data.classes) else None
 
 
 def one_against_rest(

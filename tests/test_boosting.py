@@ -464,6 +464,36 @@ def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.M
         boosting.fit(X, Y)
 
 
+def test_the_default_number_of_cut_points_is_what_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2)  # of two cut points in four columns
+    with pytest.raises(ValueError, match="set max_cut_points=2"):
+        boosting.fit(X, Y, max_cut_points=20)
+    fewer, two = boosting.fit(X, Y, max_rules=2), boosting.fit(X, Y, max_rules=2, max_cut_points=2)
+    assert fewer.details["propositions"] == two.details["propositions"]
+    assert fewer.objective == two.objective
+
+
+@pytest.mark.parametrize("learner", ["boosting", "lire"])
+def test_many_rows_in_little_time_have_rules_of_a_sample(learner: str) -> None:
+    """On a clock that stands still: time enough for the sample, not for all rows."""
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(20_000, 5))
+    y = (1.5 * (many[:, 0] > 0.3) - (many[:, 1] > 0) + rng.logistic(size=20_000) > 0).astype(int)
+    fit = getattr(jr, learner).fit
+    short = fit(many, y, time_limit=jr.Deadline(0.06, lambda: 0.0))
+    assert short.details["sample"] == 3000
+    assert short.status is Status.TIME_LIMIT
+    assert len(short.model.conjunctions) >= 1
+    assert np.mean(np.asarray(jr.predict(short.model, many)) == y) > 0.6
+    again = fit(many, y, time_limit=jr.Deadline(0.06, lambda: 0.0))
+    assert again.objective == short.objective
+    loss = losses.loss_by_name(short.model.loss)
+    score = np.asarray(jr.decision_function(short.model, many)).ravel()
+    mean = float(np.mean(loss.value(np.where(y, 1.0, -1.0), score)))
+    assert mean < short.objective < 1.2 * mean  # of all rows, and the penalties
+    assert fit(many[:100], y[:100], time_limit=60.0).details["sample"] is None
+
+
 def test_stage_gap() -> None:
     stage = boosting.Stage(2.0, 3.0, Status.TIME_LIMIT, 1.0, 1, 5, 0.1)
     assert stage.gap == 0.5

@@ -167,8 +167,11 @@ def check_memory(
     rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
 
 
-def check_cut_points(table: Table, max_cut_points: int | None) -> None:
-    """Refuse more propositions than memory allows, before they are made; the error says how many cut points fit.
+def check_cut_points(table: Table, max_cut_points: int | None, *, fewer: bool = False) -> int | None:
+    """`max_cut_points`, if memory allows as many propositions; the error says how many cut points fit.
+
+    Args:
+        fewer: return those instead, if any fit.
 
     Raises:
         ValueError: naming `max_cut_points`.
@@ -182,12 +185,15 @@ def check_cut_points(table: Table, max_cut_points: int | None) -> None:
 
     wanted, numeric = np.inf if max_cut_points is None else max_cut_points, [f.is_numeric for f in features]
     if total(wanted, np.full(sum(numeric), float(table.n_rows))) <= fitting:
-        return
+        return max_cut_points
     distinct = np.array([float(len(np.unique(c))) for c, number in zip(table.columns, numeric, strict=True) if number])
     if (propositions := total(wanted, distinct)) > fitting:
         most = bisect.bisect_right(range(1, table.n_rows), fitting, key=lambda cuts: total(cuts, distinct))
+        if fewer and most:
+            return most
         remedy = f"set max_cut_points={most}, the most that fit" if most else "use fewer rows or columns"
         check_memory(table.n_rows, int(propositions), remedy)
+    return max_cut_points
 
 
 @dataclass(frozen=True)
