@@ -253,9 +253,8 @@ def fit(
         ValueError: for a bad value of an argument, rules or a start of other columns, or a pool of rules that does not
             fit into memory.
     """
-    same = options_of_fit(locals(), fit)
     made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
-    options = _Options.of(made)
+    same, options = options_of_fit(locals(), fit), _Options.of(made)
     if asks(monotone) and search != "combo":
         raise ValueError(f'monotone needs search="combo": search={search!r} knows no signs of weights')
     if first is not None and search == "published":
