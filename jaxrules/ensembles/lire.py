@@ -59,6 +59,8 @@ _LIBLINEAR = 2e-7
 """Seconds that liblinear takes per entry of the matrix, which cannot be cut in two: with less time left the published
 search does without this start."""
 _RESTARTS = 20
+_PROMISING = 1.1
+"""Times the best objective: a restart whose first moves do not lead below is given up."""
 _RIDGE = 0.25
 """The default ridge: 1 on the weights of signed rules, which are half as large."""
 _PRICE = 0.005
@@ -80,7 +82,8 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
     for start, incumbent in _starts(problem, search, watch, options):
         watch.start, watch.run.phase = start, "restarts" if start == "restart" else "search"
         search.moves = options.max_iterations
-        reached = search.descend(incumbent)
+        promising = _PROMISING * watch.best.objective if start == "restart" and watch.best is not None else np.inf
+        reached = search.descend(incumbent, promising)
         exhausted |= search.moves <= 0
         if reached is watch.best:
             watch.certified = search.certified
@@ -223,8 +226,9 @@ def fit(
             authors' algorithm.
         max_support: largest number of rules (not for "published"); None for no limit.
         restarts: how often to search again from the best model with two to five of its rules dropped, or exchanged, at
-            random (not for "published"). None: 20 times on small data (a million entries of distinct rows and rules)
-            unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never.
+            random (not for "published"). A restart begins with its most promising moves, and goes on if they lead
+            within a tenth of the best objective. None: 20 times on small data (a million entries of distinct rows and
+            rules) unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never.
         start: a fitted model, of any learner, on the same columns: its rules join the candidates, and the search
             starts from them, too. The result is at least as good as they are with the best weights.
         max_iterations: largest number of moves from each start, or the paper's I ("published").

@@ -111,11 +111,7 @@ class Problem:
 
     def entries(self, columns: Integers, patterns: NDArray[np.intp]) -> Floats:
         """The encoded columns of some patterns, float64, shape (patterns, columns)."""
-        entries = np.ones((len(patterns), len(columns)))
-        rules = np.flatnonzero(columns != ONES)
-        held = self.holds(columns[rules])[:, patterns].T
-        entries[:, rules] = 2.0 * held - 1 if self.encoding == "signed" else held
-        return entries
+        return np.asarray(self.columns)[np.ix_(columns, patterns)].T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
         """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.

@@ -43,6 +43,7 @@ from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regro
 
 _TRIALS = 8  # moves that are refitted after a ranking
 _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
+_QUICK = 16  # while a descent has to show that it is worth more
 _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
 _FEW_ENTRIES = 200_000  # of the matrix of a refit, for which more threads do not pay
@@ -145,11 +146,22 @@ class Search:
             best = fewer if fewer.objective < best.objective else best
         return best
 
-    def descend(self, start: Incumbent) -> Incumbent:
-        """Closed-form moves and refit moves in turn, until neither improves."""
+    def descend(self, start: Incumbent, promising: float = np.inf) -> Incumbent:
+        """Closed-form moves and refit moves in turn, until neither improves.
+
+        Args:
+            promising: where it is finite, the descent begins with refit moves, of which few are tried, and ends unless
+                they lead below it.
+        """
         self.certified = False
         best = self._shrink(start)
         self.observe(best)
+        if promising < np.inf:
+            thorough, self._trials = self._trials, min(_QUICK, self._trials)
+            best, self._trials = self._refit_moves(best), thorough
+            if best.objective >= promising:
+                self.certified = False
+                return best
         while True:
             before = best.objective
             if self.problem.loss is exponential:
