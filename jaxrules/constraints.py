@@ -186,6 +186,8 @@ def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
     """
     if given is None:
         return Conjunctions.build(schema, [])
+    if hasattr(given, "conjunctions"):
+        raise TypeError(f"{name} must be Conjunctions, got {type(given).__name__}; pass its conjunctions")
     rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
     if rules.schema.features != schema.features:
         raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")

@@ -207,6 +207,19 @@ def test_an_experts_rules_stay():
         jr.boosting.fit(X, y, first=first, monotone={1: 1, 2: 1})
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("seed", range(2))
+def test_boosting_goes_on_from_a_fitted_ensemble(loss, seed):
+    X, y = problem(seed, loss=loss)
+    options = {"loss": loss, "max_evaluations": None, "max_length": 2}
+    part = jr.boosting.fit(X, y, max_rules=2, **options)
+    more = jr.boosting.fit(X, y, max_rules=5, first=part.model.conjunctions, **options)
+    assert more.objective == pytest.approx(jr.boosting.fit(X, y, max_rules=5, **options).objective, rel=1e-9)
+    assert more.objective < part.objective
+    with pytest.raises(TypeError, match="first must be Conjunctions, got RuleEnsemble; pass its conjunctions"):
+        jr.boosting.fit(X, y, first=part.model)
+
+
 @pytest.mark.parametrize("rule", [[jr.Condition.above(0, 0.3)], [jr.Condition.below(0, 1.2)]])
 def test_an_experts_rule_whose_sign_is_wrong_stays_with_weight_zero(rule):
     X, y = problem(2)
