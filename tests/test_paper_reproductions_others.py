@@ -51,7 +51,9 @@ def test_targets_are_judged_with_their_limits(tmp_path):
         row = {"AUC": auc, "rules": rules, "conditions": 9.0, "seconds": 4.5, "choosing": 0.0, "options": "defaults"}
         store.write(known_splits.known, cell, row, 1.0)
     section = known_splits.show_table_1(Results(store, Settings()), Canvas(tmp_path))
-    assert "reached; RuleFit, default, has 0.9210 with 76 rules" in section.text, "not the one of 300 rules"
+    assert "reached; RuleFit, default (1 of 3 splits), has 0.9210 with 76 rules" in section.text, (
+        "not the one of 300 rules"
+    )
     assert "EBM (published)" in section.tables[0].rows
 
 

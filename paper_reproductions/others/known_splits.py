@@ -87,7 +87,7 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
     for method in rows.values("method"):
         for setting in rows.where(method=method).values("setting"):
             part = rows.where(method=method, setting=setting)
-            labels.append(f"{method}, {setting}")
+            labels.append(f"{method}, {setting}" + _splits(name, part))
             for measure in shown:
                 if part.mean(measure) is not None:
                     values[labels[-1], LABELS.get(measure, measure)] = Value(
@@ -100,6 +100,12 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
     used = {column for _, column in values}
     wide = [column for column in (*columns, "choosing, s", "setting") if column in used]
     return ComparisonTable(name, labels, wide, values, note=PROBLEMS[name].note)
+
+
+def _splits(name: str, rows: Rows) -> str:
+    """A remark where not all splits of the source were run."""
+    done, all_ = len(rows.values("split")), PROBLEMS[name].splits
+    return f" ({done} of {all_} splits)" if done < all_ else ""
 
 
 def _best(rows: Rows, name: str, measure: str, **at_most: float) -> tuple[float, Row] | None:
@@ -129,10 +135,12 @@ def _targets(rows: Rows) -> str:
         best = _best(rows, name, measure, **limits)
         if best is not None:
             value, row = best
+            part = rows.where(problem=name, method=row["method"], setting=row["setting"])
+            there = _splits(name, part)
             verdict = "reached" if value > least else "not reached by what was run"
             lines.append(
-                f"{name}, {measure} {aim}: {verdict}; {row['method']}, {row['setting']}, has {value:.4f} with "
-                f"{row['rules']:g} rules, {row['conditions']:g} conditions, in {row['seconds']:.1f} s."
+                f"{name}, {measure} {aim}: {verdict}; {row['method']}, {row['setting']}{there}, has {value:.4f} with "
+                f"{part.mean('rules'):.3g} rules, {part.mean('conditions'):.3g} conditions, in {part.mean('seconds'):.1f} s."
             )
     for name, program, measure in (
         ("HELOC, AIX360", "LogRR", "accuracy"), ("breast cancer, rulelearn", "LogRR", "accuracy"),
