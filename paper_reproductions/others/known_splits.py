@@ -140,7 +140,8 @@ def _targets(rows: Rows) -> str:
             verdict = "reached" if value > least else "not reached by what was run"
             lines.append(
                 f"{name}, {measure} {aim}: {verdict}; {row['method']}, {row['setting']}{there}, has {value:.4f} with "
-                f"{part.mean('rules'):.3g} rules, {part.mean('conditions'):.3g} conditions, in {part.mean('seconds'):.1f} s."
+                f"{part.mean('rules'):.3g} rules, {part.mean('conditions'):.3g} conditions, in "
+                f"{part.mean('seconds'):.1f} s."
             )
     for name, program, measure in (
         ("HELOC, AIX360", "LogRR", "accuracy"), ("breast cancer, rulelearn", "LogRR", "accuracy"),
