@@ -367,27 +367,30 @@ def picture(file: Path, names: Iterable[str], measure: str, axis: str, reference
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    plt.rcParams["svg.hashsalt"] = "jaxrules"
     found = at_budgets(file, measure, axis)
     drawn = [name for name in names if any(known == name for _, known in found)]
+    methods = [method for method in METHODS if any(known == method for known, _ in found)]
+    handles: dict[str, Any] = {}
     columns = 4
     rows = -(-len(drawn) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3.2 * columns, 2.4 * rows), squeeze=False)
     for panel, name in zip(axes.flat, drawn, strict=False):
-        for method in METHODS:
+        for color, method in enumerate(methods):
             if (method, name) in found:
                 mean = np.nanmean(found[method, name], axis=0)
                 style: dict[str, Any] = {"ls": ":"} if method in CEILINGS else {"marker": "."}
-                panel.plot(AXES[axis], mean, label=method, lw=2.5 if method == reference else 1, **style)
+                style |= {"color": f"C{color}", "lw": 2.5 if method == reference else 1}
+                (handles[method],) = panel.plot(AXES[axis], mean, **style)
         panel.set_title(name, fontsize=9)
     for panel in axes.flat[len(drawn) :]:
         panel.axis("off")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=6, fontsize=8)
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=6, fontsize=8)
     words = {"size": "rules + conditions", "support": "rules", "local": "rules that hold for a row"}
     figure.supxlabel(words[axis], fontsize=9, y=0.06)
     figure.supylabel(measure, fontsize=9)
     figure.tight_layout(rect=(0, 0.07, 1, 1))
-    figure.savefig(target)
+    figure.savefig(target, metadata={"Date": None} if target.suffix == ".svg" else None)
 
 
 def main() -> None:
@@ -400,6 +403,7 @@ def main() -> None:
     parser.add_argument("--measure", default="risk", choices=MEASURES)
     parser.add_argument("--axis", default="size", choices=AXES)
     parser.add_argument("--reference", default="boosting")
+    parser.add_argument("--picture", type=Path, default=None, help="by default beside the file")
     parser.add_argument("--file", type=Path, default=RESULTS / "fronts.csv")
     arguments = parser.parse_args()
     for method in arguments.methods:
@@ -427,7 +431,8 @@ def main() -> None:
             print(f"\n{title} {', '.join(part)}", end="")
             summary(arguments.file, part, arguments.measure, arguments.axis, arguments.reference)
     known = (arguments.measure, arguments.axis, arguments.reference)
-    picture(arguments.file, names, *known, arguments.file.with_name(f"fronts-{known[0]}-{known[1]}.png"))
+    target = arguments.picture or arguments.file.with_name(f"fronts-{known[0]}-{known[1]}.png")
+    picture(arguments.file, names, *known, target)
 
 
 if __name__ == "__main__":
