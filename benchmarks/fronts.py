@@ -119,7 +119,7 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
 
 def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
-    """At most eight prices, from 6 times the default down, each from the model before; ends beyond the budgets."""
+    """At most eleven prices, from 60 times the default down, each from the model before; ends beyond the budgets."""
     most = max(AXES["support"])
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
@@ -128,7 +128,7 @@ def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
         given["rules"] = jr.extract_rules(forest, train.X, activations=True)
         price = jr.lire.fit(train.X, train.y, time_limit=0, **given).details["global_penalty"]
         model = None
-        for share in np.geomspace(6, 0.15, 8):
+        for share in (60, 25, 12, *np.geomspace(6, 0.15, 8)):
             fit = jr.lire.fit(
                 train.X, train.y, global_penalty=share * price, start=model, max_support=most + 10, restarts=0, **given
             )
