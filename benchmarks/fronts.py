@@ -360,7 +360,9 @@ def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference
             print(f"| {method} | {line} | {splits} |")
 
 
-def picture(file: Path, names: Iterable[str], measure: str, axis: str, reference: str, target: Path) -> None:
+def picture(
+    file: Path, names: list[str], methods: list[str], measure: str, axis: str, reference: str, target: Path
+) -> None:
     """A panel per set: the measure against the size, means over the splits."""
     import matplotlib
 
@@ -370,7 +372,7 @@ def picture(file: Path, names: Iterable[str], measure: str, axis: str, reference
     plt.rcParams["svg.hashsalt"] = "jaxrules"
     found = at_budgets(file, measure, axis)
     drawn = [name for name in names if any(known == name for _, known in found)]
-    methods = [method for method in METHODS if any(known == method for known, _ in found)]
+    methods = [method for method in methods if any((method, name) in found for name in drawn)]
     handles: dict[str, Any] = {}
     columns = 4
     rows = -(-len(drawn) // columns)
@@ -432,7 +434,7 @@ def main() -> None:
             summary(arguments.file, part, arguments.measure, arguments.axis, arguments.reference)
     known = (arguments.measure, arguments.axis, arguments.reference)
     target = arguments.picture or arguments.file.with_name(f"fronts-{known[0]}-{known[1]}.png")
-    picture(arguments.file, names, *known, target)
+    picture(arguments.file, names, arguments.methods, *known, target)
 
 
 if __name__ == "__main__":
