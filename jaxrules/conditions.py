@@ -12,6 +12,7 @@ How rules are checked is in `jaxrules.lowered`.
 from __future__ import annotations
 
 import math
+import numbers
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -138,6 +139,9 @@ class Condition:
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories
         if self.categories is None:
             require(categories is None, f"feature {name!r} is categorical: an interval compares numbers, give it a set")
+            for end in (self.lower, self.upper):
+                if not isinstance(end, numbers.Real):
+                    raise TypeError(f"a condition on {name!r} must have numbers as ends, got {end!r}")
             return self
         require(
             categories is not None, f"feature {name!r} is numeric: it does not have categories, give it an interval"
@@ -169,8 +173,26 @@ class Condition:
         return display.interval_text(name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing)
 
 
+def _checked(rules: Iterable[Iterable[Proposition]]) -> Iterator[Iterable[Proposition]]:
+    """The rules, which are lists of propositions."""
+    for rule in _iterated(rules, "rules must be a list of rules, each a list of conditions"):
+        propositions = list(_iterated(rule, "rules must hold lists of conditions"))
+        for one in propositions:
+            if not callable(getattr(one, "condition", None)):
+                raise TypeError(f"rules must be made of conditions (see jaxrules.Condition), got {one!r}")
+        yield propositions
+
+
+def _iterated(given: Any, wanted: str) -> Iterable[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{wanted}, got {type(given).__name__}")
+    return given
+
+
 def _feature(schema: Schema, index: Any) -> Feature:
     n = len(schema.features)
+    if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
+        raise TypeError(f"a condition must name its feature by the place of the column, got {index!r}")
     require(0 <= index < n, f"a condition names feature {index}; there are {n}")
     return schema.features[index]
 
@@ -186,6 +208,9 @@ class Threshold:
     def condition(self, schema: Schema) -> Condition:
         """The same as a condition of a rule."""
         makers = {"<=": Condition.at_most, ">=": Condition.at_least, "<": Condition.below, ">": Condition.above}
+        require(
+            self.operator in makers, f"the operator of a Threshold must be one of {list(makers)}, got {self.operator!r}"
+        )
         return makers[self.operator](self.feature, self.value).condition(schema)
 
 
@@ -288,9 +313,11 @@ class Conjunctions:
             propositions: how many there are of every rule; None counts them, an interval with two ends twice.
 
         Raises:
+            TypeError: for something else than a schema, or than propositions.
             ValueError: if a proposition does not fit the schema (feature, kind, category).
         """
-        given = [[proposition.condition(schema) for proposition in rule] for rule in rules]
+        checks.instance("schema", schema, Schema, "jaxrules.as_table(X).schema")
+        given = [[proposition.condition(schema) for proposition in rule] for rule in _checked(rules)]
         if propositions is None:
             propositions = [sum(condition.n_propositions(schema) for condition in rule) for rule in given]
         merged = [_merge(rule) for rule in given]

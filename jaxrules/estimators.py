@@ -33,7 +33,7 @@ from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name
 from jaxrules.paths import fitting
 from jaxrules.results import Fit
-from jaxrules.table import Table
+from jaxrules.table import Table, target_array
 
 __all__ = [
     "CoordinatePathRegressor",
@@ -84,8 +84,13 @@ class _RuleModel(BaseEstimator):
                 self.n_features_in_ = len(X.schema.names)
             return X
         if nw.dependencies.is_into_dataframe(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            try:
+                validate_data(self, X, reset=reset, skip_check_array=True)
+            except nw.exceptions.DuplicateError as error:
+                raise ValueError(f"X has columns of the same name; give every column its own name. {error}") from error
             return X
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
+            raise TypeError("X is a masked array; pass X.filled(numpy.nan)")
         finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
         return validate_data(self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset)
 
@@ -118,7 +123,8 @@ class _RuleModel(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = getattr(self, "missing", None) == "own_category"
+        missing = getattr(self, "missing", None)
+        tags.input_tags.allow_nan = isinstance(missing, str) and missing == "own_category"
         return tags
 
 
@@ -172,10 +178,13 @@ class _Regressor(RegressorMixin, _RuleModel):
 
 
 def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
-    """y as one column; None and two columns are refused in scikit-learn's words."""
+    """y as one column; None and two columns are refused in scikit-learn's words.
+
+    NumPy would drop a mask, and quietly turn the list [1, "a"] into text.
+    """
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    return column_or_1d(y, warn=True)
+    return column_or_1d(target_array(y) if isinstance(y, (list, tuple, np.ma.MaskedArray)) else y, warn=True)
 
 
 def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) -> None:
