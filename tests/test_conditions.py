@@ -301,6 +301,30 @@ def test_conditions_that_do_not_fit_the_schema(condition: jr.Condition, message:
         jr.Conjunctions.build(SCHEMA, [[], [condition]])
 
 
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (None, "rules must be a list of rules, each a list of conditions, got NoneType"),
+        ([C.above(0, 1.0)], "rules must hold lists of conditions, got Condition"),
+        (["x0 > 1"], "rules must hold lists of conditions, got str"),
+        ([[1.0]], "rules must be made of conditions .*got 1.0"),
+        ([[C.above("u", 1.0)]], "a condition must name its feature by the place of the column, got 'u'"),
+        ([[C.above(True, 1.0)]], "a condition must name its feature by the place of the column, got True"),
+        ([[C.above(0, "1")]], "a condition on 'u' must have numbers as ends, got '1'"),
+    ],
+)
+def test_what_no_rules_are_made_of(rules: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        jr.Conjunctions.build(SCHEMA, rules)
+
+
+def test_a_schema_and_an_operator_are_checked() -> None:
+    with pytest.raises(TypeError, match="schema must be Schema .*got NoneType"):
+        jr.Conjunctions.build(None, [])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the operator of a Threshold must be one of"):
+        jr.Conjunctions.build(SCHEMA, [[module.Threshold(0, "=", 1.0)]])  # type: ignore[arg-type]
+
+
 def test_directions_check_their_terms() -> None:
     for terms in [((), ()), ((0, 1), (1.0,)), ((0,), (1.0,), (0, 1))]:
         with pytest.raises(ValueError, match="as many weights"):

@@ -66,6 +66,12 @@ def test_which_signs_a_weight_may_have():
     assert rising.signs(rules, output=1, n_outputs=3).tolist() == [both if s == both else none for s in expected]
 
 
+@pytest.mark.parametrize("direction", [0, 2, "1", None, True, np.array([1, -1]), [1], np.nan])
+def test_a_direction_is_plus_or_minus_one(schema, direction):
+    with pytest.raises(ValueError, match="monotone must be 1 .rising. or -1 .falling. for 'age'"):
+        Constraints.of(schema, monotone={"age": direction})
+
+
 # Boosting
 
 

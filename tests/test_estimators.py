@@ -144,6 +144,23 @@ def test_labels_that_are_no_text_and_no_integers() -> None:
         assert model.predict(X).dtype == y.dtype
 
 
+def test_what_scikit_learn_would_take_for_something_else() -> None:
+    X, y = np.arange(8.0).reshape(4, 2), ["a", "b", "a", "b"]
+    model = RuleBoostingClassifier(max_rules=1)
+    with pytest.raises(TypeError, match="X is a masked array"):
+        model.fit(np.ma.masked_equal(X, 3.0), y)
+    with pytest.raises(TypeError, match="y is a masked array"):
+        model.fit(X, np.ma.masked_equal([0, 1, 0, 1], 1))
+    with pytest.raises(TypeError, match="y has values of type int, str"):
+        model.fit(X, ["a", 1, "a", 1])
+    with pytest.raises(ValueError, match="y is empty"):
+        model.fit(X, [])
+    with pytest.raises(ValueError, match="X has columns of the same name"):
+        model.fit(pd.DataFrame(X, columns=["a", "a"]), y)
+    with pytest.raises(ValueError, match="missing must be"):
+        RuleBoostingClassifier(missing=np.ones(2)).fit(X, y)
+
+
 def test_losses_of_the_other_kind_are_refused() -> None:
     X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
     with pytest.raises(ValueError, match="loss='squared' is not for a classifier"):

@@ -260,6 +260,23 @@ def test_validate_names_what_is_wrong() -> None:
             model.validate()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": np.ones(4)}, r"weights must have shape \(rules, outputs\), got \(4,\)"),
+        ({"weights": np.ones((1, 1))}, "weights must have shape"),
+        ({"intercept": np.zeros(2)}, "weights must have shape"),
+        ({"link": "logit"}, "unknown link 'logit'"),
+        ({"link": "identity"}, "the link 'identity' does not fit classes"),
+    ],
+)
+def test_models_made_by_hand_are_checked_when_they_predict(changes: dict[str, Any], message: str) -> None:
+    model = models.RuleEnsemble(**{**vars(numeric_ensemble("logistic", 1, linear=False)), **changes})
+    for ask in (jr.predict, jr.decision_function, jr.explain):
+        with pytest.raises(ValueError, match=message):
+            ask(model, np.zeros((2, len(model.schema.features))))
+
+
 def numeric_many() -> jr.RuleEnsemble:
     """Two outputs without classes."""
     schema = jr.Schema((jr.Feature("a"),))
