@@ -139,7 +139,8 @@ class Condition:
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories
         if self.categories is None:
             require(categories is None, f"feature {name!r} is categorical: an interval compares numbers, give it a set")
-            for end in (self.lower, self.upper):
+            ends: tuple[Any, Any] = self.lower, self.upper
+            for end in ends:
                 if not isinstance(end, numbers.Real):
                     raise TypeError(f"a condition on {name!r} must have numbers as ends, got {end!r}")
             return self

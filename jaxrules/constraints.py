@@ -24,7 +24,6 @@ last can overtake, and only the first be overtaken.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,7 +70,7 @@ class Constraints:
             column = _column(schema, "monotone", key)
             name = schema.names[column]
             require(schema.features[column].is_numeric, f"monotone names the categorical column {name!r}")
-            if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in (1, -1):
+            if isinstance(direction, bool) or np.ndim(direction) or direction not in (1, -1):
                 raise ValueError(f"monotone must be 1 (rising) or -1 (falling) for {name!r}, got {direction!r}")
             directions[column] = int(direction)
         banned = frozenset(_columns(schema, "forbidden", forbidden))

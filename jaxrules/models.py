@@ -131,22 +131,23 @@ class RuleEnsemble:
     def validate(self) -> None:
         """Check shapes and ranges; a ValueError names what is wrong."""
         self.conjunctions.validate()
-        self.check_fit()
+        self.check_parts()
         finite = np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()
         require(finite, "weights and intercept must be finite")
+        classes = self.schema.classes
+        wanted = 1 if classes is None or len(classes) == 2 else len(classes)
+        require(self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}")
+        require(self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes")
         if self.linear is not None:
             self.linear.validate(self.schema, self.n_outputs)
 
-    def check_fit(self) -> None:
-        """Check that weights, intercept, link and classes fit each other; a ValueError names what does not."""
+    def check_parts(self) -> None:
+        """Check what predictions need: rules, weights and intercept of one shape, and a link that fits the target."""
         classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))
         require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
         fit = given[0] == (len(self.conjunctions), self.n_outputs)
         require(fit, f"weights must have shape (rules, outputs), got {given[0]}")
         require(self.link in get_args(Link), f"unknown link {self.link!r}")
-        wanted = 1 if classes is None or len(classes) == 2 else len(classes)
-        require(self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}")
-        require(self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes")
         of_numbers = self.link in ("identity", "log")
         require(of_numbers == (classes is None), f"the link {self.link!r} does not fit classes {classes}")
 
@@ -482,7 +483,7 @@ def _product(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
-    model.check_fit()  # it may be made by hand
+    model.check_parts()  # it may be made by hand
     weights, intercept = np.asarray(model.weights, np.float64), np.asarray(model.intercept, np.float64)
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, satisfied in model.conjunctions.batches(table):
