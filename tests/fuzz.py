@@ -521,7 +521,13 @@ def _meant(case: Case) -> bool:
         or (case.name == "sample_weight" and (not _has_classes(case) or "model" in case.entry.arguments))
         or (case.name == "y" and not _has_classes(case))
         or (case.name == "y" and case.entry.name.startswith(("boosting", "paths")) and _is_constant_number(value))
+        or (case.entry.checks_elsewhere is not None and _is_read_by_scikit_learn(value))
     )
+
+
+def _is_read_by_scikit_learn(value: Any) -> bool:
+    """Numbers in an array of objects, and labels in one column, with a warning."""
+    return isinstance(value, np.ndarray) and (value.dtype == object or value.shape == (N_ROWS, 1))
 
 
 def _is_constant_number(value: Any) -> bool:
