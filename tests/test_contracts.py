@@ -454,7 +454,7 @@ def test_ctrl_c_wherever_it_comes(case: Case) -> None:
                 return
             calls += 1
             for _ in range(presses if calls == press_at else 0):
-                signal.raise_signal(signal.SIGINT)
+                signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)  # as in the frame that was called, not in this
 
         sys.setprofile(on_call)
         try:
