@@ -591,7 +591,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "l1_penalty": PENALTY,
     "l2_penalty": (*PENALTY, NEVER_NONE),
     "lire.l2_penalty": PENALTY,
-    "learning_rate": numbers("must be finite and positive", -0.5, 0.0),
+    "learning_rate": numbers(r"must lie in \(0, 1000\]", -0.5, 0.0),
     "linear_terms": FLAG,
     "literal_penalty": (*PENALTY, NEVER_NONE),
     "literals": (([], TypeError, "must be PropositionPool"), (pool(), TypeError, "must be PropositionPool")),
@@ -653,6 +653,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "paths.restarts": integers(1),
     "risk_tolerance": numbers("must be finite and at least -1", -1.5),
     "drnet.rule_penalty": (*PENALTY, NEVER_NONE),
+    "ssrl.literal_penalty": numbers(r"must lie in \[0, 1e\+30\]", -0.5),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (
         ("stumps", ValueError, 'must be "boosted_trees"'), ([], TypeError, "must be Conjunctions"),

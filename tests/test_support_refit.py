@@ -72,8 +72,8 @@ def blas_threads() -> set[int]:
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
-@pytest.mark.parametrize(("few", "threads"), [(10_000, {1}), (10, {2})])
-def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int, threads: set[int]) -> None:
+@pytest.mark.parametrize("few", [10_000, 10])
+def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     """Threads spin while they wait for a core: on a busy machine a fit took seven times as long."""
     seen: list[set[int]] = []
 
@@ -87,6 +87,8 @@ def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int,
     holds, sign = rng.random((30, 4)) < 0.5, rng.choice([-1.0, 1.0], 30)
     problem = make_problem(Activations.of_matrix(holds), sign, np.ones(30), loss_by_name("logistic"))
     with threadpool_limits(2, "blas"):
+        before = blas_threads()  # a library without threads may be loaded beside NumPy's
         search.Search(problem, 0.01, 0.01).start_from(np.arange(3), np.zeros(3))
-        assert blas_threads() == {2}
-    assert seen[-1] == threads
+        assert blas_threads() == before
+    assert 2 in before
+    assert seen[-1] == ({1} if few == 10_000 else before)
