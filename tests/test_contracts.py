@@ -440,6 +440,7 @@ def test_ctrl_c_at_any_time(case: Case, presses: int) -> None:
     check_interrupted(case, time_limit=jr.Deadline(1e9, Impatient()))
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a generator that is thrown away
 @pytest.mark.parametrize("case", {(case.learner, case.search): case for case in CASES}.values(), ids=str)
 def test_ctrl_c_wherever_it_comes(case: Case) -> None:
     """Pressed at calls of functions that are spread over the whole fit, preparation and end included."""
