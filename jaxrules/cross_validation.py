@@ -206,7 +206,7 @@ def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: in
     return int(at[best])
 
 
-def given(data: TrainingData) -> dict[str, Any]:
+def rows_of(data: TrainingData) -> dict[str, Any]:
     """The rows as arguments of a learner."""
     y: Any = data.target
     if data.classes is not None:

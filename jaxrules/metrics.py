@@ -76,7 +76,7 @@ def _size(rules: Conjunctions, measure: Measure) -> int:
 
 def used_rules(model: RuleEnsemble | RuleList) -> Conjunctions:
     """The rules with a weight other than zero; of a list all."""
-    used = _used(model)
+    used = _used(model)  # refuses what is no model
     return model.conjunctions.take(used)
 
 

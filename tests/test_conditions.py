@@ -320,9 +320,9 @@ def test_what_no_rules_are_made_of(rules: Any, message: str) -> None:
 
 def test_a_schema_and_an_operator_are_checked() -> None:
     with pytest.raises(TypeError, match="schema must be Schema .*got NoneType"):
-        jr.Conjunctions.build(None, [])  # type: ignore[arg-type]
+        jr.Conjunctions.build(None, [])
     with pytest.raises(ValueError, match="the operator of a Threshold must be one of"):
-        jr.Conjunctions.build(SCHEMA, [[module.Threshold(0, "=", 1.0)]])  # type: ignore[arg-type]
+        jr.Conjunctions.build(SCHEMA, [[module.Threshold(0, "=", 1.0)]])
 
 
 def test_directions_check_their_terms() -> None:

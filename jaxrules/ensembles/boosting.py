@@ -59,8 +59,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints, asks
-from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
-from jaxrules.cross_validation import given as rows_of
+from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
@@ -363,7 +362,7 @@ def cross_validate(
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         for i, ridge in enumerate(ridges):
             part = run.child(1 / (len(ridges) - i))
-            fits = path(**given(inside), **same, max_rules=max_rules, l2_penalty=ridge, time_limit=part.deadline)
+            fits = path(**rows_of(inside), **same, max_rules=max_rules, l2_penalty=ridge, time_limit=part.deadline)
             cut = part.stopped()
             yield from (found.model for found in (fits[:-1] if cut else fits))
             if cut:

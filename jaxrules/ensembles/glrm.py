@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit
+from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
@@ -258,7 +258,7 @@ def cross_validate(
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         for i, price in enumerate(prices.tolist()):
             part = run.child(1 / (len(prices) - i))
-            found = fit(**given(inside), **same, rule_penalty=price, time_limit=part.deadline)
+            found = fit(**rows_of(inside), **same, rule_penalty=price, time_limit=part.deadline)
             if part.stopped():
                 return
             yield found.model

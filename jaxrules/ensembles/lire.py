@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints, asks
-from jaxrules.cross_validation import SHARE, cross_validated, folds, given, last_fit, options_of_fit, unfinished
+from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of, unfinished
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
@@ -262,7 +262,7 @@ def fit(
     if asks(monotone) and search != "combo":
         raise ValueError(f'monotone needs search="combo": search={search!r} knows no signs of weights')
     if first is not None and search == "published":
-        raise ValueError('first needs search="combo": the published search may drop any rule')
+        raise ValueError('first needs search="combo" or "optimal": the published search may drop any rule')
     gamma = checks.optional(checks.penalty, "global_penalty", global_penalty)
     lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
     if start is not None:
@@ -283,7 +283,7 @@ def fit(
     if some is not None:
         same |= {"loss": made["loss"], "global_penalty": gamma, "local_penalty": lam}
         same |= {"forbidden": tuple(constraints.forbidden)}
-        found_there = fit(**given(some), **same, time_limit=run.child(0.5).deadline).model.conjunctions
+        found_there = fit(**rows_of(some), **same, time_limit=run.child(0.5).deadline).model.conjunctions
         rules, run.shortened = found_there if len(found_there) else rules, True
     candidates = _Candidates(rules, first, constraints, data, run, options, start)
     found = one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
@@ -427,8 +427,9 @@ def cross_validate(
             if run.stopped():
                 return
             fits = path(
-                **given(inside), **same, rules=pool, global_penalties=gammas.tolist(), local_penalties=lambdas.tolist(),
-                l2_penalty=ridge, restarts=restarts or 0, time_limit=run.child(1 / (len(ridges) - i)).deadline,
+                **rows_of(inside), **same, rules=pool, global_penalties=gammas.tolist(),
+                local_penalties=lambdas.tolist(), l2_penalty=ridge, restarts=restarts or 0,
+                time_limit=run.child(1 / (len(ridges) - i)).deadline,
             )  # fmt: skip
             yield from (fit.model for fit in fits if not unfinished(fit))
             if len(fits) < len(gammas) or unfinished(fits[-1]):
