@@ -24,7 +24,7 @@ last can overtake, and only the first be overtaken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +77,7 @@ class Constraints:
         wanted = tuple(dict.fromkeys(_columns(schema, "required", required)))
         both = [schema.names[column] for column in wanted if column in banned]
         require(not both, f"required and forbidden both name {both}")
+        require(len(banned) < len(schema.names), "forbidden names every column; leave at least one that rules may use")
         require(len(wanted) < 64, f"required names {len(wanted)} columns; 63 are the most")
         return cls(banned, wanted, tuple(directions.items()))
 
@@ -206,7 +207,9 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
 
 
 def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
-    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) or (hasattr(keys, "ndim") and keys.ndim != 1):
+    """Columns by names or positions; an iterator, read once, would bind the first of several fits alone."""
+    nested = hasattr(keys, "ndim") and keys.ndim != 1
+    if isinstance(keys, (str, bytes, Iterator)) or not isinstance(keys, Iterable) or nested:
         raise TypeError(f"{name} must be a list of column names or positions, got {type(keys).__name__}")
     return [_column(schema, name, key) for key in keys]
 

@@ -93,13 +93,22 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     Raises:
         ValueError: for more folds than rows, or a class with a single row.
     """
-    checks.integer("n_folds", n_folds, at_least=2, at_most=len(data.target))
-    seed = checks.seed(seed)
+    n_rows, seed = len(data.target), checks.seed(seed)
+    if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
+        raise ValueError(
+            f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got {n_folds}; "
+            "take fewer folds, or fit with given penalties"
+        )
     if data.classes is None:
-        return spread(len(data.target), None, n_folds, seed)
-    if np.unique(data.labels, return_counts=True)[1].min() < 2:
-        raise ValueError("y has a class with one row only, which cross-validation cannot spread; drop that row")
-    return spread(len(data.target), data.labels, n_folds, seed)
+        return spread(n_rows, None, n_folds, seed)
+    rows = np.unique(data.labels, return_counts=True)[1]
+    if rows.min() < 2:
+        single = data.classes[int(rows.argmin())]
+        raise ValueError(
+            f"y has a class with one row only, {single!r}, which cross-validation cannot spread; drop that row, or fit "
+            "with given penalties"
+        )
+    return spread(n_rows, data.labels, n_folds, seed)
 
 
 def spread(n_rows: int, classes: NDArray[Any] | None, n_folds: int, seed: int | Sequence[int]) -> NDArray[np.int64]:

@@ -493,11 +493,34 @@ def test_estimators_take_them():
         assert (steps(classifier.predict_proba(grid())[:, 1], 0) >= 0).all()
 
 
+def test_columns_that_can_be_read_once_are_refused():
+    """A generator would bind the first fold alone."""
+    X, y = problem(0)
+    for learner in (jr.boosting.cross_validate, jr.lire.fit, jr.ssrl.fit, jr.paths.fit):
+        with pytest.raises(TypeError, match="forbidden must be a list of column names or positions, got generator"):
+            learner(X, y > 0 if learner is jr.ssrl.fit else y, forbidden=(column for column in ["x1"]))
+    fit = jr.boosting.fit(X, y, max_rules=2, forbidden={"x2", "x1"}, required={"x0": 1}.keys())
+    assert (dict(fit.model.options)["forbidden"], dict(fit.model.options)["required"]) == (("x1", "x2"), ("x0",))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "exponential"])
+def test_an_experts_rule_of_weight_zero_has_no_price(loss):
+    X, y = problem(3, loss=loss)
+    c = jr.Condition
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(0, 1.5)], [c.above(2, 0.5)]])
+    prices = {"global_penalty": 0.02, "local_penalty": 0.04, "l2_penalty": 0.25}
+    bound = {"loss": loss, "monotone": {0: -1}, "rules": first.take([])}
+    fit = jr.lire.fit(X, y, first=first, **bound, **prices)
+    assert fit.model.weights[0, 0] == 0
+    assert fit.objective == pytest.approx(jr.lire.fit(X, y, first=first.take([1]), **bound, **prices).objective)
+    assert fit.objective == pytest.approx(jr.lire.objective(fit.model, X, y, **prices), rel=1e-9)
+
+
 def test_what_cannot_be_kept_is_refused():
     X, y = problem(0)
     X = np.column_stack([X, np.ones(len(y))])
     for arguments, words in (
-        ({"forbidden": [0, 1, 2, 3]}, "leave no proposition"), ({"required": ["x3"]}, "required names 'x3'"),
+        ({"forbidden": [0, 1, 2, 3]}, "forbidden names every column"), ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
         ({"required": [0, 1], "max_rules": 1}, "required names 2 columns more"),
         ({"monotone": {0: 1}, "search": "published", **jr.boosting.PAPER}, "monotone does not go with"),

@@ -231,11 +231,11 @@ def test_folds_spread_classes_evenly() -> None:
     ("change", "error", "message"),
     [
         ({"n_folds": 1}, ValueError, "n_folds must be at least 2"),
-        ({"n_folds": 49}, ValueError, "n_folds must be at most 48"),
+        ({"n_folds": 49}, ValueError, "n_folds must be at most 48, the number of rows .* fit with given penalties"),
         ({"n_folds": "two"}, TypeError, "n_folds"),
         ({"one_standard_error": "yes"}, TypeError, "one_standard_error"),
         ({"seed": -1}, ValueError, "seed must be"),
-        ({"y": np.arange(48) == 5}, ValueError, "y has a class with one row only"),
+        ({"y": np.arange(48) == 5}, ValueError, "y has a class with one row only, True,"),
         ({"time_limit": -1}, ValueError, "time_limit"),
         ({"missing": "perhaps"}, ValueError, "missing"),
     ],

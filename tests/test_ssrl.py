@@ -472,7 +472,7 @@ def test_cross_validation_within_limits(iris):
     fit = ssrl.cross_validate(X, y, time_limit=0)
     assert fit.status == "time_limit"
     assert np.isnan(fit.details["accuracies"]).all()
-    with pytest.raises(ValueError, match="fewer rows than n_folds"):
+    with pytest.raises(ValueError, match="fewer rows than n_folds = 51: 50 of class 'setosa'"):
         ssrl.cross_validate(X, y, n_folds=51)
     for name, value in {"literal_penalties": [-1.0], "max_rules": [0], "n_folds": 1, "beam_width": 0}.items():
         with pytest.raises(ValueError, match=name):

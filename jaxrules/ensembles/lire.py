@@ -212,8 +212,8 @@ def fit(
             `jaxrules.constraints`. Weights then have signs; rules between two values of the column are no candidates.
             Not for ``search="optimal"`` and "published".
         first: an expert's rules, which the model begins with and keeps, at the price of any other: their weights are
-            fitted. One that holds on the same rows as another of them, or on the opposite ones, or on all or none,
-            stays with a weight of 0 and has no price. Not for "published".
+            fitted. One whose weight is 0 has no price: one that holds on the same rows as another of them, or on the
+            opposite ones, or on all or none, or that `monotone` leaves no sign that helps. Not for "published".
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, the authors' program) or
             "binary" (0 / 1, the letter of Theorem 1). With a free intercept both have the same models and
             the same objective, and only the path of the search differs.
@@ -676,6 +676,8 @@ def objective(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L, and a ridge.
+
+    Rules of weight 0 are not in the support, an expert's neither.
 
     Args:
         model: an ensemble of rules without linear terms; of several outputs, G is the mean over the classes.

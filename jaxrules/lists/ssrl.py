@@ -191,8 +191,13 @@ def cross_validate(
         run, X, y, sample_weight, missing, literals, quantiles, cut_points, default, min(sizes), forbidden, required,
         monotone, first, first_labels,
     )  # fmt: skip
-    if np.bincount(task.codes).min() < n_folds:
-        raise ValueError(f"y has a class with fewer rows than n_folds = {n_folds}")
+    rows = np.bincount(task.codes)
+    if rows.min() < n_folds:
+        least = (task.data.classes or ())[int(rows.argmin())]
+        raise ValueError(
+            f"y has a class with fewer rows than n_folds = {n_folds}: {rows.min()} of class {least!r}; "
+            "take fewer folds, or drop the class"
+        )
     fold = spread(len(task.codes), task.codes, n_folds, checks.seed(seed))
     figures = np.full((3, n_folds, len(grid)), np.nan)  # accuracy, rules, literals
     part = run.child(_SHARE, "ssrl, cross-validation", n_folds * len(grid))

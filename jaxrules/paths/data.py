@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -210,8 +210,8 @@ class ModelSpace:
     def without(self, forbidden: Iterable[Any]) -> Sequence:
         """All columns but the forbidden ones; a categorical feature's name forbids all its categories."""
         nested = hasattr(forbidden, "ndim") and forbidden.ndim != 1
-        if isinstance(forbidden, (str, bytes)) or not isinstance(forbidden, Iterable) or nested:
-            raise TypeError("forbidden must be a list of column names or positions")
+        if isinstance(forbidden, (str, bytes, Iterator)) or not isinstance(forbidden, Iterable) or nested:
+            raise TypeError(f"forbidden must be a list of column names or positions, got {type(forbidden).__name__}")
         banned = set()
         for key in forbidden:
             of_feature = [j for j, c in enumerate(self.columns) if self.schema.names[c.feature] == key]

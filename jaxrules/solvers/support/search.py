@@ -175,7 +175,8 @@ class Search:
     ) -> Incumbent:
         """The best weights of a support, from a first guess; given up early when `goal` is out of reach.
 
-        Columns that are fixed join it. Those that weights of their sign do not help leave it, unless they are fixed.
+        Columns that are fixed join it. Those that weights of their sign do not help leave it, unless they are fixed;
+        then they have a weight of 0, and no price.
 
         Args:
             near: a support that differs little, whose groups save work.
@@ -201,7 +202,7 @@ class Search:
         if problem.signs is not None:
             stay = (weights != 0) | (columns == ONES) | np.isin(columns, problem.fixed)
             columns, weights = columns[stay], weights[stay]
-            penalty = problem.penalty(columns, self.gamma, self.lam)
+        penalty = problem.penalty(columns[(weights != 0) | (columns == ONES)], self.gamma, self.lam)
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + penalty, groups)
 
