@@ -158,9 +158,10 @@ class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
     It is asked for between steps, and a step that has begun is not broken off. The longest ones: kernels on their first
-    use in a process (JAX compiles for every shape, one to seven seconds, a second or less from its persistent cache;
-    numba's load in one, and take twenty after an installation), the import of scikit-learn's forests (a second), one
-    tree of a forest, and with ``method="mip"`` the import of CVXPY and its translation of a large program.
+    use in a process (numba's load in a second, and take twenty after an installation; JAX compiles for every shape, a
+    second or more, less from its persistent cache, and is not waited for in LLTBoost, the networks, SSRL and paths),
+    the import of scikit-learn's forests (a second), one tree of a forest, and with ``method="mip"`` the import of CVXPY
+    and its translation of a large program.
 
     Args:
         seconds: the limit, or None for none. Zero is allowed: the first incumbent is returned.

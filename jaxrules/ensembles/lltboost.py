@@ -49,6 +49,7 @@ from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.solvers.linear.l1_path import l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.solvers.patience import Patient
 from jaxrules.table import MissingRule
 from jaxrules.training import (
     TrainingData,
@@ -73,6 +74,8 @@ _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _MANY_ROWS = 1 << 16
 """From here on, candidates are evaluated one after the other, which needs less memory."""
+_QUICK = 1 << 20
+"""Numbers of the columns that are sorted to find a rule without time."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Stage:
     Attributes:
         sign: of the sum of gradients that the rule selects: the sign of minus its weight, when it is added.
         objective: |g'q| (Eq. 10), with weights of the training part that sum to one.
-        risk: mean loss of the ensemble on the held-out rows, less its smallest possible value.
+        risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN for a rule that was
+            cut from one column because there was no time to compile the search.
         parts: the propositions.
         seconds: of the search.
     """
@@ -380,18 +384,21 @@ class _Ensemble:
     def is_perfect(self) -> bool:
         return not self.total_gradient > _NOTHING * self.first_gradient
 
-    def ask(self, signs: list[int], rows: list[Rows]) -> list[Proposals]:
-        """What `propose` answers about conjunctions that select these rows, one lane each."""
+    def ask(self, signs: list[int], rows: list[Rows], run: Run) -> list[Proposals] | None:
+        """What `propose` answers about conjunctions that select these rows, one lane each; None without the time to
+        compile it."""
         lanes = 2 * self.plan.beam_width
         held = np.zeros((lanes, self.design.shape[1]), bool)
         for lane, selected in enumerate(rows):
             held[lane, : self.n_rows] = selected
-        answers = propose(
-            self.arrays, self.design, len(self.rules) + 1, self.fitted,
+        answers = _propose_in_time(
+            run.stopped, self.arrays, self.design, len(self.rules) + 1, self.fitted,
             np.array(signs + [1] * (lanes - len(signs)), np.float64), held, self.plan.l2_penalty,
             loss=self.data.loss, sizes=min(self.plan.max_nonzeros, self.arrays.columns.shape[0]),
             refit=self.plan.refit_propositions, refine=self.plan.refine_thresholds, axis=self.plan.axis_parallel,
         )  # fmt: skip
+        if answers is None:
+            return None
         answers = answers._replace(
             rows=answers.rows[..., : self.n_rows],
             risk=np.where(answers.found, answers.risk - self.least_risk, math.inf),
@@ -492,6 +499,7 @@ class _Conjunction:
 def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
     """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is stopped; None if there
     is none."""
+    answers: list[Proposals] | None
     gradient = ensemble.gradient
     least = _NOTHING * float(np.abs(gradient).sum())
     everything = np.ones(ensemble.n_rows, bool)
@@ -504,10 +512,14 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
                 return None
             break
         if p == 0:  # the two signs are one problem, with w for -w
-            (answer,) = ensemble.ask([1], [everything])
-            answers = [answer, _mirrored(answer)]
+            answers = ensemble.ask([1], [everything], run)
+            if answers is None:
+                return _one_column(ensemble)
+            answers.append(_mirrored(answers[0]))
         else:
-            answers = ensemble.ask([one.sign for one in asked], [one.rows for one in asked])
+            answers = ensemble.ask([one.sign for one in asked], [one.rows for one in asked], run)
+            if answers is None:
+                break
         beams = {1: [], -1: []}
         for one, answer in zip(asked, answers, strict=True):
             needed = max((1 + plan.objective_tolerance) * one.objective, least)
@@ -527,6 +539,26 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
     ended = [finished[sign] + beams[sign] for sign in (1, -1)]
     best = [min(ones, key=lambda one: one.price(plan.risk_tolerance)) for ones in ended if ones]
     return max(best, key=lambda one: one.objective) if best else None
+
+
+def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
+    """The best cut of a single column, judged by some of the rows: for when there is no time to compile `propose`."""
+    columns, missing, gradient = ensemble.columns.values, ensemble.columns.missing, ensemble.gradient
+    if not len(columns):
+        return None
+    step = 1 + columns.size // _QUICK
+    order = np.argsort(columns[:, ::step], axis=1)
+    values = np.take_along_axis(columns[:, ::step], order, axis=1)
+    gains = gradient[::step][order]
+    above = np.where(values[:, 1:] > values[:, :-1], np.abs(np.cumsum(gains - gains.mean(), axis=1)[:, :-1]), -1.0)
+    j, k = np.unravel_index(int(above.argmax()), above.shape)
+    if above[j, k] < 0:
+        return None
+    cut = float(values[j, k : k + 2].mean())
+    rows = (columns[j] >= cut) & ~(missing[j] if len(missing) else False)
+    gained = float(gradient @ rows)
+    part = np.where(np.arange(len(columns)) == j, 1.0, 0.0), -cut, False, math.nan, ()
+    return _Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
 
 
 def _sparsest(answer: Proposals, risk_tolerance: float) -> list[int]:
@@ -663,6 +695,9 @@ def propose(
 
     # One lane after the other: a CPU gains nothing from two at once, but much from those that need no answer.
     return lax.map(lambda lane: lax.cond(jnp.any(lane[1]), answer, nothing, lane), (signs, held))
+
+
+_propose_in_time = Patient(propose)
 
 
 def _refitted(columns: Array, weights: Array, target: Array, w: Array, b: Array, sizes: int) -> tuple[Array, Array]:

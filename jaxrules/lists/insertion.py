@@ -26,6 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.solvers.patience import Patient
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -44,6 +46,8 @@ _BLOCK = 64
 """Conditions that the exact search looks at together."""
 _WORDS = 8
 """32-bit words of a block of rows."""
+_SOME_ROWS = 2048
+"""Rows by which a literal is chosen without time."""
 _WEIGHTED = 32
 """Rows with weights of a block."""
 
@@ -412,7 +416,8 @@ def best_insertion(
         condition = modmod(examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped)
     else:
         problem = _problem(examples, first, rule_labels, alpha, mask, penalty, limit, max_rules, allowed, at_least)
-        gain, condition = _beam_search(problem, width, stopped)
+        found = _beam_search(problem, width, stopped)
+        gain, condition = found or (at_least, _one_literal(examples, alpha, mask, allowed))
         if method == "exact":
             condition, bound = _exhaust(problem, gain, condition, limit, stopped)
     if not condition:
@@ -425,8 +430,20 @@ def best_insertion(
     )
 
 
-def _beam_search(problem: _Problem, width: int, stopped: Callable[[], bool]) -> tuple[float, tuple[int, ...]]:
-    """Keep some children of every layer; then leave literals out of the best, as long as that leads to better ones."""
+def _one_literal(examples: Examples, alpha: float, mask: Bools, allowed: Bools) -> tuple[int, ...]:
+    """The condition of one literal that is best in front of a list, judged by some of the rows: for when there is no
+    time to compile more."""
+    some = np.linspace(0, examples.n_rows - 1, min(examples.n_rows, _SOME_ROWS)).astype(np.intp)
+    counts = examples.counts[some]
+    worth = alpha * counts - (mask[some] * counts[:, examples.default])[:, None]
+    gains = np.where(allowed.T, examples.literals[:, some] @ worth, -np.inf)
+    return (int(gains.max(axis=1).argmax()),)
+
+
+def _beam_search(problem: _Problem, width: int, stopped: Callable[[], bool]) -> tuple[float, tuple[int, ...]] | None:
+    """Keep some children of every layer; then leave literals out of the best, as long as that leads to better ones.
+
+    None without the time to compile."""
     n_states, n_literals = _FOUND * -(-width // _FOUND), problem.literals.shape[1]
     rows = np.zeros((n_states, len(problem.everything)), problem.everything.dtype)
     rows[0] = problem.everything
@@ -434,11 +451,17 @@ def _beam_search(problem: _Problem, width: int, stopped: Callable[[], bool]) -> 
     beam = _Beam(nothing, rows, nothing[:_FOUND], np.full(_FOUND, -np.inf, np.float32), np.int32(0))
     best, reached = -np.inf, 0.0
     while not stopped() and reached > best:
-        beam = descend(beam, problem)
+        answer = _descend_in_time(stopped, beam, problem)
+        if answer is None:
+            return None
+        beam = answer
         best, reached = reached, float(beam.gains[0])
     if not reached > problem.at_least:
         return float(problem.at_least), ()
     return reached, tuple(np.flatnonzero(np.asarray(beam.found[0])).tolist())
+
+
+_descend_in_time, _score_in_time = Patient(descend), Patient(score)
 
 
 class _State(NamedTuple):
@@ -469,7 +492,9 @@ def _exhaust(
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
             for i, state in enumerate(block):
                 conditions[i, list(state.condition)], rows[i] = True, state.rows
-            scores = score(conditions, rows, problem)
+            scores = _score_in_time(stopped, conditions, rows, problem)
+            if scores is None:
+                return found, max(float(_needed(best)), *(state.potential for state in [*states[start:], *children]))
             gain = np.asarray(scores.gain).max(axis=0)[: len(block)]
             potential = np.asarray(scores.potential).max(axis=0)[: len(block)] - problem.penalty
             if gain.max() > _needed(best):
@@ -555,6 +580,9 @@ def _modmod(
     return best, best_gain
 
 
+_modmod_in_time = Patient(_modmod)
+
+
 def modmod(
     examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools, penalty: float,
     labels: Bools, max_length: int, stopped: Callable[[], bool],
@@ -577,7 +605,10 @@ def modmod(
             if stopped():
                 return condition
             weights = charge[position].astype(np.float32), reward[position, label].astype(np.float32)
-            chosen, gain = map(np.asarray, _modmod(unsatisfied, *weights, np.float32(penalty), rounds=8))
+            answer = _modmod_in_time(stopped, unsatisfied, *weights, np.float32(penalty), rounds=8)
+            if answer is None:
+                return condition or _one_literal(examples, alpha, mask, labels)
+            chosen, gain = map(np.asarray, answer)
             if chosen.sum() <= max_length and gain > best:
                 best, condition = float(gain), tuple(np.flatnonzero(chosen).tolist())
     return condition

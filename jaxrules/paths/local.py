@@ -23,6 +23,7 @@ from jaxrules.float64 import x64_kernel
 from jaxrules.paths.costs import Array, Quadratic, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, weighted_sums
 from jaxrules.solvers.layered import Certificate, never
+from jaxrules.solvers.patience import Patient
 
 JITTER = 1e-12
 MAX_CANDIDATES = 2**13
@@ -89,9 +90,12 @@ def improve(
         if stopped():
             break
         at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
-        sequences[at], objectives[at] = _descend(
-            P, G, constant, sequences[at], _pad(choices[orders[at]]), np.int32(len(choices)), batch=batch
+        found = _compiled_in_time(
+            stopped, P, G, constant, sequences[at], _pad(choices[orders[at]]), np.int32(len(choices)), batch=batch
         )
+        if found is None:
+            break
+        sequences[at], objectives[at] = found
     return sequences[np.argsort(objectives, kind="stable"), :steps].astype(np.int64)
 
 
@@ -127,6 +131,9 @@ def _descend(P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choi
         return sequence, objective
 
     return jax.vmap(descend)(sequences, choices)
+
+
+_compiled_in_time = Patient(_descend)
 
 
 def _least(candidates: Any) -> Any:

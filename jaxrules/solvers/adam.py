@@ -16,6 +16,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from jaxrules.float64 import on_device, x64_kernel
+from jaxrules.solvers.patience import Patient
 
 _STEPS_PER_CHUNK = 25
 _DECAYS = (0.9, 0.99)
@@ -77,10 +78,13 @@ def adam(
         steps = min(_STEPS_PER_CHUNK, iterations - done)
         order = random.permutation(n_rows).astype(np.int32) if size else np.zeros(0, np.int32)
         batches = np.resize(order, _STEPS_PER_CHUNK * size).reshape(_STEPS_PER_CHUNK, size)
-        parameters, state, total = _chunk(
-            objective, parameters, state, rows, fixed, batches, np.array([done, steps]),
+        answer = _compiled_in_time(
+            stopped, objective, parameters, state, rows, fixed, batches, np.array([done, steps]),
             np.array([learning_rate, iterations if cosine else np.inf]), float(n_rows),
         )  # fmt: skip
+        if answer is None:
+            return
+        parameters, state, total = answer
         done += steps
         yield Descent(done, parameters, total / steps)
 
@@ -114,3 +118,6 @@ def _chunk(
 
     sums = jnp.zeros(jax.tree.leaves(parameters)[0].shape[0])
     return lax.fori_loop(0, span[1], step, (parameters, state, sums))
+
+
+_compiled_in_time = Patient(_chunk)

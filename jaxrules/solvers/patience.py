@@ -1,0 +1,58 @@
+"""Kernels whose first use, which compiles for seconds and cannot be broken off, is left alone when time is over."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jaxrules.float64 import our_settings
+
+_LISTENING = 0.02
+"""Seconds between two questions whether to stop."""
+
+
+class Patient:
+    """A jitted kernel that compiles in a thread of its own, for no longer than its caller has time.
+
+    A compilation that was left alone goes on, and a later call finds it; the interpreter waits for it when it ends.
+    """
+
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        self.kernel = kernel
+        self._compiled: dict[Any, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, stopped: Callable[[], bool], *args: Any, **static: Any) -> Any:
+        """What the kernel returns for these arguments; None if `stopped` says True while it compiles for them."""
+        leaves, structure = jax.tree.flatten(args)
+        key = structure, *map(_kind, leaves), *static.items()
+        with self._lock:
+            first = key not in self._compiled
+            compiled = self._compiled.setdefault(key, threading.Event())
+        answer: list[Any] = []  # none after an error: the call is made again, here
+        if first:
+            device = jax.config.jax_default_device  # type: ignore[attr-defined]  # settings are a thread's own
+
+            def call() -> None:
+                try:
+                    with contextlib.suppress(Exception), our_settings(), jax.default_device(device):
+                        answer.append(self.kernel(*args, **static))
+                finally:
+                    compiled.set()
+
+            threading.Thread(target=call).start()
+        while not compiled.wait(_LISTENING):
+            if stopped():
+                return None
+        return answer[0] if answer else self.kernel(*args, **static)
+
+
+def _kind(leaf: Any) -> Any:
+    """What a kernel is compiled for."""
+    if hasattr(leaf, "dtype"):
+        return leaf.shape, leaf.dtype
+    return type(leaf) if isinstance(leaf, (bool, int, float)) else leaf

@@ -1,0 +1,173 @@
+"""Kernels that are not waited for while they compile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from jaxrules.conditions import Condition
+from jaxrules.ensembles import lltboost
+from jaxrules.lists import insertion
+from jaxrules.paths import local
+from jaxrules.solvers import adam
+from jaxrules.solvers.patience import Patient
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 3))
+Y = (X[:, 1] + 0.3 * RNG.normal(size=150) > 0.2).astype(int)
+
+
+class Slow:
+    """A kernel whose first call ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.end, self.calls, self.threads = threading.Event(), 0, set[threading.Thread]()
+
+    def __call__(self, *args: Any, **static: Any) -> int:
+        self.calls += 1
+        self.threads.add(threading.current_thread())
+        assert self.end.wait(60)
+        return self.calls
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    kernel = Slow()
+    yield kernel
+    kernel.end.set()
+    for thread in kernel.threads - {threading.current_thread()}:
+        thread.join()
+
+
+def test_a_compilation_is_left_alone_and_found_later(slow: Slow) -> None:
+    patient = Patient(slow)
+    assert patient(lambda: True, np.zeros(3)) is None
+    assert patient(lambda: True, np.ones(3)) is None  # the same shape: nothing is begun again
+    assert slow.calls == 1
+    slow.end.set()
+    assert patient(lambda: False, np.zeros(3)) == 2
+    assert patient(lambda: True, np.zeros(3)) == 3  # compiled: in the caller's thread, whatever the time
+    assert len(slow.threads) == 2
+    assert threading.current_thread() in slow.threads
+
+
+@pytest.mark.parametrize(
+    ("args", "static"),
+    [
+        ((np.zeros(4),), {}), ((np.zeros(3, np.float32),), {}), (((np.zeros(3),),), {}), ((np.zeros(3),), {"size": 2}),
+        ((np.zeros(3), None), {}), ((np.zeros(3), 1), {}), ((np.zeros(3), 1.0), {}), ((np.zeros(3), True), {}),
+    ],
+)  # fmt: skip
+def test_what_is_compiled_for(args: Any, static: Any) -> None:
+    """Shapes, dtypes, structure, kinds of numbers and static arguments; not the numbers."""
+    threads = []
+    patient = Patient(lambda *args, **static: threads.append(threading.current_thread()) or len(threads))
+    assert patient(lambda: False, np.zeros(3)) == 1
+    assert patient(lambda: False, np.ones(3)) == 2
+    assert patient(lambda: False, *args, **static) == 3
+    assert patient(lambda: False, *args, **static) == 4
+    own = threading.current_thread()
+    assert [thread is own for thread in threads] == [False, True, False, True]
+
+
+def test_an_error_of_the_kernel_is_the_callers() -> None:
+    def kernel(values: Any) -> None:
+        raise ZeroDivisionError
+
+    patient = Patient(kernel)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            patient(lambda: False, np.zeros(3))
+
+
+def test_the_threads_device_is_the_callers() -> None:
+    device = jax.devices("cpu")[0]
+    seen = []
+    patient = Patient(lambda values: seen.append(jax.config.jax_default_device) or 0)
+    with jax.default_device(device):
+        patient(lambda: False, np.zeros(3))
+    assert seen == [device]
+
+
+class Late:
+    """A kernel that has not compiled when the time is over, which is then; and the clock of that."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self, stopped: Any, *args: Any, **static: Any) -> None:
+        self.now = 2.0
+        assert stopped()
+
+    def limit(self) -> jr.Deadline:
+        return jr.Deadline(1.0, lambda: self.now)
+
+
+def conditions(fit: jr.Fit[Any]) -> list[tuple[Condition, ...]]:
+    return list(fit.model.conjunctions)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_lltboost_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, sign: int) -> None:
+    """One rule all the same: the best cut of a column."""
+    monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
+    fit = jr.lltboost.fit(sign * X, Y, time_limit=late.limit())
+    assert fit.status is jr.Status.TIME_LIMIT
+    assert [[condition.feature for condition in rule] for rule in conditions(fit)] == [[1]]
+    assert jr.accuracy(fit.model, sign * X, Y) > 0.8
+    assert np.isnan(fit.details["stages"][0].risk)
+
+
+def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
+    holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    fit = jr.lltboost.fit(holes, Y, missing="own_category", time_limit=late.limit())
+    assert len(fit.model.conjunctions) == 1
+    assert jr.accuracy(fit.model, holes, Y) > 0.75
+
+
+def test_lltboost_without_time_on_columns_that_are_all_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
+    fit = jr.lltboost.fit(np.ones((150, 2)), Y, time_limit=late.limit())
+    assert len(fit.model.conjunctions) == 0
+
+
+@pytest.mark.parametrize("subproblem", ["beam", "modmod", "exact"])
+def test_ssrl_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, subproblem: Any) -> None:
+    """One rule of one literal."""
+    late = Late()
+    for name in ("_descend_in_time", "_modmod_in_time"):
+        monkeypatch.setattr(insertion, name, late)
+    fit = jr.ssrl.fit(X, Y, subproblem=subproblem, time_limit=late.limit())
+    assert fit.status is jr.Status.TIME_LIMIT
+    assert [len(rule) for rule in conditions(fit)] == [1]
+    assert jr.accuracy(fit.model, X, Y) > 0.8
+
+
+def test_ssrl_without_time_keeps_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(insertion, "_descend_in_time", late := Late())
+    fit = jr.ssrl.fit(X, Y, forbidden=["x1"], time_limit=late.limit())
+    assert all(condition.feature != 1 for rule in conditions(fit) for condition in rule)
+
+
+@pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
+def test_networks_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, learner: str) -> None:
+    """The constant."""
+    monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
+    fit = getattr(jr, learner).fit(X, Y, time_limit=late.limit())
+    assert fit.status is jr.Status.TIME_LIMIT
+    assert len(fit.model.conjunctions) == 0
+
+
+def test_paths_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The greedy path."""
+    monkeypatch.setattr(local, "_compiled_in_time", late := Late())
+    fit = jr.paths.fit(X, X @ [1.0, 2.0, 3.0], method="local", time_limit=late.limit())
+    assert fit.status is jr.Status.TIME_LIMIT
+    assert np.isfinite(fit.objective)
