@@ -690,8 +690,10 @@ def propose(
         rows = held[None] & jnp.where(lost, admits[:, None], w @ columns + b[:, None] >= 0)
         return Proposals(w, b, admits, penalties, found, rows, jnp.abs(rows @ gains), over_sizes(risk)(rows))
 
-    def nothing(lane: tuple[Array, Array]) -> Proposals:
-        return jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), jax.eval_shape(answer, lane))
+    def nothing(lane: tuple[Array, Array]) -> Proposals:  # in words: to ask `answer` for its shapes traces it twice
+        w, rows = jnp.zeros((sizes, columns.shape[0])), jnp.zeros((sizes, columns.shape[1]), bool)
+        zero, no = w[:, 0], rows[:, 0]
+        return Proposals(w, zero, no, zero, no, rows, zero, zero)
 
     # One lane after the other: a CPU gains nothing from two at once, but much from those that need no answer.
     return lax.map(lambda lane: lax.cond(jnp.any(lane[1]), answer, nothing, lane), (signs, held))
