@@ -128,6 +128,19 @@ def test_the_account_multiplies_what_it_should():
     assert tables._account_in_words({step: {} for step in tables.STEPS}) == ""
 
 
+def test_exact_searches_say_how_much_they_proved(tmp_path):
+    store = Store(tmp_path)
+    row = {"rules": 1, "complexity": 9.0, "risk": 0.6}
+    paths = {1.0: 4, 100.0: 0}  # penalty, rules without a proof
+    for oracle, unproved in paths.items():
+        rows = [{**row, "oracle": oracle, "size": size, "unproved": unproved} for size in range(1, 11)]
+        cell = Cell.of(data="Liver", repeat=0 if unproved else 1, method="TGB, exact search")
+        store.write(protocol.slow, cell, rows, 1.0)
+    liver = tables.Measured(Results(store, Settings(folds=2)), "Liver")
+    assert '"TGB, exact search" 80% of 20.' in tables._proofs([liver])
+    assert tables._proofs([tables.Measured(Results(Store(tmp_path / "empty"), Settings(folds=2)), "Liver")]) == ""
+
+
 def test_samples_are_bootstrap_samples():
     train, test = data.sample("Friedman", 3)
     assert (len(train), train.task) == (500, "regression")
