@@ -620,7 +620,7 @@ class Proposals(NamedTuple):
     risk: Any
 
 
-@x64_kernel(static=("loss", "sizes", "refit", "refine", "axis"))
+@x64_kernel(static=("loss", "sizes", "refit", "refine", "axis"), quick_to_compile=True)
 def propose(
     arrays: Arrays,
     design: Array,
