@@ -41,7 +41,7 @@ def lire(name: str, gamma: float, path: bool = False) -> Job:
     import jaxrules as jr
 
     X, y, rules = forest_rules(name)
-    common: dict[str, Any] = {"rules": rules, "missing": "own_category"}
+    common: dict[str, Any] = {"loss": "exponential", "l2_penalty": 0.25, "rules": rules, "missing": "own_category"}
     if path:
         gammas = np.geomspace(0.01, 0.0005, 10)
         return lambda: jr.lire.path(X, y, global_penalties=gammas, **common)[-1].objective

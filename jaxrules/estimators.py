@@ -219,7 +219,7 @@ def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> 
     return __init__
 
 
-class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate, loss="exponential"):
+class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate, loss="logistic"):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
 

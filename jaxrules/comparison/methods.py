@@ -20,7 +20,7 @@ from jaxrules import models
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
 from jaxrules.lists import drnet, exact_list, ssrl
-from jaxrules.losses import Loss, exponential, logistic, squared
+from jaxrules.losses import Loss, logistic, squared
 from jaxrules.metrics import Measure, complexity
 from jaxrules.paths import fitting
 from jaxrules.paths.model import CoordinatePath, design_matrix, encoded_columns
@@ -247,12 +247,11 @@ def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> d
 def _lire(
     X: Table, y: NDArray[Any], *, target: Target, missing: MissingRule, sample_weight: Any = None, **options: Any
 ) -> dict[str, Fit[Any]]:
-    name: Literal["squared", "exponential"] = "squared" if target == "numbers" else "exponential"
-    loss = squared if target == "numbers" else exponential
+    loss = squared if target == "numbers" else logistic
     unit = training_data(X, y, loss, sample_weight=sample_weight, missing=missing).constant_loss
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
-        X, y, loss=name, global_penalties=[share * unit for share in shares], sample_weight=sample_weight,
+        X, y, loss=_loss(target), global_penalties=[share * unit for share in shares], sample_weight=sample_weight,
         missing=missing, **options,
     )  # fmt: skip
     return {f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)}

@@ -7,10 +7,10 @@ From candidate rules r_m choose few, such that few of them hold for any one row 
 
 where lsupp(a | x) are the rules of the support that hold for x. Summed the other way round, Omega_L is
 the mean coverage p_m = mean_n r_m(x_n) over the support (0 when it is empty): G depends on the data only
-through the mean loss L and the coverages. L is the exponential loss of the paper, or the logistic loss,
+through the mean loss L and the coverages. L is the logistic loss, or the exponential loss of the paper,
 or the squared loss for regression. Here the intercept a_0 is free: not penalised, not in the support. The ridge mu is
-ours (``l2_penalty=0`` is the paper): without it the weights of rules on separable data run to the cap, and say
-nothing.
+ours: without it rules fit noise, and their weights on separable data run to the cap, and say nothing. The paper's own
+problem is ``fit(X, y, **PAPER)``.
 
 The search (`_minimise`) descends by local moves (`jaxrules.solvers.support.search`) from several starts. What a move
 costs is Lemma 1, `penalty_increase`; the weight of a rule that enters alone is Theorem 1, `best_weight`: the
@@ -24,6 +24,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -61,12 +62,17 @@ search does without this start."""
 _RESTARTS = 20
 _PROMISING = 1.1
 """Times the best objective: a restart whose first moves do not lead below is given up."""
-_RIDGE = 0.25
-"""The default ridge: 1 on the weights of signed rules, which are half as large."""
+_RIDGE = 1.0
 _PRICE = 0.005
-"""The default price of a rule: this share of the mean loss of the best constant."""
-_GRID = _PRICE * np.geomspace(4, 0.2, 5)
-"""The prices that cross-validation tries, as such shares."""
+"""The default price of a rule, at least: this share of the mean loss of the best constant."""
+_NOISE = 6.0
+"""Over the number of rows, the same for few of them: the best of many rules without effect lowers the sum of the losses
+by about the logarithm of their number (Foster and George, "The Risk Inflation Criterion", 1994)."""
+_GRID = np.geomspace(4, 0.2, 5)
+"""The prices that cross-validation tries, times the default."""
+
+PAPER: Mapping[str, Any] = MappingProxyType({"loss": "exponential", "l2_penalty": 0.0, "rules": "forest"})
+"""The problem of the paper: ``fit(X, y, **PAPER)``, and ``search="published"`` for its algorithm."""
 
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
@@ -192,17 +198,18 @@ def fit(
         y: classes, or numbers for the squared loss, shape (rows,). More than two classes are fitted one against the
             rest: an ensemble of an output per class, from one pool of rules.
         global_penalty: gamma, the price of a rule, at least 0. None: half a percent of the mean loss of the best
-            constant, so that a rule has to explain as much. With gamma = 0 rules are free: every rule
-            that lowers the loss, or covers less than the average rule of the support, joins it, and the
-            fit takes as long as `max_support`, `max_iterations` and `time_limit` let it.
+            constant, so that a rule has to explain as much; below 1200 rows 6/n of it, because the best of some hundred
+            rules explains as much by chance (n is the effective number of rows, (sum w)^2 / sum w^2). With gamma = 0
+            rules are free: every rule that lowers the loss, or covers less than the average rule of the support, joins
+            it, and the fit takes as long as `max_support`, `max_iterations` and `time_limit` let it.
         local_penalty: lambda, the price of mean coverage, at least 0. None: 2 gamma, as in the paper's experiments.
             With lambda = 0 it is plain L0-penalised selection.
         l2_penalty: mu, the ridge on the weights of the rules, against the sum of the losses as in `jaxrules.boosting`,
             at least 0: larger weights are drawn to 0 by more, those of rules that cover few rows most of all. 0 is
-            the paper's problem. None: 0.25, or 0 for ``search="published"``.
-        loss: None for "exponential" where y holds classes (see `jaxrules.table.holds_classes`), else
-            "squared"; or "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), "logistic", or "squared" for regression:
-            the penalties are then in units of the squared target.
+            the paper's problem. None: 1, or 0 for ``search="published"``.
+        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), or "exponential" for
+            ``search="published"``, else "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)),
+            or "squared" for regression: the penalties are then in units of the squared target.
         rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
             `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X`
             already; or a tree ensemble that it reads, which is fitted to the data if it is not yet. Of rules that hold
@@ -257,7 +264,9 @@ def fit(
         ValueError: for a bad value of an argument, rules or a start of other columns, or a pool of rules that does not
             fit into memory.
     """
-    made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
+    made = settings(
+        "lire", locals() | {"loss": loss_for(y, loss, "exponential" if search == "published" else "logistic")}
+    )
     same, options = options_of_fit(locals(), fit), _Options.of(made)
     if asks(monotone) and search != "combo":
         raise ValueError(f'monotone needs search="combo": search={search!r} knows no signs of weights')
@@ -272,7 +281,7 @@ def fit(
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
     if start is not None and start.n_outputs != len(data.outputs):
         raise ValueError(f"start has {start.n_outputs} outputs, but y needs {len(data.outputs)}")
-    gamma = _PRICE * data.constant_loss if gamma is None else gamma
+    gamma = _default_price(data) if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
     constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
     if start is not None and not constraints.allows(start.conjunctions, 2).any(axis=1).all():
@@ -332,7 +341,7 @@ def path(
     Raises:
         TypeError, ValueError: as `fit`; also if there are no penalties, or not as many of one as of the other.
     """
-    made = settings("lire", locals() | {"loss": loss_for(y, loss, "exponential")})
+    made = settings("lire", locals() | {"loss": loss_for(y, loss)})
     del made["global_penalties"], made["local_penalties"]  # every model keeps its own
     options = _Options.of(made | {"search": "combo"})
     gammas, lambdas = _pairs(global_penalties, local_penalties)
@@ -404,14 +413,14 @@ def cross_validate(
     seed, one_standard_error = checks.seed(seed), checks.flag("one_standard_error", one_standard_error)
     same = options_of_fit(locals(), fit)
     del same["rules"], same["restarts"]
-    known = loss_for(y, loss, "exponential")
+    known = loss_for(y, loss)
     same["loss"] = known.name
     _Options.of({**same, "search": "combo", "restarts": restarts, "l2_penalty": None})  # checks them
     ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0)
     run = Run("lire", time_limit, progress)
     data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
     gammas, lambdas = _pairs(
-        _GRID * data.constant_loss if global_penalties is None else global_penalties, local_penalties
+        _GRID * _default_price(data) if global_penalties is None else global_penalties, local_penalties
     )
     grid = [
         {"global_penalty": gamma, "local_penalty": lam, "l2_penalty": ridge}
@@ -442,6 +451,11 @@ def cross_validate(
     )  # fmt: skip
     everything = {**same, **found.setting, "rules": rules, "restarts": restarts, "sample_weight": sample_weight}
     return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
+def _default_price(data: TrainingData) -> float:
+    shares = data.weights / data.weights.sum()
+    return float(max(_PRICE, _NOISE * (shares @ shares)) * data.constant_loss)
 
 
 def _pairs(global_penalties: Any, local_penalties: Any) -> tuple[Floats, Floats]:
@@ -507,7 +521,7 @@ class _Options:
             raise ValueError('max_nodes needs search="optimal"')
         if published:
             if options.loss.name != "exponential":
-                raise ValueError(f'search="published" is for the exponential loss; use "combo" for {made["loss"]!r}')
+                raise ValueError(f'search="published" is for loss="exponential"; use "combo" for {made["loss"]!r}')
             if options.max_support is not None:
                 raise ValueError('max_support needs search="combo": the published search knows no limit')
             if made.get("start") is not None:

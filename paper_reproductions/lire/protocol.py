@@ -163,8 +163,8 @@ def _one_per(values: Sequence[Any]) -> list[Setting]:
 def _fit_lire(data: Split, fold: Fold, setting: Setting) -> Model:
     (gamma,) = setting
     return lire.fit(
-        data.X, data.y, global_penalty=gamma, local_penalty=2 * gamma, l2_penalty=0.0, rules=fold.rules,
-        missing="own_category",
+        data.X, data.y, global_penalty=gamma, local_penalty=2 * gamma, loss="exponential", l2_penalty=0.0,
+        rules=fold.rules, missing="own_category",
     ).model  # fmt: skip
 
 
@@ -172,7 +172,14 @@ def _lire_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Mod
     """Without restarts, which would take most of the time on Heart."""
     gammas = [gamma for (gamma,) in settings]
     fits = lire.path(
-        data.X, data.y, global_penalties=gammas, l2_penalty=0.0, rules=fold.rules, missing="own_category", restarts=0
+        data.X,
+        data.y,
+        global_penalties=gammas,
+        loss="exponential",
+        l2_penalty=0.0,
+        rules=fold.rules,
+        missing="own_category",
+        restarts=0,
     )
     found = dict(zip(sorted(gammas, reverse=True), fits, strict=True))
     return [found[gamma].model for gamma in gammas]
@@ -440,8 +447,8 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
     rows: list[Row] = []
     for gamma in (0.001, 0.005) if settings.quick else gammas:
         fit = lire.fit(
-            train.X, train.y, global_penalty=gamma, local_penalty=cell["local_penalty"], l2_penalty=0.0,
-            rules=fold.rules, missing="own_category", **options,
+            train.X, train.y, global_penalty=gamma, local_penalty=cell["local_penalty"], loss="exponential",
+            l2_penalty=0.0, rules=fold.rules, missing="own_category", **options,
         )  # fmt: skip
         measured = quality(fit.model, fold.test)
         rows.append({"penalty": gamma, "objective": fit.objective, "status": str(fit.status), **measured})
@@ -468,7 +475,7 @@ def measure_demonstration(cell: Cell, settings: Settings) -> list[Row]:
     else:
         fits = lire.path(
             train.X, train.y, global_penalties=np.geomspace(0.003, 0.03, 8).tolist(), local_penalties=[1.0] * 8,
-            l2_penalty=0.0, rules=fold.rules, max_support=largest, missing="own_category",
+            loss="exponential", l2_penalty=0.0, rules=fold.rules, max_support=largest, missing="own_category",
         )  # fmt: skip
     sizes = [jr.support(fit.model) for fit in fits]
     model = fits[max((i for i, size in enumerate(sizes) if size <= largest), key=lambda i: (sizes[i], i))].model
