@@ -3,8 +3,8 @@
     JAXRULES_DATA=/folder/with/manifest.json python examples/lire_adult.py [picture.png]
 
 Without that folder the data come from OpenML. The tables are those of Table 1 in the LIRE paper: both models
-have the same number of rules, and the rules that one person satisfies are bold. Weights of both are on
-the log-odds (LIRE's score is half of them).
+have the same number of rules, and the rules that one person satisfies are bold. Weights of both are
+on the log-odds.
 """
 
 import sys
@@ -25,18 +25,14 @@ MOST_RULES_IN_THE_TABLE = 10
 WIDTH = 58
 
 
-def log_odds(model: jr.RuleEnsemble) -> np.ndarray:
-    return model.weights[:, 0] * (2 if model.link == "exponential" else 1)
-
-
 def table_lines(title: str, model: jr.RuleEnsemble, person: jr.Table) -> list[tuple[str, bool]]:
     """One line per line of text, and whether it is bold; largest weights first."""
     satisfied = model.conjunctions.satisfied(person)[0]
-    intercept = model.intercept[0] * (2 if model.link == "exponential" else 1)
-    lines = [(title, False), (f"intercept {intercept:+.3f}", False), ("", False)]
-    for rule in np.argsort(-np.abs(log_odds(model)), kind="stable").tolist():
+    weights = model.weights[:, 0]
+    lines = [(title, False), (f"intercept {model.intercept[0]:+.3f}", False), ("", False)]
+    for rule in np.argsort(-np.abs(weights), kind="stable").tolist():
         text = textwrap.wrap(model.conjunctions.describe(rule), WIDTH - 8)
-        lines.append((f"{text[0]:{WIDTH - 8}} {log_odds(model)[rule]:+7.3f}", bool(satisfied[rule])))
+        lines.append((f"{text[0]:{WIDTH - 8}} {weights[rule]:+7.3f}", bool(satisfied[rule])))
         lines += [(f"{more:{WIDTH}}", bool(satisfied[rule])) for more in text[1:]]
     return lines
 

@@ -148,7 +148,7 @@ def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     gamma, lam = settings["global_penalty"], settings["local_penalty"]
     chosen = rows_of(model)[:, model.weights[:, 0] != 0]
     published = settings.get("search") == "published"
-    ridge = settings.get("l2_penalty", 0.0 if published else 0.25)
+    ridge = settings.get("l2_penalty", 0.0 if published else 1.0)
     if published and abs(model.intercept[0] + model.weights.sum() / 2) > 1e-9:  # of signed rules; it counts as one
         chosen = np.column_stack([chosen, np.ones(N_ROWS, bool)])
     recomputed = mean_loss(model, loss) + lire_penalty(chosen, gamma, lam)

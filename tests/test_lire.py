@@ -371,7 +371,8 @@ def test_both_encodings_are_one_problem(l2_penalty: float) -> None:
 def test_restarts_lower_the_objective() -> None:
     found = {}
     for restarts in (0, 3):
-        fits = [fit_pool(*noisy(seed, 100, 40, signal=8), restarts=restarts, l2_penalty=0.0) for seed in (2, 3)]
+        options = {"loss": "exponential", "l2_penalty": 0.0, "restarts": restarts}
+        fits = [fit_pool(*noisy(seed, 100, 40, signal=8), **options) for seed in (2, 3)]
         found[restarts] = np.array([fit.objective for fit in fits])
     assert (found[3] <= found[0] + 1e-9).all()
     assert (found[3] < found[0] - 1e-4).any()
@@ -391,10 +392,38 @@ def test_useless_rules_change_nothing() -> None:
 
 def test_a_pool_of_useless_rules_gives_the_constant_model() -> None:
     target = np.array([0, 1, 1, 1])
-    fit = fit_pool(np.ones((4, 3), bool), target)
-    assert jr.support(fit.model) == 0
-    assert fit.objective == pytest.approx(2 * np.sqrt(3 / 16), abs=1e-8)
-    np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 3))), [[0.25, 0.75]], atol=1e-4)
+    for loss, least in (("logistic", -0.25 * np.log(0.25) - 0.75 * np.log(0.75)), ("exponential", 2 * np.sqrt(3 / 16))):
+        fit = fit_pool(np.ones((4, 3), bool), target, loss=loss)
+        assert jr.support(fit.model) == 0
+        assert fit.objective == pytest.approx(least, abs=1e-8)
+        np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 3))), [[0.25, 0.75]], atol=1e-4)
+
+
+def test_the_default_price_is_half_a_percent_and_above_noise() -> None:
+    """Of the best constant's loss; rules without effect stay out of small data."""
+    for n_rows in (100, 2400):
+        satisfied, target = noisy(31, n_rows, 8)
+        share = target.mean()
+        entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+        for weight in (None, np.full(n_rows, 7.0), np.full(n_rows, 1e-3)):
+            fit = lire.fit(satisfied.astype(float), target, rules=pool(satisfied), sample_weight=weight, restarts=0)
+            expected = max(0.005, 6 / n_rows) * entropy
+            assert fit.details["global_penalty"] == pytest.approx(expected, rel=1e-12)
+            assert fit.details["local_penalty"] == pytest.approx(2 * expected, rel=1e-12)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        satisfied, target = rng.random((120, 40)) < 0.4, rng.permutation(120) % 2
+        assert jr.support(lire.fit(satisfied.astype(float), target, rules=pool(satisfied), restarts=0).model) == 0
+
+
+def test_the_problem_of_the_paper_is_one_call_away() -> None:
+    satisfied, target = noisy(5, 120, 6)
+    options = dict(lire.fit(satisfied.astype(float), target, **{**lire.PAPER, **PENALTIES}, restarts=0).model.options)
+    assert (options["loss"], options["l2_penalty"], options["rules"]) == ("exponential", 0.0, "forest")
+    published = lire.fit(satisfied.astype(float), target, rules=pool(satisfied), search="published").model
+    assert (published.loss, dict(published.options)["l2_penalty"]) == ("exponential", 0.0)
+    with pytest.raises(ValueError, match='search="published" is for loss="exponential"'):
+        lire.fit(satisfied.astype(float), target, search="published", loss="logistic")
 
 
 def test_sample_weights_mean_repeated_rows() -> None:
@@ -413,7 +442,8 @@ def test_separable_data_have_finite_weights() -> None:
     rng = np.random.default_rng(0)
     satisfied = rng.random((80, 10)) < 0.5
     target = satisfied[:, 0].astype(int)
-    for options, cap in (({}, 2 * CAP), ({"encoding": "binary"}, 2 * CAP), ({"loss": "logistic"}, 4 * CAP)):
+    half = {"loss": "exponential"}
+    for options, cap in ((half, 2 * CAP), (half | {"encoding": "binary"}, 2 * CAP), ({}, 4 * CAP)):
         for penalty in (0.0, 1e-3):
             common = {"global_penalty": penalty, "local_penalty": 0.0, "max_support": 3, **options}
             fit = fit_pool(satisfied, target, l2_penalty=0.0, **common)
@@ -421,16 +451,17 @@ def test_separable_data_have_finite_weights() -> None:
             assert fit.objective < 0.01
             assert (jr.predict(fit.model, satisfied.astype(float)) == target).all()
             readable = fit_pool(satisfied, target, **common)
-            assert np.abs(readable.model.weights).max() < (16 if "loss" in options else 8)
+            assert np.abs(readable.model.weights).max() < 8
             assert (jr.predict(readable.model, satisfied.astype(float)) == target).all()
 
 
 def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
     satisfied, target = noisy(6, 150, 10)
-    fit = fit_pool(satisfied, target, global_penalty=0.0, local_penalty=0.0, l2_penalty=1.0)
+    options = {"global_penalty": 0.0, "local_penalty": 0.0, "l2_penalty": 1.0, "loss": "exponential"}
+    fit = fit_pool(satisfied, target, **options)
     every = best_loss(satisfied, target, np.ones(150), tuple(range(10)), "exponential", l2_penalty=1.0)
     assert fit.objective == pytest.approx(every, abs=1e-4)
-    limited = fit_pool(satisfied, target, global_penalty=0.0, local_penalty=0.0, l2_penalty=1.0, max_support=4)
+    limited = fit_pool(satisfied, target, **options, max_support=4)
     assert jr.support(limited.model) <= 4
     assert limited.objective >= fit.objective
 
@@ -464,7 +495,7 @@ def test_penalties_act_in_their_own_way() -> None:
     X = satisfied.astype(float)
     sparse = fit_pool(satisfied, target, global_penalty=0.02, local_penalty=0.0)
     rich = fit_pool(satisfied, target, global_penalty=0.001, local_penalty=0.0)
-    local = fit_pool(satisfied, target, global_penalty=0.001, local_penalty=1.0)
+    local = fit_pool(satisfied, target, global_penalty=0.001, local_penalty=0.1)
     assert jr.support(sparse.model) < jr.support(rich.model)
     ratio = lambda fit: jr.local_support(fit.model, X) / jr.support(fit.model)  # noqa: E731
     assert ratio(local) < ratio(rich)
@@ -722,11 +753,11 @@ def test_labels_rules_and_schema() -> None:
     satisfied, target = noisy(17, 200, 10)
     labels = np.where(target == 1, "yes", "no")
     model = fit_pool(satisfied, labels).model
-    assert model.link == "exponential"
+    assert model.link == "logistic"
     assert model.schema.classes == ("no", "yes")
     assert set(jr.predict(model, satisfied.astype(float))) <= {"no", "yes"}
     assert "x0" in str(model)
-    assert fit_pool(satisfied, labels, loss="logistic").model.link == "logistic"
+    assert fit_pool(satisfied, labels, loss="exponential").model.link == "exponential"
 
 
 # Many classes, and rules that were checked before
@@ -739,7 +770,7 @@ def three_classes(seed: int, rows: int = 150, rules: int = 12) -> tuple[np.ndarr
     return satisfied, np.array(["a", "b", "c"])[scores.argmax(axis=1)]
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "logistic"}, {"search": "published"}])
+@pytest.mark.parametrize("options", [{}, {"loss": "exponential"}, {"search": "published"}])
 def test_classes_are_fitted_one_against_the_rest(options: dict[str, Any]) -> None:
     satisfied, y = three_classes(20)
     weight = np.random.default_rng(1).random(150)

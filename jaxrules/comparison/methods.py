@@ -247,12 +247,11 @@ def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> d
 def _lire(
     X: Table, y: NDArray[Any], *, target: Target, missing: MissingRule, sample_weight: Any = None, **options: Any
 ) -> dict[str, Fit[Any]]:
-    loss = squared if target == "numbers" else logistic
-    unit = training_data(X, y, loss, sample_weight=sample_weight, missing=missing).constant_loss
+    unit = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing).constant_loss
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
-        X, y, loss=_loss(target), global_penalties=[share * unit for share in shares], sample_weight=sample_weight,
-        missing=missing, **options,
+        X, y, global_penalties=[share * unit for share in shares], sample_weight=sample_weight, missing=missing,
+        loss="squared" if target == "numbers" else "logistic", **options,
     )  # fmt: skip
     return {f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)}
 
