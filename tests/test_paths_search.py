@@ -15,6 +15,7 @@ from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geo
 from jaxrules.paths.supports import Supports
 from jaxrules.results import Deadline, Run
 from jaxrules.solvers import layered
+from jaxrules.solvers.layered import never
 
 
 def stacked_best(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray, sequence: Any) -> float:
@@ -78,7 +79,8 @@ def correlated(features: int, seed: int = 0, rows: int = 150) -> costs.Quadratic
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep one sequence per layer, so that the depth-first search has to prove everything."""
     monkeypatch.setattr(exact, "WIDTH", 1)
-    monkeypatch.setattr(exact, "RUNGS", ((1, 3, 5), (2, 10, 2)))
+    monkeypatch.setattr(exact, "RUNGS", ((1, 5), (2, 2)))
+    monkeypatch.setattr(exact, "EFFORT", 0)
     monkeypatch.setattr(exact, "SLICE", 7)
 
 
@@ -108,8 +110,10 @@ def test_exact_is_brute_force(seed: int) -> None:
     assert found.bound <= best + 1e-11
 
 
+@pytest.mark.parametrize("few", [exact.FEW, 0])
 @pytest.mark.parametrize("seed", range(40))
-def test_depth_first_is_brute_force(seed: int, narrow: None) -> None:
+def test_depth_first_is_brute_force(seed: int, few: int, narrow: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "FEW", few)  # 0: tables of the supports that can be reached
     X, y, start, weights = random_problem(seed)
     best = brute_force(X, y, start, weights)
     found = exact.search(PathProblem(quadratic(X, y, start), weights))
@@ -123,8 +127,9 @@ def test_truncated_tables_change_nothing_but_the_work(monkeypatch: pytest.Monkey
     full = exact.search(PathProblem(correlated(8), weights))
     for limit in (1, 40, 100):
         monkeypatch.setattr(supports, "MAX_SUPPORTS", limit)
-        for width in (1, 256):
+        for width, few in ((1, exact.FEW), (1, 0), (256, 0)):
             monkeypatch.setattr(exact, "WIDTH", width)
+            monkeypatch.setattr(exact, "FEW", few)
             found = exact.search(PathProblem(correlated(8), weights))
             assert found.closed
             assert found.objective == pytest.approx(full.objective, rel=1e-9)
@@ -147,7 +152,7 @@ def test_the_least_cost_of_k_features_is_brute_force(budget: int, monkeypatch: p
     for seed in range(5):
         cost = correlated(9, seed)
         every = Supports.of(cost, 9)
-        best = [every.least[:-1][every.sizes == k].min() for k in range(10)]
+        best = [every.least[:-2][every.sizes == k].min() for k in range(10)]
         np.testing.assert_allclose(every.by_size, best, rtol=1e-12)
         for smallest, largest in ((1, 8), (3, 5), (8, 8)):
             found = subsets.least_by_size(cost, smallest, largest)
@@ -163,7 +168,7 @@ def test_supports_beyond_the_table_cost_what_their_size_does(monkeypatch: pytest
     table = Supports.of(cost, 6)
     assert table.sizes.max() == 2
     np.testing.assert_allclose(table.by_size[:7], best[:7], rtol=1e-8)
-    assert table.least[-1] == table.by_size[3]
+    assert table.least[-2] == table.by_size[3]
     singular = costs.Quadratic(np.ones((9, 9)), np.ones(9), 2.0)
     table = Supports.of(singular, 6)
     np.testing.assert_allclose(table.by_size, [2.0, *[1.0] * 9], rtol=1e-12)
@@ -192,6 +197,49 @@ def test_tables_bound_what_they_say(gamma: float, limit: int, monkeypatch: pytes
                 assert before[p, at] <= paid[: p - 1].sum() + (1 - shares[p]) * paid[p - 1] + 1e-9
 
 
+@given(st.integers(0, 1000), st.floats(0, 0.5), st.sampled_from([0.0, 0.7, 1.0, 2.0]))
+@settings(deadline=None, max_examples=30)
+def test_tables_hold_what_paths_below_an_objective_reach(seed: int, above: float, gamma: float) -> None:
+    rng, steps = np.random.default_rng(seed), 4
+    X = rng.normal(size=(20, 5)) + rng.normal(size=(20, 1))
+    cost = quadratic(X, rng.normal(size=20), np.zeros(5))
+    weights = geometric_weights(gamma, steps) if gamma else np.array([0.0, 1.0, 0.0, 0.5])
+    sequences = list(itertools.product(range(5), repeat=steps))
+    objectives = [path_objective(cost, weights, best_path(cost, weights, np.array(s))) for s in sequences]
+    limit = min(objectives) * (1 + above) + 1e-9
+    table = Supports.reachable(cost, weights, limit, never)
+    shares = np.append(np.full(steps, 0.5), 0.0)
+    rest, before = table.remainders(weights, shares), table.beginnings(weights, shares)
+    for sequence, value in zip(sequences, objectives, strict=True):
+        if value < limit:
+            at = 0
+            for p in range(steps):
+                at = table.larger[sequence[p], at]
+                assert at < len(table.masks)
+                assert table.masks[at] == np.bitwise_or.reduce(1 << np.array(sequence[: p + 1]))
+                assert before[p + 1, at] + rest[p + 1, at] <= value + 1e-9
+
+
+def test_tables_lack_what_no_path_reaches_and_bound_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost, weights = correlated(9), np.ones(6)
+    best = exact.search(PathProblem(cost, weights)).objective
+    table = Supports.reachable(cost, weights, best * 1.01, never)
+    every = Supports.of(cost, 6)
+    assert len(table.masks) < len(every.masks) / 4
+    np.testing.assert_allclose(table.by_size[:7], every.by_size[:7], rtol=1e-8)
+    assert (table.larger[:, :-2][:, table.sizes < 6] != len(table.masks)).all()
+    monkeypatch.setattr(supports, "MAX_SUPPORTS", 30)
+    small = Supports.reachable(cost, weights, best * 1.01, never)
+    largest = small.sizes.max()
+    assert set(small.masks) == set(table.masks[table.sizes <= largest])
+    assert (small.larger[:, :-2][:, small.sizes < largest] != len(small.masks)).all()
+    assert (small.larger[:, :-2][:, small.sizes == largest] == len(small.masks)).any()
+    assert small.least[-2] == small.by_size[largest + 1]
+    stopped = Supports.reachable(cost, weights, best * 1.01, lambda: True)
+    assert list(stopped.masks) == [0]
+    assert (stopped.larger[:, 0] == 1).all()
+
+
 def test_layers_and_depth_first_agree_on_values() -> None:
     """The batched closed form and the incremental quadratic forms are two ways to the same numbers."""
     cost = correlated(6)
@@ -205,9 +253,9 @@ def test_layers_and_depth_first_agree_on_values() -> None:
         assert batched[feature] == pytest.approx(value, rel=1e-9)
     stack = depth_first.workspace(6, 4)
     table = Supports.of(cost, 4)
-    nothing = np.zeros((5, len(table.masks) + 1))
+    nothing = np.zeros((5, len(table.masks) + 2))
     given = depth_first.Given(
-        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.full, False
+        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.larger, False
     )
     level, value, _ = depth_first.search(tuple(given), tuple(stack), 0, 0, 4, np.inf, 0.0, 10**6)
     assert level < 0

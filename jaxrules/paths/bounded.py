@@ -59,7 +59,7 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.supports = Supports.of(self.cost, self.depth)
         self.shares = np.full(self.depth + 1, SHARE)
         self.shares[self.depth] = 0.0
-        within = np.append(np.maximum(self._least(), self.supports.least[:-1]), self.supports.least[-1])
+        within = np.append(np.maximum(self._least(), self.supports.least[:-2]), self.supports.least[-2:])
         alone = dataclasses.replace(self.supports, least=within, coupling=np.zeros_like(self.supports.coupling))
         tables = (table.remainders(problem.step_weights, self.shares) for table in (self.supports, alone))
         self.rest = np.maximum(*tables)

@@ -33,7 +33,7 @@ class Given(NamedTuple):
     shares: Any  # of the weights that the remainder owns, (steps + 1,)
     rest: Any  # bounds on what follows, by step and support; `tighten` raises them
     masks: Any  # the supports of the table
-    full: Any  # whether every support is in the table
+    larger: Any  # positions of the supports that one more feature makes, (features, supports + 2)
     no_repeats: Any  # whether a feature may not change twice in a row
 
 
@@ -46,7 +46,7 @@ class Stack(NamedTuple):
     support: Any  # the support as a list ...
     size: Any  # ... of this length
     member: Any  # ... and as flags
-    mask: Any  # ... and as a bit mask
+    position: Any  # ... and as a position in the table
     bounds: Any  # bounds of the open children, ascending, (levels, features)
     features: Any  # the features they change
     count: Any  # how many children are open
@@ -66,7 +66,7 @@ def workspace(n_features: int, steps: int) -> Stack:
         support=np.zeros((levels, d), np.int64),
         size=np.zeros(levels, np.int64),
         member=np.zeros((levels, d), np.bool_),
-        mask=np.zeros(levels, np.int64),
+        position=np.zeros(levels, np.int64),
         bounds=np.zeros((levels, d)),
         features=np.zeros((levels, d), np.int64),
         count=np.zeros(levels, np.int64),
@@ -75,17 +75,6 @@ def workspace(n_features: int, steps: int) -> Stack:
         sequence=np.zeros(steps, np.int64),
         best=np.zeros(steps, np.int64),
     )
-
-
-@_jit
-def _locate(masks: Any, full: bool, mask: int) -> int:
-    """Position of a support in the table; the last position stands for every support beyond it."""
-    if full:
-        return int(mask)
-    position = np.searchsorted(masks, mask)
-    if position < len(masks) and masks[position] == mask:
-        return int(position)
-    return len(masks)
 
 
 @_inline
@@ -174,7 +163,7 @@ def _append(given: Any, stack: Any, level: int, feature: int) -> None:
         member[level + 1, feature] = True
         n += 1
     stack.size[level + 1] = n
-    stack.mask[level + 1] = stack.mask[level] | (1 << min(feature, 62))
+    stack.position[level + 1] = given.larger[feature, stack.position[level]]
     for r in range(n):
         above[support[level + 1, r], feature] = 0.0
         above[feature, support[level + 1, r]] = 0.0
@@ -212,7 +201,7 @@ def search(
             for i in range(d):
                 if given.no_repeats and level > first and sequence[level - 1] == i:
                     continue
-                rest = given.rest[level + 1, _locate(given.masks, given.full, stack.mask[level] | (1 << min(i, 62)))]
+                rest = given.rest[level + 1, given.larger[i, stack.position[level]]]
                 bound = max(values[i] + rest, own[level])
                 if bound < incumbent - tolerance:
                     j = n
@@ -285,7 +274,7 @@ def tighten(
                 support[step, n] = i
                 n += 1
         states.size[step] = n
-        states.mask[step] = chosen
+        states.position[step] = position
         for r in range(n):
             i = support[step, r]
             for c in range(n):

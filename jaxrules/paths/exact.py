@@ -16,7 +16,7 @@ pay weights A and B, then together they cost at least
 m(U) the least-squares cost on U and kappa the share of feature i that U explains (R^2 in the metric of Q): a
 coefficient added alone gains little when it is correlated with those that may not move. Where that does
 not suffice, the table is tightened by searching the remainders themselves (Russian dolls), over ever longer
-windows, only for supports that prefixes below the incumbent can reach.
+windows. Of many features only the supports that paths below the incumbent can reach are in the table at all.
 
 **Search.** Layer by layer, keeping the most promising sequences (NumPy, batched): this gives the incumbent and, for
 small problems, already the proof. Else local improvement, which many features begin with (their tables take
@@ -31,12 +31,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxrules.paths import local
 from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.paths.supports import Supports, bits
+from jaxrules.paths.supports import Supports
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children, never
 
@@ -44,8 +43,10 @@ WIDTH = 256
 FEW = 12
 """Features up to which the layers come first, in less time than local improvement takes to compile."""
 SHARE = 0.5
-RUNGS = ((2, 20_000, 10_000), (4, 100_000, 2_000), (8, 500_000, 1_000))
-"""Windows of the Russian dolls, nodes of the search that follows, and nodes per support."""
+RUNGS = ((2, 10_000), (4, 2_000), (8, 1_000))
+"""Windows of the Russian dolls, and nodes per support."""
+EFFORT = 2
+"""Nodes of the search that follows a rung, per node until then: longer windows cost more than most proofs."""
 SLICE = 20_000
 """Nodes between two looks at the clock."""
 
@@ -78,7 +79,7 @@ def search(
         improved = certificate.objective
     if certificate.closed or stopped():
         return certificate
-    prefixes = _Prefixes(problem)
+    prefixes = _Prefixes(problem, certificate.objective, stopped)
     certificate.prove(float(prefixes.rest[0, 0]))
     layered.search(prefixes, certificate, (WIDTH,), stopped)
     if not certificate.closed and not stopped():
@@ -90,13 +91,13 @@ def search(
 
 class _Layer(NamedTuple):
     sequences: Sequence  # shape (states, steps so far)
-    masks: NDArray[np.int64]  # their supports as bit masks
+    supports: Sequence  # positions of their supports in the tables
 
 
 class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
     """Prefixes of sequences, in the features that have an effect, scaled to a unit diagonal; tables of bounds."""
 
-    def __init__(self, problem: PathProblem) -> None:
+    def __init__(self, problem: PathProblem, objective: float, stopped: Callable[[], bool]) -> None:
         self.problem = problem
         self.features = np.flatnonzero(np.diag(problem.cost.curvature) > 0)
         restricted = problem.cost.restricted(self.features)
@@ -107,19 +108,23 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.weights = problem.step_weights
         self.depth = problem.steps
         self.no_repeats = bool((np.diff(self.weights) >= 0).all())
-        self.supports = Supports.of(self.cost, self.depth)
+        few = len(self.features) <= FEW
+        self.supports = (
+            Supports.of(self.cost, self.depth) if few else
+            Supports.reachable(self.cost, self.weights, objective, stopped)
+        )  # fmt: skip
         self.shares = np.full(self.depth + 1, SHARE)  # of alpha_p c(b_p) that the remainder owns
         self.shares[self.depth] = 0.0
         self.rest = self.supports.remainders(self.weights, self.shares)
 
     def root(self) -> _Layer:
-        return _Layer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))
+        return _Layer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))  # the empty support comes first
 
     def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
-        sequences, masks = states.sequences[some], states.masks[some]
+        sequences, supports = states.sequences[some], states.supports[some]
         count, d = len(sequences), len(self.features)
         values = extension_values(self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences)
-        bounds = values + self.rest[step + 1, self.supports.positions(masks[:, None] | bits(d))]
+        bounds = values + self.rest[step + 1, self.supports.larger[:, supports].T]
         if self.no_repeats and step:
             bounds[np.arange(count), sequences[:, -1]] = np.inf
         parents, moves = np.divmod(np.arange(count * d), d)
@@ -127,7 +132,7 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
 
     def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
         sequences = np.concatenate([states.sequences[children.parents], children.moves[:, None]], axis=1)
-        return _Layer(sequences, states.masks[children.parents] | bits(len(self.features))[children.moves])
+        return _Layer(sequences, self.supports.larger[children.moves, states.supports[children.parents]])
 
     def solution(self, moves: Sequence) -> Changes:
         return self.problem.along(self.features[moves])
@@ -179,23 +184,26 @@ def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], 
     from jaxrules.paths import depth_first  # numba loads when it is needed
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
-    tables = (prefixes.weights, prefixes.shares, prefixes.rest, supports.masks, supports.full, prefixes.no_repeats)
+    tables = (prefixes.weights, prefixes.shares, prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats)
     given = (cost.curvature, cost.linear, cost.constant, *tables)  # a `depth_first.Given`
     stack = tuple(depth_first.workspace(len(prefixes.features), steps))
     before = supports.beginnings(prefixes.weights, prefixes.shares)
-    rungs = (*(rung for rung in RUNGS if rung[0] < steps), (steps, None, 10_000))
-    for window, budget, per_support in rungs:
+    for window, per_support in (*(rung for rung in RUNGS if rung[0] < steps), (steps, 10_000)):
         for p in range(steps - 1, 0, -1):
-            relevant = np.flatnonzero(before[p, :-1] + prefixes.rest[p, :-1] < certificate.objective)
+            relevant = np.flatnonzero(before[p, :-2] + prefixes.rest[p, :-2] < certificate.objective)
             for positions in np.array_split(relevant, len(relevant) * per_support // (50 * SLICE) + 1):
                 if stopped():
                     return
                 certificate.nodes += depth_first.tighten(
                     given, stack, p, min(p + window, steps), positions, before[p], certificate.objective, per_support
                 )
+        layered.search(prefixes, certificate, (WIDTH,), stopped)  # a better bound, and perhaps the proof
+        if certificate.closed or stopped():
+            return
         stack = tuple(depth_first.workspace(len(prefixes.features), steps))
         level, spent = 0, 0
-        while level >= 0 and (budget is None or spent < budget) and not stopped():
+        budget = math.inf if window == steps else max(SLICE, EFFORT * certificate.nodes)
+        while level >= 0 and spent < budget and not stopped():
             known = certificate.objective
             level, value, nodes = depth_first.search(given, stack, level, 0, steps, known, certificate.tolerance, SLICE)
             spent += nodes

@@ -1,8 +1,9 @@
-"""Least-squares costs of all supports, and bounds on what follows and precedes them; the tables of `exact`'s bound."""
+"""Least-squares costs of supports, and bounds on what follows and precedes them; the tables of `exact`'s bound."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,15 +42,16 @@ def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
 class Supports:
     """Least-squares costs of supports, and how they grow.
 
-    One more entry stands for every support beyond the table: where that is cut off at a size, those of the next one.
+    Two more entries stand for supports that are not there: those beyond the largest size, and those that no path below
+    the objective reaches.
 
     Attributes:
         masks: the supports as ascending bit masks, shape (supports,).
         sizes: their sizes.
         full: whether every subset is there, so that a mask is its own position.
-        least: m(U), shape (supports + 1,); the last is a bound.
+        least: m(U), shape (supports + 2,); the last two are a bound.
         by_size: a bound on m(U) for supports of k features, exact as a rule, shape (features + 1,).
-        larger: position of U + i, shape (features, supports).
+        larger: position of U + i, shape (features, supports + 2).
         coupling: (m(U) - m(U+i)) kappa, zero where i is in U; shape (features, supports).
         unexplained: 1 - kappa.
     """
@@ -67,37 +69,83 @@ class Supports:
     def of(cls, cost: Quadratic, steps: int) -> Supports:
         """Tables for all supports of at most `steps` features, or of the largest size that fits the memory."""
         d = len(cost.linear)
-        masks, sizes = _subsets(d, min(steps, d))
-        full = len(masks) == 2**d
-        count = len(masks)
+        return cls._tables(cost, *_subsets(d, min(steps, d)), None, min(steps, d))
+
+    @classmethod
+    def reachable(cls, cost: Quadratic, step_weights: Array, objective: float, stopped: Callable[[], bool]) -> Supports:
+        """Tables for the supports of all paths below an objective, size by size, as far as the memory and time go.
+
+        A support is needed if the least costs of those on the way to it, one per step, and the least of any support of
+        the sizes after it leave room below the objective.
+        """
+        d, steps = len(cost.linear), len(step_weights)
+        if d > LARGEST_BIT:
+            return cls.of(cost, steps)
+        largest = min(steps, d)
+        by_size = _least_by_size(cost, np.full(1, cost.constant), np.zeros(1, np.int64), largest)
+        masks = np.zeros(1, np.int64)
+        spent = np.append(0.0, np.full(steps, np.inf))[:, None]  # by step and support
+        layers = [masks]
+        for size in range(1, largest + 1):
+            grown = masks[:, None] | bits(d)
+            parents, features = np.nonzero(grown != masks[:, None])
+            masks, to = np.unique(grown[parents, features], return_inverse=True)
+            order = np.argsort(to, kind="stable")
+            parents, first = parents[order], np.searchsorted(to[order], np.arange(len(masks)))
+            least = _least_squares(cost, masks, size)[0]
+            smaller, spent = spent, np.full((steps + 1, len(masks)), np.inf)
+            total = np.full(len(masks), np.inf)
+            for p in range(size, steps + 1):
+                before = np.minimum(np.minimum.reduceat(smaller[p - 1, parents], first), spent[p - 1])
+                spent[p] = before + step_weights[p - 1] * least
+                after = step_weights[p:] @ by_size[np.minimum(size + 1 + np.arange(steps - p), d)]
+                total = np.minimum(total, spent[p] + after)
+            needed = total < objective
+            if sum(map(len, layers)) + needed.sum() > MAX_SUPPORTS or stopped():
+                largest = size - 1
+                break
+            masks, spent = masks[needed], spent[:, needed]
+            layers.append(masks)
+            if not len(masks):
+                break
+        sizes = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
+        masks = np.concatenate(layers)
+        order = np.argsort(masks)
+        return cls._tables(cost, masks[order], sizes[order], by_size, largest)
+
+    @classmethod
+    def _tables(
+        cls, cost: Quadratic, masks: NDArray[np.int64], sizes: NDArray[np.int64], by_size: Array | None, largest: int
+    ) -> Supports:
+        """Those of given supports; without `by_size` these are all of their sizes, and `largest` is the paths'."""
+        d, count = len(cost.linear), len(masks)
+        full = count == 2**d
         diagonal = np.diag(cost.curvature)
-        least = np.empty(count + 1)
+        least = np.empty(count + 2)
         logarithms = np.zeros(count)
         independent = np.ones(count, bool)
-        members = (masks[:, None] & bits(d)) > 0
         for size in range(int(sizes.max()) + 1):
             at = np.flatnonzero(sizes == size)
-            chosen = np.nonzero(members[at])[1].reshape(len(at), size)
-            systems = np.empty((size + 1, size + 1, len(at)))
-            systems[:size, :size] = cost.curvature[chosen.T[:, None], chosen.T[None, :]]
-            systems[:size, size] = systems[size, :size] = cost.linear[chosen.T]
-            systems[size, size] = cost.constant
-            least[at], pivots = schur_values(systems, diagonal[chosen.T])
-            independent[at] = (pivots > 0).all(axis=0)
-            logarithms[at] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
-        by_size = _least_by_size(cost, least[:-1], sizes, min(steps, d))
-        least[count] = by_size[min(sizes.max() + 1, d)]
-        larger = np.empty((d, count), np.int64)
+            least[at], logarithms[at], independent[at] = _least_squares(cost, masks[at], size)
+        every = by_size is None
+        if by_size is None:
+            by_size = _least_by_size(cost, least[:count], sizes, largest)
+            largest = int(sizes.max())
+        least[count:] = by_size[min(largest + 1, d)]
+        larger = np.empty((d, count + 2), np.int64)
+        larger[:, count:] = count, count + 1
         coupling = np.zeros((d, count))
         unexplained = np.ones((d, count))
+        missing = count if every else np.where(sizes < largest, count + 1, count)
         for some in _blocks(d, count):
             grown = masks | bits(d)[some, None]
-            larger[some] = to = grown if full else _positions(masks, grown)
-            known = (to < count) & ~members.T[some] & independent
-            known[known] = independent[to[known]]
-            feature, support = np.nonzero(known)
-            share = np.exp(logarithms[to[known]] - logarithms[support]) / diagonal[some][feature]
-            unexplained[some][known] = np.clip(share, 0, 1)
+            to = grown if full else _positions(masks, grown)
+            larger[some, :count] = to = np.where(to < count, to, missing)
+            new = (to < count) & (grown != masks) & independent
+            new[new] = independent[to[new]]
+            feature, support = np.nonzero(new)
+            share = np.exp(logarithms[to[new]] - logarithms[support]) / diagonal[some][feature]
+            unexplained[some][new] = np.clip(share, 0, 1)
             coupling[some] = np.maximum(least[:count] - least[to], 0) * (1 - unexplained[some])
         return cls(masks, sizes, full, least, by_size, larger, coupling, unexplained)
 
@@ -110,33 +158,49 @@ class Supports:
         first, second = _pair_weights(p, step_weights, shares)
         total = first + second * self.unexplained[some]
         penalty = self.coupling[some] * (first * second / np.where(total > 0, total, 1.0))
-        return first * self.least[:-1] + second * self.least[self.larger[some]] + penalty
+        return first * self.least[:-2] + second * self.least[self.larger[some, :-2]] + penalty
 
     def remainders(self, step_weights: Array, shares: Array) -> Array:
-        """rest_p(U), shape (steps + 1, supports + 1), by the chain of pairs from the end."""
-        steps, d = len(step_weights), len(self.larger)
-        rest = np.zeros((steps + 1, len(self.masks) + 1))
+        """rest_p(U), shape (steps + 1, supports + 2), by the chain of pairs from the end."""
+        steps, (d, count) = len(step_weights), self.coupling.shape
+        rest = np.zeros((steps + 1, count + 2))
+        rest[:, -1] = np.inf
         for p in range(steps - 1, -1, -1):
-            rest[p, :-1] = np.inf
-            for some in _blocks(*self.larger.shape):
-                following = self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some]]
-                np.minimum(rest[p, :-1], following.min(axis=0), out=rest[p, :-1])
+            rest[p, :-2] = np.inf
+            for some in _blocks(d, count):
+                following = self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some, :-2]]
+                np.minimum(rest[p, :-2], following.min(axis=0), out=rest[p, :-2])
             costs = self.by_size[[min(p, d), min(p + 1, d)]]  # after p steps there are at most p features
-            rest[p, -1] = costs @ _pair_weights(p, step_weights, shares) + rest[p + 1, -1]
+            rest[p, -2] = costs @ _pair_weights(p, step_weights, shares) + rest[p + 1, -2]
         return rest
 
     def beginnings(self, step_weights: Array, shares: Array) -> Array:
-        """A lower bound on the first p steps if b_p has support U, shape (steps + 1, supports + 1)."""
-        steps = len(step_weights)
-        before = np.full((steps + 1, len(self.masks) + 1), np.inf)
+        """A lower bound on the first p steps if b_p has support U, shape (steps + 1, supports + 2)."""
+        steps, (d, count) = len(step_weights), self.coupling.shape
+        before = np.full((steps + 1, count + 2), np.inf)
         before[0, 0] = 0.0
-        for p, i in itertools.product(range(steps), range(len(self.larger))):
-            to = self.larger[i]
-            value = self.pairs(slice(i, i + 1), p, step_weights, shares)[0] + before[p, :-1]
-            stays = to == np.arange(len(to))  # i belongs to U
-            for group in (stays, ~stays):
+        for p, i in itertools.product(range(steps), range(d)):
+            to = self.larger[i, :-2]
+            value = self.pairs(slice(i, i + 1), p, step_weights, shares)[0] + before[p, :-2]
+            stays = to == np.arange(count)  # i belongs to U
+            for group in (stays, ~stays):  # in each, no two supports grow to the same one that is there
                 before[p + 1, to[group]] = np.minimum(before[p + 1, to[group]], value[group])
         return before
+
+
+def _least_squares(cost: Quadratic, masks: NDArray[np.int64], size: int) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """m(U) of supports of one size, log det of Q on U, and whether its columns are independent."""
+    least, logarithms, independent = np.empty(len(masks)), np.empty(len(masks)), np.empty(len(masks), bool)
+    for some in (slice(i, i + 2**14) for i in range(0, len(masks), 2**14)):
+        chosen = np.nonzero(masks[some, None] & bits(len(cost.linear)))[1].reshape(len(masks[some]), size).T
+        systems = np.empty((size + 1, size + 1, chosen.shape[1]))
+        systems[:size, :size] = cost.curvature[chosen[:, None], chosen[None, :]]
+        systems[:size, size] = systems[size, :size] = cost.linear[chosen]
+        systems[size, size] = cost.constant
+        least[some], pivots = schur_values(systems, np.diag(cost.curvature)[chosen])
+        independent[some] = (pivots > 0).all(axis=0)
+        logarithms[some] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
+    return least, logarithms, independent
 
 
 def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], largest: int) -> Array:
