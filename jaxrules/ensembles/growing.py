@@ -163,6 +163,7 @@ def _boosted(
 
     target, scores = _targets(y, weight, classification)
     rng, weight = np.random.default_rng(seed), weight / weight.max()
+    check = bool(np.isnan(X).any())  # scikit-learn takes longer to look at few rows than to split them
     groups = _groups(y) if classification else [np.arange(len(y))]
     while True:
         if classification:
@@ -175,8 +176,8 @@ def _boosted(
         tree = DecisionTreeRegressor(
             max_depth=max_depth, max_features=_SHARE_OF_COLUMNS, min_samples_leaf=leaf,
             random_state=int(rng.integers(2**31)),
-        ).fit(X[rows], slopes[rows], weight[rows] * times)  # fmt: skip
-        at, n_nodes = tree.apply(X), tree.tree_.node_count
+        ).fit(X[rows], slopes[rows], weight[rows] * times, check_input=check)  # fmt: skip
+        at, n_nodes = tree.tree_.apply(X), tree.tree_.node_count
         for k in range(scores.shape[1]):  # Newton's step in every leaf, on all rows
             up, down = (np.bincount(at, weight * one[:, k], n_nodes) for one in (slopes, curvature))
             step = np.clip(up / np.maximum(down, 1e-12), -_LONGEST_STEP, _LONGEST_STEP)

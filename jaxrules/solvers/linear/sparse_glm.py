@@ -343,7 +343,9 @@ class Problem:
         return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(found.steps)
 
     def _is_compiled(self, size: int) -> bool:
-        """Whether the kernels for so many working columns are there, or there is time to compile them."""
+        """Whether the kernels for so many working columns pay, and are there or there is time to compile them."""
+        if self.design.storage.size <= on_host.FEW:
+            return False
         shape = self.loss, self.design.storage.shape, self.design.storage.dtype, size
         if self.run is None or self.run.deadline.remaining() >= _COMPILATION:
             _COMPILED.add(shape)
@@ -360,7 +362,8 @@ class Problem:
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
         _, weights, target, _ = self.data
         bound_of = _bound if self._is_compiled(0) else dual_bound
-        bound = float(bound_of(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
+        with np.errstate(all="ignore"):
+            bound = float(bound_of(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
         return _Certificate(objective + self.constant, max(bound + self.constant, self.least), violation)
 
