@@ -140,7 +140,7 @@ def library() -> str:
 
 
 class Rows(Sequence[Row]):
-    """Rows of measurements: the cell's values, what was measured, and ``cell_seconds``."""
+    """Rows of measurements: the cell's values, what was measured, and ``cell_seconds``, but not of an archive."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = tuple(rows)
@@ -330,8 +330,9 @@ class Archive(Store):
                 origin, measured = results.store.made(experiment, cell), results.store.read(experiment, cell)
                 if origin is not None and measured is not None:
                     number = made.setdefault(origin, len(made))
-                    short = [{name: _short(value) for name, value in row.items()} for row in measured]
-                    rows += [{**row, "made": number} for row in short]
+                    for row in measured:
+                        kept = _without(row, ("cell_seconds",))  # which no report reads
+                        rows.append({**{name: _short(value) for name, value in kept.items()}, "made": number})
             if rows:
                 _write(self.folder / f"{experiment.name}.csv", rows)
         entries = [dataclasses.asdict(origin) for origin in made]

@@ -182,6 +182,12 @@ def test_pruning_changes_no_training_prediction_and_makes_rules_shorter() -> Non
     assert jr.complexity(pruned, "nonzeros") < jr.complexity(whole, "nonzeros")
 
 
+def test_many_rules_are_told_apart_without_pruning() -> None:
+    X, y = data(1)
+    model = jr.ltrnet.fit(X, y, max_rules=300, iterations=1, restarts=1, prune=False, refit=False).model
+    assert 256 < len(model.conjunctions) <= 300
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
 def test_refitted_weights_are_the_best_for_the_rules(loss: Any) -> None:
     X, y = data()

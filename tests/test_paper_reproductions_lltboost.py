@@ -125,6 +125,9 @@ def test_the_account_multiplies_what_it_should():
     text = tables._account_in_words(medians)
     assert "(1 for the first): LLTBoost needs 0.25 times TGB's" in text
     assert "give 0.50" in text
+    assert "Exact" not in text
+    medians["TGB, exact search"], medians["TGB, all, exact search"] = {"a": 30.0, "b": math.inf}, {"a": 15.0, "b": 15.0}
+    assert "gives 0.75, and with tolerance and corrective weights 1.50." in tables._account_in_words(medians)
     assert tables._account_in_words({step: {} for step in tables.STEPS}) == ""
 
 

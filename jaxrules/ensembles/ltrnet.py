@@ -509,7 +509,7 @@ class _Training:
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules that a network stands for."""
         n_columns = len(self.columns.values)
-        rules: dict[bytes, tuple[list[_Proposition], Rows, Floats]] = {}
+        rules: dict[bytes | int, tuple[list[_Proposition], Rows, Floats]] = {}
         intercept = net.b0
         for i in range(len(net.w)):
             w, b, chosen = net.w[i][:, :n_columns], net.b[:, i], net.v[i] >= 0.5
@@ -522,7 +522,7 @@ class _Training:
             if self.plan.prune:
                 rule = [rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])]
             held = np.logical_and.reduce(holds, axis=0)
-            key = held.tobytes() if self.plan.prune else bytes([i])
+            key = held.tobytes() if self.plan.prune else i
             if not rule:
                 intercept = intercept + b
             elif key in rules:
