@@ -12,6 +12,7 @@ import contextvars
 import enum
 import functools
 import html
+import inspect
 import math
 import os
 import signal
@@ -282,14 +283,23 @@ class _Fork:
 _FORK = _Fork()
 
 
+_KEPT_BY = {
+    "required": "boosting, ssrl and exact_list",
+    **dict.fromkeys(("monotone", "first"), "boosting, glrm, rulefit, lire, ssrl and exact_list"),
+}
+"""Who keeps a constraint: told to those who ask for it elsewhere."""
+
+
 def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """A function of `time_limit` that keeps it from call to return, and never lets KeyboardInterrupt out.
 
     The clock starts with the call. Until the return Ctrl-C is deferred (see `Run`), while data are prepared too.
 
     Raises:
+        TypeError: for a constraint that it does not know, naming the learners that do.
         RuntimeError: in a process forked off one that has used JAX, where a fit would wait for ever.
     """
+    unknown = _KEPT_BY.keys() - inspect.signature(fit).parameters.keys()
 
     @functools.wraps(fit)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -298,6 +308,9 @@ def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
                 "this process was forked after JAX had started, and JAX does not work in such a process; start "
                 'workers with multiprocessing.get_context("spawn") or joblib (loky), or fork before JAX is used'
             )
+        for name in unknown & kwargs.keys():
+            of = fit.__module__.rpartition(".")[2]
+            raise TypeError(f"{of}.{fit.__name__} cannot keep {name}; {_KEPT_BY[name]} can (docs/constraints.md)")
         with _Interrupt().deferred():
             kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]  # it checks
             return fit(*args, **kwargs)

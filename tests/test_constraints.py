@@ -1,5 +1,6 @@
 """Constraints of rule ensembles: what they mean, that fits keep them, and that exact searches prove under them."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -491,6 +492,24 @@ def test_estimators_take_them():
     for estimator in (RuleBoostingClassifier(), RuleFitClassifier(l1_penalty=0.01, rules=rules), GLRMClassifier()):
         classifier = estimator.set_params(monotone={0: 1}, forbidden=[1]).fit(X, y)
         assert (steps(classifier.predict_proba(grid())[:, 1], 0) >= 0).all()
+
+
+FITS = {
+    name: getattr(jr, name).fit
+    for name in ("boosting", "glrm", "rulefit", "lire", "lltboost", "ltrnet", "drnet", "ssrl", "exact_list", "paths")
+}
+
+
+@pytest.mark.parametrize("constraint", ["monotone", "required", "first"])
+def test_who_cannot_keep_a_constraint_names_those_who_can(constraint):
+    keeps = {name for name, fit in FITS.items() if constraint in inspect.signature(fit).parameters}
+    for name in FITS.keys() - keeps:
+        with pytest.raises(TypeError, match=rf"fit cannot keep {constraint}; .* can .docs") as refused:
+            FITS[name](np.eye(4), [0, 1, 0, 1], **{constraint: None})
+        named = str(refused.value).partition("; ")[2].partition(" can ")[0]
+        assert set(named.replace(" and ", ", ").split(", ")) == keeps
+    with pytest.raises(TypeError, match="unexpected keyword argument 'requires'"):
+        jr.lire.fit(np.eye(4), [0, 1, 0, 1], requires=[0])
 
 
 def test_columns_that_can_be_read_once_are_refused():
