@@ -157,12 +157,32 @@ def test_ssrl_without_time_keeps_constraints(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
-def test_networks_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, learner: str) -> None:
-    """The constant."""
+@pytest.mark.parametrize("sign", [1, -1])
+def test_networks_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, learner: str, sign: int) -> None:
+    """One rule of one column."""
     monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
-    fit = getattr(jr, learner).fit(X, Y, time_limit=late.limit())
+    fit = getattr(jr, learner).fit(sign * X, Y, time_limit=late.limit())
     assert fit.status is jr.Status.TIME_LIMIT
-    assert len(fit.model.conjunctions) == 0
+    assert [[condition.feature for condition in rule] for rule in conditions(fit)] == [[1]]
+    assert jr.accuracy(fit.model, sign * X, Y) > 0.8
+
+
+@pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
+def test_networks_of_three_classes_without_time(monkeypatch: pytest.MonkeyPatch, learner: str) -> None:
+    monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
+    y = np.digitize(X[:, 1], [-0.5, 0.5])
+    fit = getattr(jr, learner).fit(X, y, time_limit=late.limit())
+    assert jr.accuracy(fit.model, X, y) > 0.55  # the largest class has .4
+
+
+def test_ltrnet_without_time_for_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule weighs what its rows' mean differs from the others', with and without a refit."""
+    monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
+    y = np.where(X[:, 0] > 0.1, 5.0, 3.0)
+    for refit in (True, False):
+        late.now = 0.0
+        fit = jr.ltrnet.fit(X, y, refit=refit, l2_penalty=0.0, time_limit=late.limit())
+        np.testing.assert_allclose(jr.predict(fit.model, X), y, atol=1e-6)
 
 
 def test_paths_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

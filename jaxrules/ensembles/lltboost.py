@@ -74,8 +74,6 @@ _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _MANY_ROWS = 1 << 16
 """From here on, candidates are evaluated one after the other, which needs less memory."""
-_QUICK = 1 << 20
-"""Numbers of the columns that are sorted to find a rule without time."""
 
 
 @dataclass(frozen=True)
@@ -542,22 +540,15 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
 
 
 def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
-    """The best cut of a single column, judged by some of the rows: for when there is no time to compile `propose`."""
-    columns, missing, gradient = ensemble.columns.values, ensemble.columns.missing, ensemble.gradient
-    if not len(columns):
+    """The best cut of a single column: for when there is no time to compile `propose`."""
+    columns, gradient = ensemble.columns, ensemble.gradient
+    found = columns.best_cut(gradient[None])
+    if found is None:
         return None
-    step = 1 + columns.size // _QUICK
-    order = np.argsort(columns[:, ::step], axis=1)
-    values = np.take_along_axis(columns[:, ::step], order, axis=1)
-    gains = gradient[::step][order]
-    above = np.where(values[:, 1:] > values[:, :-1], np.abs(np.cumsum(gains - gains.mean(), axis=1)[:, :-1]), -1.0)
-    j, k = np.unravel_index(int(above.argmax()), above.shape)
-    if above[j, k] < 0:
-        return None
-    cut = float(values[j, k : k + 2].mean())
-    rows = (columns[j] >= cut) & ~(missing[j] if len(missing) else False)
+    j, cut = found
+    rows = (columns.values[j] >= cut) & ~(columns.missing[j] if len(columns.missing) else False)
     gained = float(gradient @ rows)
-    part = np.where(np.arange(len(columns)) == j, 1.0, 0.0), -cut, False, math.nan, ()
+    part = np.where(np.arange(len(columns.values)) == j, 1.0, 0.0), -cut, False, math.nan, ()
     return _Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
 
 

@@ -59,6 +59,7 @@ _SMALL_ENTRIES = 0.1
 """Entries of w below this share of the largest become 0."""
 _STRENGTHS = ("l1_penalty", "l1_penalties", "binary_penalty", "binary_penalties")
 """Arguments in which the fits of a path differ."""
+_TINY = float(np.finfo(float).tiny)
 _SAMPLE = 256
 """Rows at which the first thresholds are set."""
 
@@ -473,7 +474,7 @@ class _Training:
         for i in np.argsort(values, kind="stable").tolist():
             if candidates and self.run.stopped():
                 break
-            candidates[i] = self.discretised(nets[i], pair[0]) if history else self.constant()
+            candidates[i] = self.discretised(nets[i], pair[0]) if history else self.one_rule()
         chosen = min(candidates, key=lambda i: (candidates[i].risk, i))
         best = candidates[chosen]
         conditions: list[list[Condition]] = []
@@ -540,9 +541,16 @@ class _Training:
         admits = bool(self.weights[lost] @ (2.0 * holds[lost] - 1) > 0)
         return _Proposition(w, t, admits, np.where(lost, admits, holds))
 
-    def constant(self) -> _Rules:
-        """No rules."""
-        return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), self.starts().b0[0], 0.0)
+    def one_rule(self) -> _Rules:
+        """The best cut of a single column, if there is one, for when there is no time to train."""
+        b0 = self.starts().b0[0]
+        found = self.columns.best_cut(self.weights * (self.target - (self.target @ self.weights)[:, None]))
+        if found is None:
+            return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), b0, 0.0)
+        rule = self.proposition(np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1])
+        share = float(self.weights @ rule.holds)
+        slope = self.target @ (self.weights * (rule.holds - share)) / max(share * (1 - share), _TINY)
+        return self.weighed([[rule]], rule.holds[None], slope[None], b0 - share * slope, 0.0)
 
     def weighed(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats, l1: float) -> _Rules:
         """Rules with their final weights, and their risk."""

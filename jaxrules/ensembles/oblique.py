@@ -23,6 +23,8 @@ Rows = NDArray[np.bool_]
 
 _ENOUGH_DIGITS = 17
 """So many significant digits tell all float64 numbers apart."""
+_QUICK = 1 << 20
+"""Numbers that are sorted to find a cut without time."""
 _LEAST_SCALE = 1e-300
 """Of a column: the weight of one that spreads by less would overflow on its own scale."""
 
@@ -43,6 +45,23 @@ class Standardised:
     encoded: tuple[EncodedColumn, ...]
     centre: Floats
     scale: Floats
+
+    def best_cut(self, gradients: Floats) -> tuple[int, float] | None:
+        """The column, and the value to cut it at, that tell rows apart best: for when there is no time for more.
+
+        Args:
+            gradients: (outputs, rows); those beyond a cut have the largest sum. With many numbers some rows decide.
+        """
+        step = 1 + self.values.size // _QUICK
+        order = np.argsort(self.values[:, ::step], axis=1)
+        values = np.take_along_axis(self.values[:, ::step], order, axis=1)
+        some = gradients[:, ::step]
+        gains = np.abs(np.cumsum((some - some.mean(axis=1, keepdims=True))[:, order], axis=2)[..., :-1]).sum(axis=0)
+        gains[values[:, 1:] <= values[:, :-1]] = 0.0
+        if not gains.any():
+            return None
+        j, k = np.unravel_index(int(gains.argmax()), gains.shape)
+        return int(j), float(values[j, k : k + 2].mean())
 
     @classmethod
     def of(cls, table: Table, weights: Floats) -> Standardised:

@@ -59,6 +59,8 @@ _TEMPERATURE, _LOW, _HIGH = 2 / 3, -0.1, 1.1
 """beta, gamma and zeta of the hard-concrete distribution."""
 _TURNS = 4
 """Phases of either layer, in turn: AND, OR, AND, OR."""
+_QUICK = 1 << 22
+"""Entries of the literals that are looked at to find a rule without time."""
 _DRAWS = 101
 """So many draws of the gates of a phase, which its steps take in turn: random numbers are slow to compile."""
 
@@ -317,10 +319,24 @@ class _Training:
         errors = [float(self.weights @ (rows.any(axis=0) != positive)) for _, rows in found]
         sizes = [sum(1 + len(rule) for rule in rules) for rules, _ in found]
         if not found:
-            return RuleSet([], np.zeros(len(positive), bool), (), history)
+            return self.one_literal()
         rules, rows = found[min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane]))]
         order = np.argsort(-(rows @ self.weights), kind="stable")
         return RuleSet([rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history)
+
+    def one_literal(self) -> RuleSet:
+        """The rule of one literal, or its negation, that errs least, if any helps: for when there is no time to train;
+        with many literals some rows decide."""
+        worth, step = self.weights * self.data.target, 1 + self.literals.size // _QUICK
+        some = worth[::step]
+        gains = self.literals[:, ::step] @ some
+        gains = np.stack([gains, some.sum() - gains])
+        negative, i = np.unravel_index(int(gains.argmax()), gains.shape)
+        holds = self.literals[i] ^ bool(negative)
+        if worth @ holds <= 0:
+            return RuleSet([], np.zeros_like(holds), (), [])
+        (literal,) = self.pool.rule(int(i))
+        return RuleSet([[negated(literal, self.data.table) if negative else literal]], holds, (), [])
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
         """The rules of a network whose gates take their most likely values, and where they hold."""
