@@ -413,6 +413,7 @@ class _Training:
         self.weights = data.weights / data.weights.sum()
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
+        self.began = False
 
     def starts(self) -> Net:
         """Random networks: most rows satisfy every proposition, so that conjunctions hold somewhere."""
@@ -444,7 +445,7 @@ class _Training:
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
         l1, binary = np.repeat(np.array(pairs), plan.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in pairs]
-        values = np.full(len(l1), np.nan)
+        values, self.began = np.full(len(l1), np.nan), not run.stopped()
         with run:
             run.phase = "search"
             for descent in adam(
@@ -542,9 +543,10 @@ class _Training:
         return _Proposition(w, t, admits, np.where(lost, admits, holds))
 
     def one_rule(self) -> _Rules:
-        """The best cut of a single column, if there is one, for when there is no time to train."""
+        """The best cut of a single column, if there is one, for when there is not the time to train."""
         b0 = self.starts().b0[0]
-        found = self.columns.best_cut(self.weights * (self.target - (self.target @ self.weights)[:, None]))
+        gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
+        found = self.columns.best_cut(gradients) if self.began else None
         if found is None:
             return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), b0, 0.0)
         rule = self.proposition(np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1])

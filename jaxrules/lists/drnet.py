@@ -327,6 +327,8 @@ class _Training:
     def one_literal(self) -> RuleSet:
         """The rule of one literal, or its negation, that errs least, if any helps: for when there is no time to train;
         with many literals some rows decide."""
+        if not len(self.literals):
+            return RuleSet([], np.zeros(len(self.weights), bool), (), [])
         worth, step = self.weights * self.data.target, 1 + self.literals.size // _QUICK
         some = worth[::step]
         gains = self.literals[:, ::step] @ some

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax as shares
 
-from jaxrules.losses import Loss, derivatives, softmax
+from jaxrules.bits import distinct, pack
+from jaxrules.losses import Loss, derivatives, merge_rows, softmax
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +51,11 @@ def refit_weights(
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
+    constant = 0.0
+    if features.dtype == bool and loss.mergeable and not np.any(offset):
+        first, pattern = distinct(pack(features.astype(bool)))  # equal rows have equal scores
+        y, sample_weight, constant = merge_rows(loss, y, sample_weight, pattern, len(first))
+        features = features[first]
     columns = [features, np.ones(len(y))] if intercept else [features]
     design: Floats = np.column_stack(columns).astype(np.float64)
     point = np.append(start[0], start[1]) if intercept else np.array(start[0], np.float64)
@@ -60,7 +66,7 @@ def refit_weights(
 
     def objective(at: Floats) -> float:
         with np.errstate(over="ignore"):
-            return float(sample_weight @ loss.value(y, design @ at + offset) + 0.5 * penalty @ at**2)
+            return float(sample_weight @ loss.value(y, design @ at + offset) + 0.5 * penalty @ at**2) + constant
 
     value = objective(point)
     for _ in range(max_steps):
