@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scipy.optimize import minimize
 
 import jaxrules as jr
-from jaxrules.losses import Loss, poisson
+from jaxrules.losses import Loss, loss_by_name, poisson
 from jaxrules.solvers.linear.refit import refit_weights
 
 
@@ -99,3 +99,22 @@ def test_a_loss_without_a_conjugate_is_named(learner) -> None:
         ValueError, match="has no conjugate; the certificate of .* needs one; use 'squared', 'logistic'"
     ):
         learner(X, X[:, 0], loss=lambda y, score: (y - score) ** 4)
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "exponential", "poisson"])
+@pytest.mark.parametrize("signed", [False, True])
+def test_rows_of_equal_rules_are_merged_and_nothing_else_changes(name: str, signed: bool) -> None:
+    """Numbers instead of booleans are never merged."""
+    rng = np.random.default_rng(4)
+    rows = rng.random((1500, 6)) < 0.5
+    score = rows @ rng.normal(size=6) + rng.normal(size=1500)
+    y = {"squared": score, "poisson": rng.poisson(np.exp(score)).astype(float)}.get(name, np.sign(score))
+    arguments = {
+        "l2_penalty": 2.0, "intercept": True, "sample_weight": rng.integers(3, size=1500).astype(float),
+        "start": (np.zeros(6), 0.0), "signs": np.array([1, 1, 0, 0, -1, -1]) if signed else None,
+    }  # fmt: skip
+    merged, whole = (
+        refit_weights(loss_by_name(name), y, features, **arguments) for features in (rows, rows.astype(float))
+    )
+    np.testing.assert_allclose(merged[0], whole[0], atol=1e-6)
+    assert merged[1] == pytest.approx(whole[1], abs=1e-6)

@@ -15,6 +15,8 @@ from jaxrules.bits import distinct, pack
 from jaxrules.losses import Loss, derivatives, merge_rows, softmax
 
 Floats = NDArray[np.float64]
+_MANY_ROWS = 1000
+"""Above so many rows, equal ones are merged."""
 
 
 def refit_weights(
@@ -52,7 +54,7 @@ def refit_weights(
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
     constant = 0.0
-    if features.dtype == bool and loss.mergeable and not np.any(offset):
+    if len(y) > _MANY_ROWS and features.dtype == bool and loss.mergeable and not np.any(offset):
         first, pattern = distinct(pack(features.astype(bool)))  # equal rows have equal scores
         y, sample_weight, constant = merge_rows(loss, y, sample_weight, pattern, len(first))
         features = features[first]
