@@ -8,6 +8,7 @@ s T_1 - 2 h'delta + delta'H delta with H_jk = Q[i_j, i_k] T_max(j,k) and h_k = g
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -57,13 +58,13 @@ class PathProblem:
     def n_features(self) -> int:
         return len(self.cost.linear)
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """The lower and upper bounds, shape (features,) each."""
         low, high = (np.broadcast_to(np.float64(b), self.n_features) for b in (self.lower, self.upper))
         return low, high
 
-    @property
+    @cached_property
     def bounded(self) -> bool:
         """Whether any bound is finite."""
         return bool(np.isfinite(self.bounds).any())

@@ -211,13 +211,17 @@ def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], larg
         return by_size
     known = int(sizes.max())
     by_size[: known + 1] = [least[sizes == size].min() for size in range(known + 1)]
-    eigenvalues = np.linalg.eigvalsh(cost.curvature)
     largest = min(largest, d - 1)
-    if known < largest and eigenvalues[0] > REGULAR * eigenvalues[-1]:
+    if known < largest and _regular(cost.curvature):
         from jaxrules.paths.subsets import least_by_size  # numba loads when it is needed
 
         by_size[known + 1 : largest + 1] = np.maximum(least_by_size(cost, known + 1, largest), by_size[-1])
     return by_size
+
+
+def _regular(curvature: Array) -> bool:
+    eigenvalues = np.linalg.eigvalsh(curvature)
+    return bool(eigenvalues[0] > REGULAR * eigenvalues[-1])
 
 
 def _pair_weights(p: int, step_weights: Array, shares: Array) -> tuple[float, float]:
