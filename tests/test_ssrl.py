@@ -210,6 +210,25 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
     assert tried >= 6
 
 
+def test_steps_at_which_nothing_gains_are_passed_over(monkeypatch):
+    """The same lists as one step after the other, by fewer sub-problems, and it ends where nothing more will gain."""
+
+    def greedy(seed, nu):
+        chosen = ssrl._Settings(nu, 0.5, None, "exact", 36, False, 1, nu)
+        search = ssrl._Search(random_examples(seed, rows=60, literals=5), chosen, jr.results.Run("test"))
+        for bound in (1, 2):
+            search.greedy(search.best, bound)
+        return search.best, search.best_objective, search.insertions
+
+    quick = [greedy(seed, 40) for seed in range(6)]
+    monkeypatch.setattr(ssrl, "bisect_left", lambda steps, found, lo, key: lo)
+    slow = [greedy(seed, 40) for seed in range(6)]
+    for (one, objective, _), (other, same, _) in zip(quick, slow, strict=True):
+        assert (one.conditions, one.labels, objective) == (other.conditions, other.labels, same)
+    assert sum(n for *_, n in quick) < sum(n for *_, n in slow)
+    assert all(n < 2 * 40 for *_, n in quick)
+
+
 def test_local_search_never_lowers_the_objective():
     for seed in range(6):
         examples = random_examples(seed, rows=80, literals=7, classes=3)

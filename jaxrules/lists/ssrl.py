@@ -21,6 +21,7 @@ ELSE target = 0 (p = 0.941)
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -501,10 +502,8 @@ class _Search:
         covering = np.sum(known.covers, axis=0) if len(known) else np.zeros(examples.n_rows, int)
         charged = np.ones(examples.n_rows, bool) if bound == 1 else covering == 0
         alone = covering == 1 if bound == 1 else np.zeros(examples.n_rows, bool)
-        rules, better = _Rules(examples, self.settings.penalty), False
-        for step in range(1, nu + 1):
-            if self.watch.stopped():
-                break
+
+        def best(step: int) -> Insertion:
             alpha = (1 - 1 / nu) ** (nu - step)
             first, found = rules.first(), Insertion(0.0, (), 0, 0)
             used = set(zip(rules.conditions, rules.labels, strict=True))
@@ -514,10 +513,18 @@ class _Search:
                     gain = float(gains.max()) - self.settings.penalty * len(condition)
                     if gain > found.gain:
                         found = Insertion(gain, condition, int(gains.argmax()), label)
-            found = max(found, self.solve(rules, first, alpha, charged, found.gain), key=lambda rule: rule.gain)
+            return max(found, self.solve(rules, first, alpha, charged, found.gain), key=lambda rule: rule.gain)
+
+        rules, better, step = _Rules(examples, self.settings.penalty), False, 1
+        while step <= nu and not self.watch.stopped():
+            found = best(step)
             if found.gain > 0:
-                rules = rules.insert(found)
+                rules, step = rules.insert(found), step + 1
                 better |= self.keep(rules)
+            elif step == nu or best(nu).gain <= 0:
+                break
+            else:  # gains grow with alpha: to the first step at which something gains
+                step = bisect_left(range(nu), True, step + 1, key=lambda later: best(later).gain > 0)
         return better
 
     def reorder(self) -> None:
