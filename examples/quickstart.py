@@ -13,7 +13,7 @@ print(f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rul
 
 fits = {
     "RuleFit": jr.rulefit.fit(train.X, train.y, l1_penalty=0.04, rules=rules, progress=True),
-    "LIRE": jr.lire.fit(train.X, train.y, global_penalty=0.02, local_penalty=0.04, rules=rules, progress=True),
+    "LIRE": jr.lire.fit(train.X, train.y, rules=rules, progress=True),
     "boosting": jr.boosting.fit(
         train.X, train.y, loss="logistic", max_rules=4, l2_penalty=5.0, max_cut_points=4, progress=True
     ),
@@ -28,5 +28,5 @@ for name, fit in fits.items():
 
 model = fits["LIRE"].model
 print(f"\n{model}\n")
-print("Why is the first test row predicted as it is?")
-print(jr.explain(model, test.X[:1])[0])
+print("Why is the second test row predicted as it is?")
+print(jr.explain(model, test.X[1:2])[0])

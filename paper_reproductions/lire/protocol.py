@@ -172,15 +172,9 @@ def _lire_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Mod
     """Without restarts, which would take most of the time on Heart."""
     gammas = [gamma for (gamma,) in settings]
     fits = lire.path(
-        data.X,
-        data.y,
-        global_penalties=gammas,
-        loss="exponential",
-        l2_penalty=0.0,
-        rules=fold.rules,
-        missing="own_category",
-        restarts=0,
-    )
+        data.X, data.y, global_penalties=gammas, loss="exponential", l2_penalty=0.0, rules=fold.rules,
+        missing="own_category", restarts=0,
+    )  # fmt: skip
     found = dict(zip(sorted(gammas, reverse=True), fits, strict=True))
     return [found[gamma].model for gamma in gammas]
 
