@@ -318,7 +318,7 @@ def test_what_cannot_be_learned_is_refused():
     everything = jr.Conjunctions.build(schema, [[]])
     for arguments, words in (
         ({"X": np.ones((len(y), 2))}, "there is no condition"),
-        ({"forbidden": [0, 1, 2]}, "there is no condition"),
+        ({"forbidden": [0, 1, 2]}, "forbidden names every column"),
         ({"min_support": 0.999}, "there is no condition"),
         ({"required": [0], "conditions": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]])}, "required"),
         ({"required": [0, 1, 2], "max_rules": 1, "max_literals": 1}, "required"),
