@@ -636,13 +636,14 @@ class _Candidates:
         satisfied = activations.dense[activations.pattern]
         columns = encode(satisfied, options.encoding)
         coverage = np.concatenate([[1.0], weight @ satisfied])
-        signs = columns * data.target
+        short = run.deadline.remaining() < _LIBLINEAR * columns.size
+        signs = np.multiply(columns, data.target, out=columns if short else None)
         state = PublishedSearch(signs, weight, coverage, gamma, lam, np.zeros(len(columns)))
         status = Status.MAX_ITERATIONS
         best, best_objective = state.weights.copy(), state.objective()
         with run:
             run.phase = "start"
-            if run.deadline.remaining() < _LIBLINEAR * columns.size:
+            if short:
                 run.shortened = True
                 while not run.stopped() and state.add():
                     pass

@@ -87,7 +87,8 @@ class PublishedSearch:
 
         No part of the algorithm: what a fit without the time for its start has instead.
         """
-        slopes, moved = self.signs @ self.row_loss, np.abs(self.signs) @ self.row_loss
+        slopes = self.signs @ self.row_loss
+        moved = np.array([np.abs(column) @ self.row_loss for column in self.signs])
         sides = np.stack([moved + slopes, moved - slopes], axis=1) / 2
         weights, decreases = np.transpose([_best_weight(helped, harmed) for helped, harmed in sides.tolist()])
         support = self.support
@@ -164,7 +165,8 @@ def encode(satisfied: NDArray[np.bool_], encoding: Literal["signed", "binary"]) 
     columns = np.ones((1 + satisfied.shape[1], satisfied.shape[0]))
     columns[1:] = satisfied.T
     if encoding == "signed":
-        columns[1:] = 2 * columns[1:] - 1
+        columns[1:] *= 2
+        columns[1:] -= 1
     return columns
 
 

@@ -559,6 +559,8 @@ def _sensitivity_figure(names: Sequence[str], number: int) -> Callable[[Results,
                     (theirs, "o:", "paper"),
                     (again, "s", "published, here"),
                 ):
+                    if not side:
+                        continue
                     there = [value for value in lambdas if side.where(local_penalty=value)]
                     means = [side.where(local_penalty=value).mean(name) for value in there]
                     axis.plot(there, means, style, color=colour, fillstyle="full" if side is ours else "none",
