@@ -290,6 +290,16 @@ def test_an_experts_rule_comes_first(seed, label):
 # What users do
 
 
+def test_missing_values_where_the_search_does_not_end_at_once():
+    """SSRL's list, which is offered then, is of the same table."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((300, 4)) < 0.1, np.nan, rng.normal(size=(300, 4)))
+    y = (np.nan_to_num(X) @ [1.0, -1.0, 1.0, 0.0] + rng.normal(size=300) > 0).astype(int)
+    fit = jr.exact_list.fit(X, y, missing="own_category", max_rules=3, max_evaluations=2000)
+    assert fit.status is jr.Status.MAX_ITERATIONS
+    assert jr.accuracy(fit.model, X, y) > 0.6
+
+
 def test_real_numbers_categories_and_missing_values():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.normal(40, 10, 300), "job": rng.choice(["cook", "smith", "clerk"], 300)})

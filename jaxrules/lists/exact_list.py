@@ -303,6 +303,6 @@ def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run
         fitted = ssrl.fit(
             problem.data.table, classes[codes], max_rules=problem.max_rules, max_length=problem.max_literals,
             literal_penalty=problem.candidates.penalty, literals=problem.literals, default=label.item(),
-            sample_weight=problem.data.weights, time_limit=run.child(_SSRL_SHARE).deadline,
+            sample_weight=problem.data.weights, missing="own_category", time_limit=run.child(_SSRL_SHARE).deadline,
         )  # fmt: skip
         certificate.offer(problem.find(fitted.model.conjunctions))
