@@ -137,7 +137,7 @@ def _constants(code: CodeType) -> list[Any]:
 
 def _used(thing: Any, inside: Callable[[str | None], bool]) -> Iterator[tuple[str, Any]]:
     """The names of its module, and of modules of the same paper, that a function or a class reads: (name, value)."""
-    names = {name for code in _codes(thing) for name in code.co_names}
+    names = {name for code in _codes(thing) for name in code.co_names} - {"__file__"}  # where the repository lies
     names |= {base.__name__ for base in getattr(thing, "__bases__", ())}
     home = sys.modules[thing.__module__]
     for name in sorted(names & vars(home).keys()):

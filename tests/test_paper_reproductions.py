@@ -406,6 +406,14 @@ def test_closures_differ_by_what_they_close_over():
     assert fingerprint.__wrapped__(of(1)) == fingerprint.__wrapped__(of(1)) != fingerprint.__wrapped__(of(2))
 
 
+def test_a_fingerprint_does_not_know_where_the_repository_lies(monkeypatch):
+    from paper_reproductions.others import peers
+
+    here = fingerprint(peers.measure)
+    monkeypatch.setattr(peers, "__file__", "/elsewhere/peers.py")
+    assert fingerprint(peers.measure) == here
+
+
 @pytest.mark.parametrize("name", available_papers())
 def test_fingerprints_reach_the_code_and_never_an_address(name):
     different = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}.values()
