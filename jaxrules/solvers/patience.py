@@ -35,9 +35,9 @@ class Patient:
             compiled = self._compiled.setdefault(key, threading.Event())
         answer: list[Any] = []  # none after an error: the call is made again, here
         if first:
-            device = jax.config.jax_default_device  # type: ignore[attr-defined]  # settings are a thread's own
+            device = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX adds it at run time
 
-            def call() -> None:
+            def call() -> None:  # JAX's settings are a thread's own
                 try:
                     with contextlib.suppress(Exception), our_settings(), jax.default_device(device):
                         answer.append(self.kernel(*args, **static))
