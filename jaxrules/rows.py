@@ -179,8 +179,9 @@ class Activations:
     # Parts
 
     def without_copies(
-        self, order: NDArray[Any] | None = None, *, complements: bool = False, signs: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.intp], Activations]:
+        self, order: NDArray[Any] | None = None, *, complements: bool = False, signs: NDArray[np.bool_] | None = None,
+        kinds: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.intp], Activations]:  # fmt: skip
         """One of every set of equal rules, and none that holds everywhere or nowhere: they tell no rows apart.
 
         Args:
@@ -188,6 +189,7 @@ class Activations:
             complements: a rule and its complement count as equal.
             signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are copies only where
                 these agree, and for complements where they agree the other way round. None does not tell them apart.
+            kinds: rules are copies only where these agree, too, (rules, any number).
 
         Returns:
             The indices that were kept, ascending, and their activations, with the same patterns.
@@ -202,6 +204,8 @@ class Activations:
         if signs is not None:
             kind = np.where(odd, signs[order][:, ::-1], signs[order]) if complements else signs[order]
             bits = np.column_stack([bits, kind.astype(np.uint64)])
+        if kinds is not None:
+            bits = np.column_stack([bits, kinds[order].astype(np.uint64)])
         kept = np.sort(order[distinct(bits)[0]])
         return kept, Activations(self.bits[kept], self.pattern)
 

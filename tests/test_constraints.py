@@ -352,23 +352,10 @@ def test_cross_validation_and_paths_keep_them():
         jr.rulefit.fit(X, y, monotone={0: 1}, l1_penalty=0.0)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("loss", ["squared", "logistic", "exponential"])
-def test_lire_finds_the_best_support_within_the_signs(loss, seed):
-    X, y = problem(seed, 50, loss)
-    X = np.column_stack([X, X[:, 0]])  # what x0 may say upwards alone, x3 says freely
-    c, schema = jr.Condition, jr.as_table(X).schema
-    conditions = [
-        [c.above(0, 0.5)], [c.below(0, 1.5)], [c.above(3, 0.5)], [c.above(2, 0.5)], [c.below(2, 1.5)],
-        [c.above(2, 1.5), c.above(1, 0.5)], [c.above(1, 0.5)], [c.below(1, 0.5), c.above(0, 0.5)],
-    ]  # fmt: skip
-    rules, first = jr.Conjunctions.build(schema, conditions), jr.Conjunctions.build(schema, [[c.above(1, 1.5)]])
-    prices = {"global_penalty": 0.02, "local_penalty": 0.04, "l2_penalty": 1.0}
-    bound = {"monotone": {0: 1, 2: -1}, "first": first}
-    fit = jr.lire.fit(X, y, loss=loss, rules=rules, **prices, **bound)
-    every = jr.Conjunctions.concatenate([first, rules])
+def best_support(every, X, y, loss, supports, monotone=None):
+    """The least objective of LIRE over supports, at the prices 0.02 and 0.04 and a ridge of 1."""
     held, target = every.satisfied(jr.as_table(X)).astype(float), y if loss == "squared" else 2 * y - 1
-    signs, n = Constraints.of(schema, (), (), bound["monotone"]).signs(every), len(y)
+    signs, n = Constraints.of(every.schema, (), (), monotone).signs(every), len(y)
 
     def best(support):
         columns = np.column_stack([held[:, support], np.ones(n)])
@@ -387,11 +374,26 @@ def test_lire_finds_the_best_support_within_the_signs(loss, seed):
         found = minimize(objective, np.zeros(columns.shape[1]), jac=True, bounds=[*ends, (None, None)], tol=1e-10)
         return found.fun + 0.02 * len(support) + 0.04 * held[:, support].mean()
 
-    least = min(
-        best([0, *others])
-        for size in range(len(every))
-        for others in itertools.combinations(range(1, len(every)), size)
-    )
+    return min(best(list(support)) for support in supports)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("loss", ["squared", "logistic", "exponential"])
+def test_lire_finds_the_best_support_within_the_signs(loss, seed):
+    X, y = problem(seed, 50, loss)
+    X = np.column_stack([X, X[:, 0]])  # what x0 may say upwards alone, x3 says freely
+    c, schema = jr.Condition, jr.as_table(X).schema
+    conditions = [
+        [c.above(0, 0.5)], [c.below(0, 1.5)], [c.above(3, 0.5)], [c.above(2, 0.5)], [c.below(2, 1.5)],
+        [c.above(2, 1.5), c.above(1, 0.5)], [c.above(1, 0.5)], [c.below(1, 0.5), c.above(0, 0.5)],
+    ]  # fmt: skip
+    rules, first = jr.Conjunctions.build(schema, conditions), jr.Conjunctions.build(schema, [[c.above(1, 1.5)]])
+    prices = {"global_penalty": 0.02, "local_penalty": 0.04, "l2_penalty": 1.0}
+    bound = {"monotone": {0: 1, 2: -1}, "first": first}
+    fit = jr.lire.fit(X, y, loss=loss, rules=rules, **prices, **bound)
+    every = jr.Conjunctions.concatenate([first, rules])
+    supports = [(0, *others) for size in range(len(every)) for others in itertools.combinations(range(1, 9), size)]
+    least = best_support(every, X, y, loss, supports, bound["monotone"])
     assert fit.objective == pytest.approx(least, rel=1e-5)
     assert fit.model.conjunctions.rule(0) == first.rule(0)
     weights, kept = (
@@ -401,6 +403,81 @@ def test_lire_finds_the_best_support_within_the_signs(loss, seed):
     assert (kept[:, 0] | (weights >= 0)).all()
     assert (kept[:, 1] | (weights <= 0)).all()
     assert jr.lire.objective(fit.model, X, y, **prices) == pytest.approx(fit.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "exponential"])
+def test_lire_finds_and_proves_the_best_support_that_uses_required_columns(loss):
+    X, y = problem(3, 50, loss)
+    y = y / 4 if loss == "squared" else y
+    X = np.column_stack([X, np.random.default_rng(2).integers(0, 3, (len(y), 2))])  # noise: not worth a rule
+    c, schema = jr.Condition, jr.as_table(X).schema
+    conditions = [
+        [c.above(0, 0.5)], [c.above(1, 0.5)], [c.above(2, 0.5)], [c.above(3, 0.5)], [c.below(3, 1.5), c.above(0, 0.5)],
+        [c.above(4, 0.5)], [c.above(4, 1.5), c.above(1, 0.5)], [c.below(4, 1.5), c.below(3, 1.5)],
+    ]  # fmt: skip
+    rules = jr.Conjunctions.build(schema, conditions)
+    supports = [s for size in range(1, 9) for s in itertools.combinations(range(8), size)]
+    kept = [s for s in supports if {3, 4, 7} & set(s) and {5, 6, 7} & set(s)]
+    least, free = (best_support(rules, X, y, loss, some) for some in (kept, supports))
+    options = {"rules": rules, "global_penalty": 0.02, "local_penalty": 0.04, "l2_penalty": 1.0, "loss": loss}
+    fits = {search: jr.lire.fit(X, y, required=["x3", 4], search=search, **options) for search in ("combo", "optimal")}
+    fits["binary"] = jr.lire.fit(X, y, required=["x3", 4], encoding="binary", restarts=0, **options)
+    assert least > free + 0.005
+    for fit in fits.values():
+        assert {3, 4} <= set.union(*columns_of(fit.model.conjunctions))
+        assert fit.objective == pytest.approx(least, rel=1e-5)
+        prices = {name: options[name] for name in ("global_penalty", "local_penalty", "l2_penalty")}
+        assert jr.lire.objective(fit.model, X, y, **prices) == pytest.approx(fit.objective, rel=1e-9)
+    assert fits["optimal"].status is jr.Status.OPTIMAL
+    assert fits["optimal"].bound <= least + 1e-9
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "exponential"]), st.booleans())
+def test_lire_uses_what_it_has_to(seed, loss, bound):
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed % 97, 40, loss)
+    X = np.column_stack([X, rng.integers(0, 3, (len(y), 2))])
+    rules = few_rules(X, y, loss != "squared")
+    monotone = {0: int(rng.choice([-1, 1]))} if bound else None
+    left = Constraints.of(rules.schema, monotone=monotone).allows(rules, 2).any(axis=1)
+    every = set.union(*columns_of(rules.take(np.flatnonzero(left))))
+    required = rng.choice(sorted(every), min(len(every), int(rng.integers(1, 4))), replace=False).tolist()
+    options = {"loss": loss, "rules": rules, "restarts": 1, "global_penalty": 0.03, "max_support": len(required)}
+    fit = jr.lire.fit(X, y, required=required, monotone=monotone, **options)
+    assert set(required) <= set.union(set(), *columns_of(fit.model.conjunctions))
+    assert len(fit.model.conjunctions) <= len(required)
+    prices = {"global_penalty": 0.03, "local_penalty": 0.06, "l2_penalty": 1.0}
+    assert fit.objective >= jr.lire.objective(fit.model, X, y, **prices) - 1e-9
+    if monotone:
+        assert (monotone[0] * steps(jr.decision_function(fit.model, grid((0.0, 1.0, 2.0), 5)), 0, 3, 5) >= 0).all()
+
+
+def test_required_columns_of_lire_in_folds_paths_classes_and_little_time():
+    X, y = problem(2, 150, "logistic", classes=3)
+    X = np.column_stack([X, np.zeros(len(y))])
+    X[::7, 3] = 1.0  # few trees split on it
+    options = {"required": ["x3"], "global_penalty": 0.02}
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(3, 0.5)]])
+    fits = [
+        jr.lire.fit(X, y, **options), jr.lire.fit(X, y, time_limit=1e-9, **options),
+        *jr.lire.path(X, y, required=[3], global_penalties=[0.1, 0.02]),
+        jr.lire.cross_validate(X, y > 0, required=[3], n_folds=2, global_penalties=[0.02], l2_penalties=[1.0]),
+        jr.lire.fit(X, y, first=first, max_support=1, **options),
+        jr.lire.fit(X, y > 0, start=jr.lire.fit(X, y > 0, global_penalty=0.02).model, restarts=0, **options),
+        jr.lire.fit(X, y, monotone={"x3": 1}, **options),  # the middle class may not look at it
+    ]  # fmt: skip
+    for fit in fits:
+        assert 3 in set.union(*columns_of(fit.model.conjunctions))
+    for arguments, words in (
+        ({"rules": jr.Conjunctions.build(first.schema, [[jr.Condition.above(0, 0.5)]])}, "no rule; add one to rules"),
+        ({"rules": jr.Conjunctions.build(first.schema, [[jr.Condition.above(3, 7.0)]])}, "holds on all rows, or"),
+        ({"required": [0, 1], "max_support": 1}, "required names 2 columns more than first uses, but max_support=1"),
+        ({"search": "published"}, 'required needs search="combo" or "optimal"'),
+        ({"forbidden": [3]}, "required and forbidden both name"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            jr.lire.fit(X, y, **{**options, **arguments})
 
 
 @settings(max_examples=10, deadline=None)

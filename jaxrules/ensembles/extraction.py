@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions
+from jaxrules.conditions import Conjunctions, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
 from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
@@ -39,6 +39,8 @@ from jaxrules.training import TrainingData
 
 _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
+_CUT_POINTS = 9
+"""Of a required column that no tree splits on."""
 _ROWS_COMPARED = 16
 """Rows on which given activations are checked against the rules."""
 _FOREST_SHARE = 0.4
@@ -180,14 +182,15 @@ def rule_pool(
 
     A time limit makes for fewer trees, so that the search has the greater part of the time. Without any, or where no
     tree finds a split that is worth it, the pool is empty. Rules that the constraints leave no weight are left out, and
-    trees that are grown here do not split on forbidden columns.
+    trees that are grown here do not split on forbidden columns; where none of their rules uses a required column, its
+    own conditions join them.
 
     Raises:
         TypeError: if they are neither rules nor trees.
         ValueError: for rules of other columns, or that were activated on other rows, or if there are none given, or
             the constraints leave none.
     """
-    grown_on = data
+    grown_on, grown = data, depends_on_labels(rules)
     if constraints is not None:
         grown_on = dataclasses.replace(data, table=constraints.blanked(data.table))
     if rules is None or isinstance(rules, str):
@@ -208,12 +211,27 @@ def rule_pool(
         run.preparing("rules")
         rules, activations = extract_rules(_fitted(rules, grown_on), data.table, activations=True)
     pool = RulePool(rules.with_schema(data.schema), activations)
-    if constraints is None or not (constraints.forbidden or constraints.monotone):
+    if constraints is None:
         return pool
-    kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
-    if len(pool.rules) and not len(kept) and not may_be_empty:
-        raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
-    return RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
+    if constraints.forbidden or constraints.monotone:
+        kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
+        if len(pool.rules) and not len(kept) and not may_be_empty:
+            raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
+        pool = RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
+    return _with_required(pool, data, constraints) if grown else pool
+
+
+def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints) -> RulePool:
+    """With the conditions, at few quantiles, of the required columns that no rule uses."""
+    used = [using.any() for using in constraints.using(pool.rules)]
+    silent = {column for column, spoken in zip(constraints.required, used, strict=True) if not spoken}
+    if not silent:
+        return pool
+    others = frozenset(range(len(data.table.schema.names))) - silent
+    alone = dataclasses.replace(constraints, forbidden=others)
+    conditions = all_propositions(alone.blanked(data.table), max_cut_points=_CUT_POINTS)
+    kept = np.flatnonzero(alone.allows(conditions, max(len(data.outputs), 2)).any(axis=1))
+    return pool.with_rules(conditions.take(kept).with_schema(data.schema), data.table)
 
 
 def depends_on_labels(rules: RuleSource | None) -> bool:

@@ -175,6 +175,7 @@ def fit(
     loss: LossName | None = None,
     rules: RuleSource | None = None,
     forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
     encoding: Encoding = "signed",
@@ -215,6 +216,10 @@ def fit(
             already; or a tree ensemble that it reads, which is fitted to the data if it is not yet. Of rules that hold
             on the same rows, or on the opposite ones, one is a candidate.
         forbidden: columns, by name or position, that no rule uses.
+        required: columns that some rule uses: where the search would do without, the best rule for it, exchanged for
+            others of the column as long as that improves. It pays as others do, even with a weight of 0. Where no rule
+            of trees that are grown here speaks of the column, its own conditions at nine quantiles are candidates. Of
+            several classes each uses them that may. Not for "published".
         monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
             `jaxrules.constraints`. Weights then have signs; rules between two values of the column are no candidates.
             Not for ``search="optimal"`` and "published".
@@ -283,12 +288,15 @@ def fit(
         raise ValueError(f"start has {start.n_outputs} outputs, but y needs {len(data.outputs)}")
     gamma = _default_price(data) if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
-    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
+    if constraints.required and search == "published":
+        raise ValueError('required needs search="combo" or "optimal": the published search may drop any rule')
     if start is not None and not constraints.allows(start.conjunctions, 2).any(axis=1).all():
         raise ValueError(
             "start has a rule that forbidden and monotone leave no weight; bind less, or leave the rule out"
         )
-    some = sample_in_time(data, run, options.seed) if depends_on_labels(rules) else None
+    makes_rules = depends_on_labels(rules) and not constraints.required
+    some = sample_in_time(data, run, options.seed) if makes_rules else None
     if some is not None:
         same |= {"loss": made["loss"], "global_penalty": gamma, "local_penalty": lam}
         same |= {"forbidden": tuple(constraints.forbidden)}
@@ -310,6 +318,7 @@ def path(
     loss: LossName | None = None,
     rules: RuleSource | None = None,
     forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
     encoding: Encoding = "signed",
@@ -347,7 +356,7 @@ def path(
     gammas, lambdas = _pairs(global_penalties, local_penalties)
     run = Run("lire path", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
     candidates = _Candidates(rules, first, constraints, data, run, options)
     fits: list[Fit[RuleEnsemble]] = []
     with run:
@@ -372,6 +381,7 @@ def cross_validate(
     loss: LossName | None = None,
     rules: RuleSource | None = None,
     forbidden: Iterable[str | int] = (),
+    required: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
     encoding: Encoding = "signed",
@@ -428,7 +438,7 @@ def cross_validate(
         for gamma, lam in zip(gammas.tolist(), lambdas.tolist(), strict=True)
     ]
 
-    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         pool = rule_pool(rules, inside, seed, run, constraints=constraints)
@@ -551,6 +561,7 @@ class _Candidates:
         if start is not None:
             pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
         self.pool, self.options = pool, options
+        using = _required(constraints, pool.rules, self.n_first, options.max_support)
         self.outputs: list[_Output] = []
         if options.search != "published":
             kinds, signs, n_outputs = None, None, len(data.outputs)
@@ -559,7 +570,7 @@ class _Candidates:
                 signs = [constraints.signs(pool.rules, k, n_outputs) for k in range(n_outputs)]
             make = partial(
                 make_problem, pool.activations, data.outputs[0], data.weights, options.loss, signs=kinds,
-                n_fixed=self.n_first,
+                n_fixed=self.n_first, required=using,
             )  # fmt: skip
 
             def outputs(problem: Problem) -> list[_Output]:
@@ -569,6 +580,8 @@ class _Candidates:
                 return [_Output(one, options.seed) for one in problems]
 
             problem = make(options.encoding, options.penalise_intercept)
+            if not problem.required.any(axis=1).all():
+                raise ValueError("required names a column of which every rule holds on all rows, or on none")
             self.outputs = outputs(problem)
             one_problem = not (options.penalise_intercept or options.loss.quadratic)
             if options.encoding == "binary" and one_problem and problem.size <= SMALL:
@@ -587,7 +600,7 @@ class _Candidates:
         if self.options.encoding == "signed":  # in terms of 0/1 rules
             intercept, weights = intercept - float(weights.sum()), 2 * weights
         squares = float(weights @ weights)
-        chosen = np.union1d(np.arange(self.n_first), rules[weights != 0])
+        chosen = np.union1d(np.arange(self.n_first), rules)
         every = np.zeros(len(self.pool.rules))
         every[rules] = weights
         model = RuleEnsemble(
@@ -614,7 +627,7 @@ class _Candidates:
                 run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations
                 tree = BranchAndBound(search, watch.best, watch.proved)
                 tree.run(options.max_nodes)
-        best = output.previous = watch.best if watch.best is not None else search.start_empty()
+        best = output.previous = watch.best if watch.best is not None else search.complete(search.start_empty())
         rule = problem.origin[best.columns] >= 0
         intercept = float(best.weights[~rule].sum()) + problem.shift
         status = Status.MAX_ITERATIONS if exhausted else Status.CONVERGED
@@ -623,6 +636,7 @@ class _Candidates:
             status = Status.OPTIMAL if tree.closed else Status.MAX_ITERATIONS
         nodes = 0 if tree is None else tree.nodes
         found = {"start": watch.best_start, "swap_optimal": watch.certified, "nodes": nodes}
+        rule &= search.needed(best.columns, best.weights)
         return problem.origin[best.columns[rule]], best.weights[rule], intercept, best.objective, status, bound, found
 
     def _published(self, data: TrainingData, gamma: float, lam: float, run: Run) -> _Found:
@@ -672,6 +686,20 @@ class _Candidates:
         return rules, best[1:][rules], float(best[0]), best_objective, status, None, found
 
 
+def _required(
+    constraints: Constraints, rules: Conjunctions, n_first: int, max_support: int | None
+) -> list[NDArray[np.bool_]]:
+    """For each required column that no expert's rule uses, which rules do."""
+    constraints.require_spoken(rules, "rule; add one to rules")
+    left = [using for using in constraints.using(rules) if not using[:n_first].any()]
+    if max_support is not None and len(left) > max_support - n_first:
+        raise ValueError(
+            f"required names {len(left)} columns more than first uses, but max_support={max_support} leaves "
+            f"{max_support - n_first} rules"
+        )
+    return left
+
+
 _Found = tuple[NDArray[np.int64], Floats, float, float, Status, float | None, dict[str, Any]]
 """Indices and encoded weights of rules, the intercept, G, the status, a bound, and details."""
 
@@ -692,7 +720,7 @@ def objective(
 ) -> float:
     """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L, and a ridge.
 
-    Rules of weight 0 are not in the support, an expert's neither.
+    Rules of weight 0 are not in the support, an expert's neither. (A fit charges for one that `required` alone keeps.)
 
     Args:
         model: an ensemble of rules without linear terms; of several outputs, G is the mean over the classes.

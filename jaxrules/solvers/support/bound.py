@@ -28,7 +28,8 @@ lambda p_j / k - w_j (`Relaxation.bounds`). theta is the gradient of the loss at
 What is left of the sum is paid for: the best intercept of any model within the caps is at most sum_j B_j away from that
 of the best constant.
 
-Branching. A node has columns that are in, columns that are out, and a range of sizes. The bounds by size narrow the
+Branching. A node has columns that are in, columns that are out, and a range of sizes; of a required set of which none
+is in, one of the free columns has to enter, the cheapest at least. The bounds by size narrow the
 range; the same sorted sums tell what it costs each free column to enter, or to stay out, and columns for which one of
 the two exceeds the incumbent are fixed. The node of the least bound is split where both halves promise to rise, by a
 second-order estimate of what it costs the relaxation to drop a column, and to pay its whole price. The supports that
@@ -178,7 +179,7 @@ class BranchAndBound:
         """Split the node of the least bound until the gap is closed, `max_nodes` are, or the search is stopped."""
         search = self.search
         self._relaxation = relaxation = Relaxation(search)
-        n = len(relaxation.columns)
+        n, self._required = len(relaxation.columns), search.problem.required[:, relaxation.columns]
         largest = n if search.most is None else min(n, search.most)
         fixed = np.isin(relaxation.columns, search.problem.fixed)
         state = np.where(fixed, relaxation.kernels.IN, relaxation.kernels.FREE).astype(np.int8)
@@ -214,11 +215,16 @@ class BranchAndBound:
             found = relaxation.bounds(node, weights, intercept)
             self._try(solution.share > 0.5, weights, found)
             bound, open_ = max(node.bound, found.least), np.flatnonzero(found.of_size < self._goal)
-            is_free = node.state == free
+            is_free, last = node.state == free, np.zeros(len(node.state), bool)
+            for serves in self._required:
+                if not (node.state[serves] == inside).any():
+                    choices = serves & is_free
+                    bound = max(bound, found.entering[choices].min(initial=np.inf))
+                    last |= choices & (choices.sum() == 1)
             if bound >= self._goal or not len(open_) or not is_free.any():
                 self._finished = min(self._finished, bound)
                 return []
-            enters, leaves = is_free & (found.leaving >= self._goal), is_free & (found.entering >= self._goal)
+            enters, leaves = last | is_free & (found.leaving >= self._goal), is_free & (found.entering >= self._goal)
             fixed, sizes = bool(enters.any() or leaves.any()), (int(open_[0]), int(open_[-1]))
             # What is cut off here is no better than the goal.
             if fixed or sizes != node.sizes:
@@ -247,7 +253,7 @@ class BranchAndBound:
         columns = np.append(0, self._relaxation.columns[chosen])
         least = found.value - found.worth[chosen].sum() + search.problem.penalty(columns, search.gamma, search.lam)
         too_large = search.most is not None and np.count_nonzero(chosen) > search.most
-        if least >= self._goal or too_large or key in self._tried:
+        if least >= self._goal or too_large or key in self._tried or not search.keeps(columns):
             return
         self._tried.add(key)
         goal = self.best.objective - 1e-9 * abs(self.best.objective)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,7 @@ class Problem:
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2); None for both.
         fixed: columns that are in every support.
+        required: of every one of these sets of columns, one is in every support, (sets, columns).
     """
 
     loss: Loss
@@ -69,6 +71,7 @@ class Problem:
     moment: Floats | None = None
     signs: NDArray[np.bool_] | None = None
     fixed: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    required: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool))
 
     @property
     def free_intercept(self) -> bool:
@@ -96,9 +99,12 @@ class Problem:
         return np.where(self.signs[:, 0], -cap, 0.0), np.where(self.signs[:, 1], cap, 0.0)
 
     def within(self, signs: NDArray[np.bool_]) -> Problem:
-        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`."""
+        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`; a set where none has
+        any is not required."""
         ours = np.where(self.origin[:, None] >= 0, signs[self.origin], True)
-        return dataclasses.replace(self, signs=ours, addable=self.addable & ours.any(axis=1))
+        addable = self.addable & ours.any(axis=1)
+        required = self.required[(self.required & addable).any(axis=1)]
+        return dataclasses.replace(self, signs=ours, addable=addable, required=required)
 
     def of_patterns(self) -> tuple[Floats, Floats]:
         """`target` and `mass` without the padding."""
@@ -117,7 +123,7 @@ class Problem:
         """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.
 
         Equal columns add their weights, complements take them off, and one that tells no rows apart is left out. Of
-        equal columns of different signs the first that takes the weight has it.
+        equal columns the first that takes the weight has it, of those that the most required sets hold.
         """
         everywhere, found = pack(np.ones((1, self.activations.n_patterns), bool))[0], dict[int, float]()
         least, most = self.ends
@@ -127,6 +133,7 @@ class Problem:
                 for side, one in ((1, row), (-1, row ^ everywhere))
                 for column in 1 + np.flatnonzero((self.activations.bits == one).all(axis=1))
             ]
+            equal.sort(key=lambda one: -self.required[:, one[0]].sum())
             takes = [(column, w) for column, w in equal if (most[column] > 0 if w > 0 else least[column] < 0)]
             for column, w in (takes or equal)[:1]:
                 found[column] = found.get(column, 0.0) + w
@@ -170,6 +177,7 @@ def make_problem(
     penalise_intercept: bool = False,
     signs: NDArray[np.bool_] | None = None,
     n_fixed: int = 0,
+    required: Sequence[NDArray[np.bool_]] = (),
 ) -> Problem:
     """Drop columns that can never help, and put the rest on the device.
 
@@ -185,6 +193,8 @@ def make_problem(
         signs: of columns of different ones none stands for the other, see `Activations.without_copies`.
         n_fixed: how many columns, the first, are in every support; of equal ones, and of those that are the same for
             every row, none but the first is.
+        required: sets of columns, bool (columns,) each, of which every support has one; of columns of different sets
+            none stands for the other.
 
     Raises:
         ValueError: if the matrix does not fit into memory.
@@ -198,7 +208,8 @@ def make_problem(
     coverage = activations.covered(activations.totals(weight))
     interchangeable = encoding == "signed" or not penalise_intercept
     order = np.lexsort((coverage, np.arange(len(coverage)) >= n_fixed))
-    kept, activations = activations.without_copies(order, complements=interchangeable, signs=signs)
+    kinds = np.stack(required, axis=1) if len(required) else None
+    kept, activations = activations.without_copies(order, complements=interchangeable, signs=signs, kinds=kinds)
 
     # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
     n_columns, width = _bucket(1 + len(kept), 64), _bucket(n_patterns, 256)
@@ -214,6 +225,9 @@ def make_problem(
     intercept_cost = 1.0 if penalise_intercept else 0.0
     origin = np.full(n_columns, -1)
     origin[1 : 1 + len(kept)] = kept
+    sets = np.zeros((len(required), n_columns), bool)
+    for ours, using in zip(sets, required, strict=True):
+        ours[1 : 1 + len(kept)] = using[kept]
     problem = Problem(
         loss=loss,
         encoding=encoding,
@@ -228,6 +242,7 @@ def make_problem(
         target=np.zeros(width),
         mass=np.zeros(width),
         fixed=np.flatnonzero((origin >= 0) & (origin < n_fixed)),
+        required=sets,
     )
     return problem.with_target(target)
 

@@ -8,7 +8,8 @@ The problem, over supports S and weights b of two-valued columns x_j:
 where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge it is Problem 2 of LIRE
 (Kanamori, 2023) once the mean of |lsupp(x_n)| / |supp| over the rows is written as the mean coverage of the support;
 nothing here knows of rules. Columns are signed (-1, +1) or binary (0, 1). Column 0 is all ones, the intercept: always
-in the support and free of charge, or penalised like the others, without a ridge.
+in the support and free of charge, or penalised like the others, without a ridge. Of every required set of columns a
+support has one, which pays even with a weight of 0: no move takes the last one away but for another of the set.
 
 Two kinds of moves (add, drop, swap) take turns until none improves:
 
@@ -32,12 +33,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules.losses import exponential, merge_rows
+from jaxrules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.refit import step_within
 from jaxrules.solvers.support import kernels
 from jaxrules.solvers.support.kernels import ONES
+from jaxrules.solvers.support.objective import loss_terms, penalty
 from jaxrules.solvers.support.problem import CAPACITIES, SMALL, Floats, Integers, Problem, padded
 from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
@@ -135,13 +139,58 @@ class Search:
             columns, weights = np.append(ONES, columns), np.append(0.0, weights)
         return self.refit(columns, weights)
 
+    def complete(self, start: Incumbent) -> Incumbent:
+        """Of every required set that has no column in the support one joins, the best to second order while the others
+        stay. This needs no kernel."""
+        problem, best = self.problem, start
+        while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
+            joining = np.flatnonzero(problem.required[absent].any(axis=0) & problem.addable)
+            target, mass = problem.of_patterns()
+            margins = problem.entries(best.columns, np.arange(len(mass))) @ best.weights
+            _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
+            held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
+            downhill, curved = held.covered(slope), held.covered(curvature)
+            curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
+            helps = np.where(downhill > 0, self.charges.most[joining] > 0, self.charges.least[joining] < 0)
+            gain = np.where(helps, downhill**2 / np.maximum(curved + self.l2_penalty / problem.total, 1e-12), 0.0) / 2
+            size, covered = problem.counted[best.columns].sum(), problem.coverage[best.columns].sum()
+            price = penalty(size + 1, covered + problem.coverage[joining], self.gamma, self.lam)
+            best = self.refit(
+                np.append(best.columns, joining[np.argmin(price - gain)]), np.append(best.weights, 0.0), near=best
+            )
+        return best
+
+    def needed(self, columns: Integers, weights: Floats) -> NDArray[np.bool_]:
+        """Which columns of a support count: of a weight, and of required sets that have none of a weight the first."""
+        needed = weights != 0
+        for serves in self.problem.required[:, columns]:
+            if not (serves & needed).any():
+                needed |= serves & (np.cumsum(serves) == 1)
+        return needed
+
+    def keeps(self, columns: Integers) -> bool:
+        """Whether a support has a column of every required set."""
+        return bool(self.problem.required[:, columns].any(axis=1).all())
+
+    def _leaving(self, columns: Integers, order: Integers) -> Integers:
+        """Those slots that may leave together, the first in this order."""
+        serves, leaving = self.problem.required[:, columns], []
+        left = serves.sum(axis=1)
+        for slot in order.tolist():
+            if (left[serves[:, slot]] > 1).all():
+                leaving.append(slot)
+                left -= serves[:, slot]
+        return np.array(leaving, np.int64)
+
     def thin_out(self, start: Incumbent) -> Incumbent:
         """Drop every column that is not worth its price, one after the other. This needs no kernel."""
-        best = start
+        best = start = self.complete(start)
         for column in start.columns[(start.columns != ONES) & ~np.isin(start.columns, self.problem.fixed)]:
             if self.stopped():
                 break
             kept = best.columns != column
+            if not self.keeps(best.columns[kept]):
+                continue
             fewer = self.refit(best.columns[kept], best.weights[kept], best.objective, near=best)
             best = fewer if fewer.objective < best.objective else best
         return best
@@ -154,7 +203,7 @@ class Search:
                 they lead below it.
         """
         self.certified = False
-        best = self._shrink(start)
+        best = self._shrink(self.complete(start))
         self.observe(best)
         if promising < np.inf:
             thorough, self._trials = self._trials, min(_QUICK, self._trials)
@@ -176,7 +225,7 @@ class Search:
         """The best weights of a support, from a first guess; given up early when `goal` is out of reach.
 
         Columns that are fixed join it. Those that weights of their sign do not help leave it, unless they are fixed;
-        then they have a weight of 0, and no price.
+        then they have a weight of 0, and no price, or required (see `needed`).
 
         Args:
             near: a support that differs little, whose groups save work.
@@ -186,7 +235,7 @@ class Search:
         if len(absent):
             columns, weights = np.append(columns, absent), np.append(weights, np.zeros(len(absent)))
         least, most = self.charges.least[columns], self.charges.most[columns]
-        penalty = problem.penalty(columns, self.gamma, self.lam)
+        price = problem.penalty(columns, self.gamma, self.lam)
         if self.gram is not None and problem.moment is not None:
             weights, loss = _solve_squared(problem, self.gram, problem.moment, columns, least, most)
         else:
@@ -194,17 +243,18 @@ class Search:
             target, mass = problem.of_patterns()
             if len(mass) > _FEW_PATTERNS:
                 target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(groups.member))
-            out_of_reach = np.inf if goal == -np.inf else goal - penalty
+            out_of_reach = np.inf if goal == -np.inf else goal - price
             entries = problem.entries(columns, groups.member)
             ridge = self.ridge[columns]
             with one_blas_thread() if entries.size <= _FEW_ENTRIES else nullcontext():
                 weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach)
+        needed = self.needed(columns, weights) | (columns == ONES)
+        price = problem.penalty(columns[needed], self.gamma, self.lam)
         if problem.signs is not None:
-            stay = (weights != 0) | (columns == ONES) | np.isin(columns, problem.fixed)
+            stay = needed | np.isin(columns, problem.fixed)
             columns, weights = columns[stay], weights[stay]
-        penalty = problem.penalty(columns[(weights != 0) | (columns == ONES)], self.gamma, self.lam)
         loss += problem.constant
-        return Incumbent(columns, weights, loss, loss + penalty, groups)
+        return Incumbent(columns, weights, loss, loss + price, groups)
 
     def perturb(self, best: Incumbent, rng: np.random.Generator, exchange: bool) -> Incumbent:
         """`best` with a few of its rules dropped, or exchanged for others, all at random."""
@@ -249,7 +299,7 @@ class Search:
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
             columns, active, weights, taken = kernels.sweep(
-                self.data, self.charges, self._slots(best.columns, best.weights, spare=1), self.terms,
+                self.data, self._charges_of(best), self._slots(best.columns, best.weights, spare=1), self.terms,
                 np.float64(self._tolerance), encoding=self.problem.encoding,
             )  # fmt: skip
             if taken == 0:
@@ -259,6 +309,15 @@ class Search:
                 break
             best = self._accept(moved)
         return best
+
+    def _charges_of(self, best: Incumbent) -> kernels.Charges:
+        """The charges, by which the heaviest column of every required set may not leave: a sweep takes many moves."""
+        if not len(self.problem.required):
+            return self.charges
+        removable = self.charges.removable.copy()
+        for serves in self.problem.required[:, best.columns]:
+            removable[best.columns[np.where(serves, np.abs(best.weights), -1.0).argmax()]] = False
+        return self.charges._replace(removable=removable)
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
@@ -284,12 +343,16 @@ class Search:
         size = len(best.columns)
         drop, add, swap, inverse = ranked
         constant = problem.constant
-        return _Moves(drop[:size] + constant, add + constant, swap[:size] + constant, inverse[:size, :size])
+        drop, swap = drop[:size] + constant, swap[:size] + constant
+        serves = problem.required[:, best.columns]
+        for column_set, slot in np.argwhere(serves & (serves.sum(axis=1, keepdims=True) == 1)):
+            drop[slot], swap[slot, ~problem.required[column_set]] = np.inf, np.inf  # the last one of the set
+        return _Moves(drop, add + constant, swap, inverse[:size, :size])
 
     def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
         """Drop several columns whose loss is predicted to pay, half as many when that fails."""
         pays = np.flatnonzero(moves.drop < best.objective - self._tolerance)
-        pays = pays[np.argsort(moves.drop[pays], kind="stable")]
+        pays = self._leaving(best.columns, pays[np.argsort(moves.drop[pays], kind="stable")])
         count = min(len(pays), int(_DROPPED_AT_ONCE * len(best.columns)))
         while count >= 2 and not self.stopped():
             kept = np.setdiff1d(np.arange(len(best.columns)), pays[:count])
@@ -323,7 +386,7 @@ class Search:
             if flat[move] > limit:
                 break
             changed = _apply(ranked, best, moves, move, self.problem.counted, self.most)
-            if changed is None:
+            if changed is None or not self.keeps(changed[0]):
                 continue
             goal = best.objective - self._tolerance
             moved = self.refit(*changed, goal, near=best)
@@ -338,7 +401,8 @@ class Search:
             excess = int(self.problem.counted[start.columns].sum()) - self.most
             removable = np.isfinite(drop := self._rank(start).drop).sum()
             count = min(excess, max(1, int(_DROPPED_AT_ONCE * removable)))
-            kept = np.sort(np.argsort(drop, kind="stable")[count:])
+            leaving = self._leaving(start.columns, np.argsort(drop, kind="stable")[:removable])[:count]
+            kept = np.setdiff1d(np.arange(len(drop)), leaving)
             start = self.refit(start.columns[kept], start.weights[kept], near=start)
         return start
 
