@@ -119,6 +119,15 @@ class Constraints:
         against = {0: -1, n_outputs - 1: 0}.get(output, output)  # what is said by a negative weight
         return labels[:, [against, output]]
 
+    def of_output(self, output: int, n_outputs: int) -> Constraints:
+        """What they ask of the score of one output: with more than two classes that of the first falls where that of
+        the last rises, and the others do not look."""
+        if n_outputs == 1 or output == n_outputs - 1:
+            return self
+        if output == 0:
+            return replace(self, monotone=tuple((column, -direction) for column, direction in self.monotone))
+        return replace(self, forbidden=self.forbidden | {column for column, _ in self.monotone}, monotone=())
+
     def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
         """The propositions of a pool that some rule may use; of those that hold on the same rows and may be used in
         the same rules, the first.

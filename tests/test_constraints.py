@@ -495,6 +495,132 @@ def test_scores_of_lire_are_monotone(seed, loss, ridge):
         assert (direction * steps(jr.decision_function(fit.model, grid()), column) >= 0).all()
 
 
+# Oblique rules
+
+
+OBLIQUE = {"max_rules": 4, "max_propositions": 2, "max_nonzeros": 3}
+
+
+@settings(max_examples=16, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(  # few programs
+        [
+            ("squared", True, False, False), ("logistic", False, False, True), ("exponential", True, True, True),
+            ("poisson", True, False, False),
+        ]
+    ),
+)  # fmt: skip
+def test_scores_of_lltboost_are_monotone(seed, case):
+    loss, refit, exact, missing = case
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed % 97, 60, "logistic" if loss == "exponential" else loss.replace("poisson", "squared"))
+    y = np.round(np.exp(y / 2)) if loss == "poisson" else y
+    if missing:
+        X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    directions = {int(c): int(rng.choice([-1, 1])) for c in rng.choice(3, rng.integers(1, 4), replace=False)}
+    fit = jr.lltboost.fit(
+        X, y, loss=loss, monotone=directions, missing="own_category", refit_propositions=refit, axis_parallel=exact,
+        refine_thresholds=exact, l2_penalty=float(rng.choice([0.0, 1e-3])), **OBLIQUE,
+    )  # fmt: skip
+    scores = jr.decision_function(fit.model, grid())
+    for column, direction in directions.items():
+        assert (direction * steps(scores, column) >= 0).all()
+    assert all(np.isfinite(stage.objective) for stage in fit.details["stages"])
+
+
+@pytest.mark.parametrize("beam_width", [1, 3])
+def test_lltboost_of_many_classes_is_monotone_and_keeps_first_rules(beam_width):
+    X, y = problem(4, 60, "logistic", classes=3)
+    X = np.column_stack([X, np.random.default_rng(1).integers(0, 3, len(y))])
+    c = jr.Condition
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(3, 1.5)], [c.above(0, 1.5), c.above(3, 0.5)]])
+    options = {"monotone": {"x0": 1, "x2": -1}, "first": first, "beam_width": beam_width, **OBLIQUE}
+    for fit in (jr.lltboost.path(X, y, **options)[0], jr.lltboost.fit(X, y, **options)):
+        assert [fit.model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
+        scores = np.asarray(jr.decision_function(fit.model, grid((-1.0, 0.5, 1.5, 3.0), 4)))
+        for column, direction in ((0, 1), (2, -1)):
+            rises = direction * steps(scores, column, 4, 4)
+            assert (rises[..., 0] <= 0).all()
+            assert (rises[..., 1] == 0).all()
+            assert (rises[..., 2] >= 0).all()
+    assert len(fit.model.conjunctions) > 2
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_direction_that_the_data_have_anyway_changes_no_rule_of_lltboost(loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = 2 * (X[:, 0] + 0.5 * X[:, 1] > 0.3) - 1.5 * (X[:, 2] > 0) + 0.2 * rng.normal(size=60)
+    y = y if loss == "squared" else y > 0.2
+    options = {**OBLIQUE, "max_rules": 1}
+    free, bound, wrong = (
+        jr.lltboost.fit(X, y, monotone=monotone, **options)
+        for monotone in (None, {0: 1, 1: 1, 2: -1}, {0: -1, 1: -1, 2: 1})
+    )
+    assert list(bound.model.conjunctions) == list(free.model.conjunctions)
+    assert bound.objective == pytest.approx(free.objective, rel=1e-9)
+    assert bound.details["stages"][0].risk == pytest.approx(free.details["stages"][0].risk, rel=1e-4)
+    assert wrong.objective > free.objective  # what is left is noise
+    assert (steps(jr.decision_function(wrong.model, grid()), 0) <= 0).all()
+
+
+def test_held_out_risks_of_lltboost_are_those_within_the_signs():
+    """Once by a general solver: the rules of the model, with the weights of the rows that were not held out."""
+    X, y = problem(5, 60)
+    fit = jr.lltboost.fit(X, y, monotone={0: 1, 1: 1, 2: -1}, refit_on_all_rows=False, **OBLIQUE)
+    held, last = fit.details["validation_rows"], fit.details["stages"][-1]
+    rows = np.column_stack([np.ones(len(y)), fit.model.conjunctions.satisfied(jr.as_table(X))])
+    signs = Constraints.of(fit.model.schema, (), (), {0: 1, 1: 1, 2: -1}).signs(fit.model.conjunctions)
+    assert len(signs) == len(fit.details["stages"]) > 1
+
+    def objective(b):
+        residual = (rows @ b - y)[~held]
+        slope = 2 * rows[~held].T @ residual / len(residual) + 1e-3 * np.append(0, b[1:])
+        return (residual**2).mean() + 1e-3 / 2 * b[1:] @ b[1:], slope
+
+    ends = [(None, None), *((None if down else 0.0, None if up else 0.0) for down, up in signs)]
+    best = minimize(objective, np.zeros(len(ends)), jac=True, bounds=ends, options={"ftol": 1e-14, "gtol": 1e-10})
+    assert fit.objective == pytest.approx(best.fun, rel=1e-8)
+    assert last.risk == pytest.approx(((rows @ best.x - y)[held] ** 2).mean(), rel=1e-4)
+
+
+def test_lltboost_goes_on_from_rules():
+    X, y = problem(2)
+    options = {"max_rules": 5, "max_nonzeros": 3}
+    part = jr.lltboost.fit(X, y, max_nonzeros=3, max_rules=2)
+    more = jr.lltboost.fit(X, y, first=part.model.conjunctions, **options)
+    whole = jr.lltboost.fit(X, y, **options)
+    assert list(more.model.conjunctions) == list(whole.model.conjunctions)
+    assert more.objective == pytest.approx(whole.objective, rel=1e-9)
+    assert len(more.details["stages"]) == len(more.model.conjunctions) - 2
+    own = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(2, 0.5), jr.Condition.below(1, 1.5)], []])
+    fits = jr.lltboost.path(X, y, first=own, monotone={1: -1}, **options)
+    assert [len(fit.model.conjunctions) for fit in fits] == [3, 4, 5]
+    assert [dict(fit.model.options)["max_rules"] for fit in fits] == [3, 4, 5]
+    assert all([fit.model.conjunctions.rule(r) for r in range(2)] == [own.rule(0), own.rule(1)] for fit in fits)
+    with pytest.raises(ValueError, match="first has the rule 'x2 > 0.5 & x1 < 1.5'"):
+        jr.lltboost.fit(X, y, first=own, monotone={1: 1, 2: 1})
+    with pytest.raises(ValueError, match="first has 2 rules, of 2 in all"):
+        jr.lltboost.fit(X, y, first=own, max_rules=2)
+
+
+def test_lltboost_keeps_the_signs_without_time_to_compile():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(70, 5))
+    y = 3.0 * (X[:, 0] > 0) + 2.0 * (X[:, 1] > 0)
+    reads = itertools.count()
+    for monotone, column in (({0: -1}, 1), ({0: 1}, 0), (dict.fromkeys(range(5), -1), None)):
+        limit = jr.Deadline(6.0, lambda reads=reads: float(next(reads)))
+        fit = jr.lltboost.fit(X, y, monotone=monotone, max_nonzeros=4, time_limit=limit)
+        used = set.union(set(), *columns_of(fit.model.conjunctions))
+        assert fit.status is jr.Status.TIME_LIMIT
+        assert not used or column is None or used == {column}
+        for bound, direction in monotone.items():
+            score = jr.decision_function(fit.model, np.eye(5)[[bound] * 9] * np.linspace(-3, 3, 9)[:, None])
+            assert (direction * np.diff(score) >= 0).all()
+
+
 def test_lire_proves_under_an_experts_rules():
     X, y = problem(1, loss="logistic")
     first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(2, 1.5)], [jr.Condition.above(1, 0.5)]])

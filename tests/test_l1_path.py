@@ -34,8 +34,10 @@ def problem(seed: int, n: int = 80, d: int = 6, noise: float = 1.0) -> tuple[Flo
     return X, weights / weights.sum(), target
 
 
-def path_of(X: Floats, weights: Floats, target: Floats, sizes: int = 4) -> Separators:
-    return _path(np.ascontiguousarray(X.T), weights, target, sizes=sizes)
+def path_of(
+    X: Floats, weights: Floats, target: Floats, sizes: int = 4, sides: NDArray[np.int_] | None = None
+) -> Separators:
+    return _path(np.ascontiguousarray(X.T), weights, target, sizes=sizes, sides=sides)
 
 
 def objective(X: Floats, weights: Floats, target: Floats, penalty: float, w: Floats, b: float) -> float:
@@ -47,8 +49,9 @@ def slopes(X: Floats, weights: Floats, target: Floats, w: Floats, b: float) -> t
     return X.T @ rows, float(rows.sum())
 
 
-def check(path: Separators, X: Floats, weights: Floats, target: Floats) -> None:
+def check(path: Separators, X: Floats, weights: Floats, target: Floats, sides: NDArray[np.int_] | None = None) -> None:
     """Every solution has its size, meets the optimality conditions, and is the last of its size before an event."""
+    sides = np.zeros(X.shape[1], int) if sides is None else sides
     for s in range(len(path.found)):
         w, b, penalty = path.coefficients[s], path.intercepts[s], path.penalties[s]
         if not path.found[s]:
@@ -58,7 +61,8 @@ def check(path: Separators, X: Floats, weights: Floats, target: Floats) -> None:
         slope, intercept_slope = slopes(X, weights, target, w, b)
         assert np.abs(slope + penalty * np.sign(w))[w != 0].max() <= 1.01 * TOLERANCE * penalty
         assert abs(intercept_slope) <= 1.01 * TOLERANCE * penalty
-        outside = np.abs(slope)[w == 0]
+        assert (sides * w >= 0).all()
+        outside = np.where(sides * slope > 0, 0, np.abs(slope))[w == 0]
         assert (outside <= (1 + 3 * EVENT) * penalty).all()
         enters = outside.size > 0 and outside.max() >= (1 - 5 * EVENT) * penalty
         leaves = np.abs(w[w != 0]).min() < 1e-2
@@ -79,6 +83,52 @@ def test_scikit_learn_finds_the_same_solutions() -> None:
             theirs = objective(X, weights, target, path.penalties[s], saga.coef_[0], saga.intercept_[0])
             ours = objective(X, weights, target, path.penalties[s], path.coefficients[s], path.intercepts[s])
             assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    sides=st.lists(st.integers(-1, 1), min_size=6, max_size=6),
+    repeated=st.booleans(),
+    rounded=st.booleans(),
+)
+def test_a_general_solver_finds_the_same_solutions_within_signs(
+    seed: int, sides: list[int], repeated: bool, rounded: bool
+) -> None:
+    X, weights, target = problem(seed, noise=2.0)
+    bound = np.array(sides)
+    if rounded:
+        X = np.round(2 * X) / 2
+    if repeated:
+        X[:, 5] = -X[:, 0]
+    path = path_of(X, weights, target, sides=bound)
+    check(path, X, weights, target, bound)
+    share = weights[target > 0].sum()
+    slope, _ = slopes(X, weights, target, np.zeros(6), np.log(share / (1 - share)))
+    pulls = np.where(bound * slope > 0, 0, np.abs(slope))
+    assert path.largest_penalty == pytest.approx(pulls.max(), rel=1e-9, abs=1e-15)
+    assert path.found.any() or rounded or repeated or pulls.max() < 1e-9
+    parts = np.hstack([X, -X])  # coefficients as differences of two that are not negative
+    ends = [(0.0, 0.0 if forbidden else None) for forbidden in np.concatenate([bound < 0, bound > 0])]
+    for s in np.flatnonzero(path.found):
+        penalty = path.penalties[s]
+
+        def penalised(at: Floats, penalty: Any = penalty) -> Any:
+            slope, free = slopes(parts, weights, target, at[:-1], at[-1])
+            return objective(parts, weights, target, penalty, at[:-1], at[-1]), np.append(slope + penalty, free)
+
+        options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000, "maxfun": 50_000}
+        best = minimize(penalised, np.zeros(13), jac=True, bounds=[*ends, (None, None)], options=options)
+        ours = objective(X, weights, target, penalty, path.coefficients[s], path.intercepts[s])
+        assert ours <= best.fun * (1 + 1e-6)  # theirs may end early where columns are repeated
+
+
+def test_sides_that_bind_nothing_change_nothing() -> None:
+    X, weights, target = problem(1)
+    free = path_of(X, weights, target)
+    for sides in (np.zeros(6, int), np.sign(free.coefficients[-1]).astype(int)):  # no coefficient changes its sign here
+        for ours, theirs in zip(path_of(X, weights, target, sides=sides), free, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
 def test_the_largest_penalty_is_exact() -> None:
@@ -188,6 +238,28 @@ def test_newton_finds_scipys_minimum(loss: str, start: float) -> None:
     ours = _newton(chosen, columns, target, weights, penalties, np.full(6, start))
     assert risk(ours) == pytest.approx(theirs.fun, rel=1e-9)
     np.testing.assert_allclose(ours, theirs.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "exponential"])
+@pytest.mark.parametrize("seed", range(4))
+def test_newton_finds_scipys_minimum_within_signs(loss: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = np.vstack([np.ones(90), (rng.random((6, 90)) < 0.4).astype(float)])
+    columns[6] = columns[1] * columns[2]  # correlated: that one is bound moves the others
+    target = targets_of(loss, np.append(0.2, rng.normal(size=6)) @ columns, rng)
+    weights, penalties = rng.random(90) / 45, np.array([0, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01])
+    signs, chosen = np.append(0, rng.integers(-1, 2, 6)), loss_by_name(loss)
+
+    def risk(b: Floats) -> Any:
+        score = b @ columns
+        slope = columns @ (weights * chosen.gradient(target, score)) + penalties * b
+        return weights @ chosen.value(target, score) + penalties @ b**2 / 2, slope
+
+    ends = [(0.0 if sign > 0 else None, 0.0 if sign < 0 else None) for sign in signs]
+    theirs = minimize(risk, np.zeros(7), jac=True, bounds=ends, options={"ftol": 1e-15, "gtol": 1e-10})
+    ours = _newton(chosen, columns, target, weights, penalties, 2.0 * signs, signs=signs)
+    assert (signs * ours >= 0).all()
+    assert risk(ours)[0] == pytest.approx(theirs.fun, rel=1e-9)
 
 
 def test_newton_shares_between_repeated_columns_and_ignores_rows_without_weight() -> None:

@@ -17,6 +17,10 @@ out, w and t are refitted without the L1 penalty on the columns that it chose, a
 letter it says refit_propositions=False and refit_on_all_rows=False; l2_penalty=1e-4, risk_tolerance=-0.05 and
 objective_tolerance=0.1 then come close to its tables.
 
+Under `monotone` the sign that a rule's weight will have, minus that of g'q, binds the coefficients of its propositions:
+logistic regression is solved within these signs, with the penalties and the support sizes of that problem, and refits
+keep the weights of rules that look at bound columns on their side. The proof is in `jaxrules.constraints`.
+
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
@@ -133,6 +137,8 @@ def fit(
     axis_parallel: bool = False,
     beam_width: int = 1,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -168,6 +174,10 @@ def fit(
         beam_width: how many unfinished conjunctions to keep, per sign; 1 is Algorithm 1. Several are ranked by held-out
             risk, where a column more has to be worth `risk_tolerance`.
         forbidden: columns, by name or position, that no rule uses.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. A rule that loses its weight by that is left out of the model.
+        first: an expert's rules, or those of a fitted model, which the model begins with and keeps; they count among
+            `max_rules`. Their weights are fitted to begin with and at every refit, at the price of any other.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row in which a proposition
             meets a missing number satisfies it or not, as raises the objective; the choice is part of the rule.
@@ -178,15 +188,16 @@ def fit(
 
     Returns:
         A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted on.
-        ``details``: "stages", one `Stage` per rule; "validation_rows", which rows of positive weight were held out;
-        "reason", why there are no more rules. With more than two classes each is a tuple with one entry per class.
+        ``details``: "stages", one `Stage` per rule that was found; "validation_rows", which rows of positive weight
+        were held out; "reason", why there are no more rules. With more than two classes each is a tuple with one entry
+        per class.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
         TypeError: for arguments of the wrong type.
     """
-    run, data, plan = _prepare(locals())
-    return one_against_rest(data, run, lambda part, run: _boost(part, plan, run)[-1])
+    run, data, problem = _prepare(locals())
+    return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[-1])
 
 
 @guarded
@@ -208,6 +219,8 @@ def path(
     axis_parallel: bool = False,
     beam_width: int = 1,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    first: Conjunctions | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -219,8 +232,8 @@ def path(
     Arguments and errors are those of `fit`. The list is shorter where `fit` stops early, and holds the constant
     model if there is no rule at all.
     """
-    run, data, plan = _prepare(locals())
-    return paths_against_rest(data, run, lambda part, run: _boost(part, plan, run))
+    run, data, problem = _prepare(locals())
+    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run), len(problem[1].first))
 
 
 @dataclass(frozen=True)
@@ -243,7 +256,16 @@ class _Plan:
     options: tuple[tuple[str, Any], ...]
 
 
-def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, _Plan]:
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What binds the rules: constraints and an expert's rules, and of how many outputs."""
+
+    constraints: Constraints
+    first: Conjunctions
+    n_outputs: int
+
+
+def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Plan, _Known]]:
     """Check every argument of `fit`."""
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
 
@@ -273,42 +295,48 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, _Plan]:
     run = Run("lltboost", given["time_limit"], given["progress"], total=plan.max_rules)
     X, y, sample_weight, missing = (given[name] for name in ("X", "y", "sample_weight", "missing"))
     data = training_data(X, y, given["loss"], sample_weight=sample_weight, missing=missing)
-    table = Constraints.of(data.table.schema, given["forbidden"]).blanked(data.table)
-    return run, replace(data, table=table), plan
+    constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
+    known = _Known(
+        constraints, constraints.first(data.table.schema, given["first"], len(data.outputs)), len(data.outputs)
+    )
+    constraints.check_room(known.first, plan.max_rules)
+    return run, replace(data, table=constraints.blanked(data.table)), (plan, known)
 
 
 # Boosting
 
 
-def _boost(data: TrainingData, plan: _Plan, run: Run) -> list[Fit[RuleEnsemble]]:
+def _boost(data: TrainingData, plan: _Plan, known: _Known, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules of one output; that without rules if there is none."""
-    ensemble = _Ensemble(data, plan)
+    ensemble = _Ensemble(data, plan, known)
     stages: list[Stage] = []
     reason = None
     with run:
         run.phase = "search"
-        while len(stages) < plan.max_rules and reason is None and not run.stopped():
+        while len(ensemble.first) + len(stages) < plan.max_rules and reason is None and not run.stopped():
             began = time.perf_counter()
-            found = None if ensemble.is_perfect else _grow(ensemble, plan, run)
-            if found is not None and not ensemble.repeats(found.rows):
-                parts = ensemble.add(found)
+            grown = None if ensemble.is_perfect else _grow(ensemble, plan, run)
+            if grown is not None and not ensemble.repeats(grown.rows):
+                parts = ensemble.add(grown)
                 seconds = time.perf_counter() - began
-                stages.append(Stage(found.sign, found.objective, found.risk, parts, seconds))
-                run.step(ensemble.steps[-1].objective, len(stages))
+                stages.append(Stage(grown.sign, grown.objective, grown.risk, parts, seconds))
+                run.step(ensemble.steps[-1].objective, ensemble.n_rules)
             elif ensemble.is_perfect:
                 reason = "all gradients are zero: the ensemble fits the training rows perfectly"
-            elif found is not None:
+            elif grown is not None:
                 reason = "the best rule selects the same training rows as an earlier one, or all others"
             elif not run.stopped():
                 reason = "no proposition raises the objective"
     reason = reason or (run.limit.advice if run.limit else "max_rules is reached")
-    rules = Conjunctions.build(data.schema, ensemble.rules, [len(rule) for rule in ensemble.rules])
+    found = Conjunctions.build(data.schema, ensemble.rules, [len(rule) for rule in ensemble.rules])
+    rules = Conjunctions.concatenate([ensemble.first.with_schema(data.schema), found])
 
     def finished(m: int) -> Fit[RuleEnsemble]:
         last = m == len(stages)
         weights, intercept, objective = ensemble.steps[m]
+        kept = [r for r in range(len(weights)) if r < len(ensemble.first) or weights[r] or not ensemble.signs[1 + r]]
         model = RuleEnsemble(
-            rules.take(np.arange(m)), weights[:, None], np.array([intercept]), None, data.loss.link, plan.options,
+            rules.take(kept), weights[kept, None], np.array([intercept]), None, data.loss.link, plan.options,
             data.loss.name,
         )  # fmt: skip
         fit = run.finish(
@@ -331,16 +359,18 @@ class _Step(NamedTuple):
 class _Ensemble:
     """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so that few shapes are compiled."""
 
-    def __init__(self, data: TrainingData, plan: _Plan) -> None:
-        self.data, self.plan = data, plan
+    def __init__(self, data: TrainingData, plan: _Plan, known: _Known) -> None:
+        self.data, self.plan, self.known = data, plan, known
         n = data.table.n_rows
         self.held_out = held_out(data, plan.validation_fraction, plan.seed)
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
         self.final_weights = data.weights / data.weights.sum() if plan.refit_on_all_rows else self.fit_weights
-        self.columns = Standardised.of(data.table, data.weights)
+        bound = known.constraints.of_output(data.output, known.n_outputs)
+        self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)
+        self.directions = self.columns.directions(bound) if known.constraints.monotone else None
         self.n_rows, size = n, bucket(max(n, _SMALLEST_SHAPE[0]))
         width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
         target = np.ones(size)
@@ -362,11 +392,31 @@ class _Ensemble:
             (bucket(max(plan.max_rules + 1, _SMALLEST_SHAPE[1])), size)
         )  # the constant, then the rules
         self.design[0] = 1.0
-        self.rules: list[tuple[Condition, ...]] = []
+        self.signs = np.zeros(len(self.design), int)  # of their weights, 0 where any will do
+        self.first = known.first.take(np.flatnonzero(self._may_be(known.first).any(axis=1)))
+        self.rules: list[tuple[Condition, ...]] = []  # that were found
         self.fitted = np.zeros(len(self.design))  # on the training part
         self.fitted[0] = best_constant(data.loss, data.target, self.fit_weights)
+        if len(self.first):
+            self.design[1 : 1 + len(self.first), :n] = self.first.satisfied(data.table).T
+            self._bind(1, self.first)
+            self.fitted = self._refit(self.fit_weights, self.fitted)
         self.steps = [self._refitted()]
         self.first_gradient = self.total_gradient
+
+    @property
+    def n_rules(self) -> int:
+        """Of the first, and of those that were found."""
+        return len(self.first) + len(self.rules)
+
+    def _may_be(self, rules: Conjunctions) -> NDArray[np.bool_]:
+        """Whether their weights may be negative, and positive, (rules, 2)."""
+        return self.known.constraints.signs(rules, self.data.output, self.known.n_outputs)
+
+    def _bind(self, slot: int, rules: Conjunctions) -> None:
+        """Bind the weights of rules, from this slot on, to their signs."""
+        may_be = self._may_be(rules).astype(int)
+        self.signs[slot : slot + len(rules)] = may_be[:, 1] - may_be[:, 0]
 
     @property
     def gradient(self) -> Floats:
@@ -382,17 +432,20 @@ class _Ensemble:
     def is_perfect(self) -> bool:
         return not self.total_gradient > _NOTHING * self.first_gradient
 
-    def ask(self, signs: list[int], rows: list[Rows], run: Run) -> list[Proposals] | None:
-        """What `propose` answers about conjunctions that select these rows, one lane each; None without the time to
-        compile it."""
+    def ask(self, asked: list[_Conjunction], run: Run) -> list[Proposals] | None:
+        """What `propose` answers about conjunctions, one lane each; None without the time to compile it."""
         lanes = 2 * self.plan.beam_width
-        held = np.zeros((lanes, self.design.shape[1]), bool)
-        for lane, selected in enumerate(rows):
-            held[lane, : self.n_rows] = selected
+        signs, held, bounds = np.ones(lanes), np.zeros((lanes, self.design.shape[1]), bool), None
+        for lane, one in enumerate(asked):
+            signs[lane], held[lane, : self.n_rows] = one.sign, one.rows
+        if self.directions is not None:
+            directions = np.pad(self.directions, (0, len(self.arrays.columns) - len(self.directions)))
+            look = np.zeros(lanes, bool)
+            look[: len(asked)] = [any((w * directions).any() for w, *_ in one.parts) for one in asked]
+            bounds = Bounds(directions.astype(np.float64), self.signs.astype(np.float64), look)
         answers = _propose_in_time(
-            run.stopped, self.arrays, self.design, len(self.rules) + 1, self.fitted,
-            np.array(signs + [1] * (lanes - len(signs)), np.float64), held, self.plan.l2_penalty,
-            loss=self.data.loss, sizes=min(self.plan.max_nonzeros, self.arrays.columns.shape[0]),
+            run.stopped, self.arrays, self.design, self.n_rules + 1, self.fitted, signs, held, self.plan.l2_penalty,
+            bounds, loss=self.data.loss, sizes=min(self.plan.max_nonzeros, self.arrays.columns.shape[0]),
             refit=self.plan.refit_propositions, refine=self.plan.refine_thresholds, axis=self.plan.axis_parallel,
         )  # fmt: skip
         if answers is None:
@@ -401,12 +454,12 @@ class _Ensemble:
             rows=answers.rows[..., : self.n_rows],
             risk=np.where(answers.found, answers.risk - self.least_risk, math.inf),
         )
-        return [Proposals(*(field[lane] for field in answers)) for lane in range(len(rows))]
+        return [Proposals(*(field[lane] for field in answers)) for lane in range(len(asked))]
 
     def repeats(self, rows: Rows) -> bool:
         """Whether a rule that selects these rows adds nothing on the training part to those there are."""
         used = self.fit_weights > 0
-        before = self.design[: len(self.rules) + 1, : self.n_rows][:, used] > 0
+        before = self.design[: self.n_rules + 1, : self.n_rows][:, used] > 0
         same = (before == rows[used]).mean(axis=1)
         return bool(((same == 0) | (same == 1)).any())
 
@@ -419,7 +472,9 @@ class _Ensemble:
             conditions.append(condition)
             among = among & rows
         self.rules.append(tuple(conditions))
-        self.design[len(self.rules), : self.n_rows] = among
+        self.design[self.n_rules, : self.n_rows] = among
+        if self.directions is not None:
+            self._bind(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
         self.fitted = self._refit(self.fit_weights, self.fitted)
         self.steps.append(self._refitted())
         return tuple(
@@ -429,18 +484,19 @@ class _Ensemble:
 
     def _refit(self, weights: Floats, start: Floats) -> Floats:
         """All weights at their best under these row weights; those of rules to come stay 0."""
-        m = len(self.rules)
+        m = self.n_rules
         result = np.zeros_like(start)
         result[1 : m + 1], result[0] = refit_weights(
             self.data.loss, self.data.target, self.design[1 : m + 1, : self.n_rows].T, l2_penalty=self.plan.l2_penalty,
             intercept=True, sample_weight=weights, start=(start[1 : m + 1], float(start[0])),
+            signs=self.signs[1 : m + 1],
         )  # fmt: skip
         return result
 
     def _refitted(self) -> _Step:
         """The weights to be reported."""
         b = self._refit(self.final_weights, self.fitted) if self.plan.refit_on_all_rows else self.fitted
-        m = len(self.rules)
+        m = self.n_rules
         risk = mean_loss(self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights)
         return _Step(b[1 : m + 1].copy(), float(b[0]), risk + self.plan.l2_penalty / 2 * float(b[1:] @ b[1:]))
 
@@ -510,12 +566,12 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
                 return None
             break
         if p == 0:  # the two signs are one problem, with w for -w
-            answers = ensemble.ask([1], [everything], run)
+            answers = ensemble.ask(beams[1], run)
             if answers is None:
                 return _one_column(ensemble)
             answers.append(_mirrored(answers[0]))
         else:
-            answers = ensemble.ask([one.sign for one in asked], [one.rows for one in asked], run)
+            answers = ensemble.ask(asked, run)
             if answers is None:
                 break
         beams = {1: [], -1: []}
@@ -542,12 +598,14 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
 def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
     """The best cut of a single column: for when there is no time to compile `propose`."""
     columns, gradient = ensemble.columns, ensemble.gradient
-    found = columns.best_cut(gradient[None])
+    found = columns.best_cut(gradient[None], None if ensemble.directions is None else -ensemble.directions[None])
     if found is None:
         return None
     j, cut = found
     rows = (columns.values[j] >= cut) & ~(columns.missing[j] if len(columns.missing) else False)
     gained = float(gradient @ rows)
+    if ensemble.directions is not None and gained * ensemble.directions[j] > 0:  # seen on some rows alone
+        return None
     part = np.where(np.arange(len(columns.values)) == j, 1.0, 0.0), -cut, False, math.nan, ()
     return _Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
 
@@ -588,6 +646,20 @@ class Arrays(NamedTuple):
     check_weights: Any
 
 
+class Bounds(NamedTuple):
+    """What `monotone` asks of rules.
+
+    Attributes:
+        directions: (columns,) the sign of a coefficient in a rule of positive weight, 0 where any will do.
+        signs: (slots,) of the weights of the rules so far, likewise.
+        look: (lanes,) bool, whether the conjunction has a coefficient that is bound.
+    """
+
+    directions: Any
+    signs: Any
+    look: Any
+
+
 class Proposals(NamedTuple):
     """What there is to extend conjunctions by: for every lane, and support size s + 1.
 
@@ -620,6 +692,7 @@ def propose(
     signs: Array,
     held: Array,
     l2_penalty: Array,
+    bounds: Bounds | None = None,
     *,
     loss: Loss,
     sizes: int,
@@ -637,6 +710,7 @@ def propose(
         signs: (lanes,) zeta of every conjunction.
         held: (lanes, rows) bool, the rows that it selects. Lanes without any cost no time.
         l2_penalty: ridge on the weights of the rules.
+        bounds: what `monotone` asks, None if nothing.
         loss, sizes, refit, refine, axis: static; see `fit`.
     """
     columns, missing, target, fit_weights, check_weights = arrays
@@ -646,28 +720,32 @@ def propose(
         jax.vmap if columns.shape[1] < _MANY_ROWS else lambda f: lambda *a: lax.map(lambda one: f(*one), a)
     )
 
-    def risk(rows: Array) -> Array:
+    def risk(rows: Array, sign: Array | None) -> Array:
         full = design.at[new].set(rows.astype(design.dtype))
-        fitted = newton(loss, full, target, fit_weights, ridge, weights, tolerance=_ROUGHLY, max_steps=30)
+        signs = None if bounds is None else bounds.signs.at[new].set(sign)
+        fitted = newton(loss, full, target, fit_weights, ridge, weights, signs=signs, tolerance=_ROUGHLY, max_steps=30)
         return jnp.sum(jnp.where(check_weights > 0, check_weights * loss.value(target, fitted @ full), 0))
 
-    def answer(lane: tuple[Array, Array]) -> Proposals:
-        sign, held = lane
+    def answer(lane: tuple[Array, Array, Any]) -> Proposals:
+        sign, held, looks = lane
+        sides = None if bounds is None else -sign * bounds.directions  # the rule's weight has the sign of -g
         gains = jnp.where(held, sign * gradient, 0)
         size = jnp.abs(gains)
         row_weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
         gain_signs = jnp.where(gains >= 0, 1.0, -1.0)
-        path = l1_path(columns, row_weights, gain_signs, sizes=sizes)
+        path = l1_path(columns, row_weights, gain_signs, sizes=sizes, sides=sides)
         w, b, found = path.coefficients, path.intercepts, path.found
         penalties = path.penalties / path.largest_penalty
         if refit:
-            w, b = over_sizes(lambda w, b, one: _refitted(columns, row_weights * one, gain_signs, w, b, sizes))(
+            w, b = over_sizes(lambda w, b, one: _refitted(columns, row_weights * one, gain_signs, w, b, sizes, sides))(
                 w, b, found
             )
         if axis:
             both = jnp.concatenate([columns, -columns])
             absent = jnp.concatenate([missing, missing]) if len(missing) else jnp.zeros_like(both, bool)
             gain, cut = best_cuts(both, gains, (size > 0)[None] & ~absent)
+            if sides is not None:
+                gain = jnp.where(jnp.concatenate([sides, -sides]) < 0, -jnp.inf, gain)
             best = jnp.argmax(gain)
             unit = jnp.where(jnp.arange(len(both)) == best, 1.0, 0.0)
             w = w.at[0].set(unit[: len(columns)] - unit[len(columns) :])
@@ -679,27 +757,38 @@ def propose(
             b = jnp.where(jnp.isfinite(cut), -cut, b)
         admits = jnp.sum(jnp.where(lost, gains[None], 0), axis=1) > 0
         rows = held[None] & jnp.where(lost, admits[:, None], w @ columns + b[:, None] >= 0)
-        return Proposals(w, b, admits, penalties, found, rows, jnp.abs(rows @ gains), over_sizes(risk)(rows))
+        weight_signs = None
+        if sides is not None:
+            found &= jnp.any(w != 0, axis=1)  # refitted to nothing
+            weight_signs = jnp.where(looks | jnp.any(w * sides[None] != 0, axis=1), -sign, 0)
+        risks = over_sizes(risk)(rows, weight_signs)
+        return Proposals(w, b, admits, penalties, found, rows, jnp.abs(rows @ gains), risks)
 
-    def nothing(lane: tuple[Array, Array]) -> Proposals:  # in words: to ask `answer` for its shapes traces it twice
+    def nothing(
+        lane: tuple[Array, Array, Any],
+    ) -> Proposals:  # in words: to ask `answer` for its shapes traces it twice
         w, rows = jnp.zeros((sizes, columns.shape[0])), jnp.zeros((sizes, columns.shape[1]), bool)
         zero, no = w[:, 0], rows[:, 0]
         return Proposals(w, zero, no, zero, no, rows, zero, zero)
 
     # One lane after the other: a CPU gains nothing from two at once, but much from those that need no answer.
-    return lax.map(lambda lane: lax.cond(jnp.any(lane[1]), answer, nothing, lane), (signs, held))
+    lanes = (signs, held, None if bounds is None else bounds.look)
+    return lax.map(lambda lane: lax.cond(jnp.any(lane[1]), answer, nothing, lane), lanes)
 
 
 _propose_in_time = Patient(propose)
 
 
-def _refitted(columns: Array, weights: Array, target: Array, w: Array, b: Array, sizes: int) -> tuple[Array, Array]:
-    """Logistic regression on the support of w alone, under a small ridge."""
+def _refitted(
+    columns: Array, weights: Array, target: Array, w: Array, b: Array, sizes: int, sides: Array | None
+) -> tuple[Array, Array]:
+    """Logistic regression on the support of w alone, under a small ridge and within the signs."""
     size, support = lax.top_k(jnp.abs(w), sizes)
     basis = jnp.concatenate([jnp.ones_like(target)[None], jnp.where(size[:, None] > 0, columns[support], 0)])
     start = jnp.append(b, w[support])
     ridge = jnp.where(jnp.arange(len(start)) == 0, 0, _SEPARATOR_PENALTY)
-    point = newton(logistic, basis, target, weights, ridge, start, tolerance=_ROUGHLY, max_steps=30)
+    signs = None if sides is None else jnp.append(0, sides[support])
+    point = newton(logistic, basis, target, weights, ridge, start, signs=signs, tolerance=_ROUGHLY, max_steps=30)
     return jnp.zeros_like(w).at[support].set(point[1:]), point[0]
 
 

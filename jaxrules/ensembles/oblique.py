@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.conditions import Condition
+from jaxrules.constraints import Constraints
 from jaxrules.display import shortest_number
 from jaxrules.lowered import Direction, Directions
 from jaxrules.table import MISSING, EncodedColumn, Table
@@ -46,18 +47,27 @@ class Standardised:
     centre: Floats
     scale: Floats
 
-    def best_cut(self, gradients: Floats) -> tuple[int, float] | None:
+    def directions(self, constraints: Constraints) -> NDArray[np.int_]:
+        """What `monotone` asks of the columns: 1, -1, or 0 where nothing, (columns,)."""
+        directions = dict(constraints.monotone)
+        return np.array([directions.get(column.feature, 0) for column in self.encoded], int)
+
+    def best_cut(self, gradients: Floats, signs: NDArray[np.int_] | None = None) -> tuple[int, float] | None:
         """The column, and the value to cut it at, that tell rows apart best: for when there is no time for more.
 
         Args:
             gradients: (outputs, rows); those beyond a cut have the largest sum. With many numbers some rows decide.
+            signs: of that sum, (outputs, columns): 1 or -1, or 0 where any will do.
         """
         step = 1 + self.values.size // _QUICK
         order = np.argsort(self.values[:, ::step], axis=1)
         values = np.take_along_axis(self.values[:, ::step], order, axis=1)
         some = gradients[:, ::step]
-        gains = np.abs(np.cumsum((some - some.mean(axis=1, keepdims=True))[:, order], axis=2)[..., :-1]).sum(axis=0)
+        below = np.cumsum((some - some.mean(axis=1, keepdims=True))[:, order], axis=2)[..., :-1]
+        gains = np.abs(below).sum(axis=0)
         gains[values[:, 1:] <= values[:, :-1]] = 0.0
+        if signs is not None:
+            gains[(signs[..., None] * below > 0).any(axis=0)] = 0.0
         if not gains.any():
             return None
         j, k = np.unravel_index(int(gains.argmax()), gains.shape)

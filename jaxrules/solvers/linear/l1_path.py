@@ -13,6 +13,9 @@ regularized optimization solution paths"; Park and Hastie 2007, "L1-regularizati
 linear models"). A path with supports of up to five columns takes some twenty steps with a 6 x 6 system each, and the
 smallest penalty of a support size needs no search over penalties.
 
+Coefficients may be bound to a sign: such a column enters on that side alone, and its optimality condition outside of
+the support is the one of that side. Nothing else changes, for a coefficient that reaches zero leaves in any case.
+
 The path ends when a column would enter the largest support, or at `FLOOR`: where the classes are separable the
 coefficients would grow without end. What is returned was checked: the optimality conditions hold, for the
 columns in the support and for those outside of it.
@@ -79,7 +82,7 @@ class _State(NamedTuple):
     kept: Separators
 
 
-def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int) -> Separators:
+def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int, sides: Array | None = None) -> Separators:
     """The solutions with 1, ..., `sizes` non-zero coefficients, each at its smallest penalty. Traceable.
 
     Args:
@@ -87,6 +90,8 @@ def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int) -> Sep
         weights: (rows,), at least 0, of sum 1 (or all 0: then nothing is found).
         target: (rows,) of -1 and +1.
         sizes: static, the largest support.
+        sides: (columns,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for
+            others; None if there are only others.
     """
     n_columns = columns.shape[0]
     dtype = columns.dtype
@@ -98,11 +103,15 @@ def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int) -> Sep
         wrong = jax.nn.sigmoid(-target * score)
         return -weights * target * wrong, weights * wrong * (1 - wrong)
 
+    def pull(slope: Array) -> Array:
+        """With what force slopes draw coefficients off zero, to a side where they may be; (columns,)."""
+        return jnp.abs(slope) if sides is None else jnp.where(sides * slope > 0, 0, jnp.abs(slope))
+
     positive = jnp.sum(jnp.where(target > 0, weights, 0))
     negative = jnp.sum(jnp.where(target > 0, 0, weights))
     one_class = jnp.minimum(positive, negative) <= _NOTHING * (positive + negative)
     constant = jnp.where(one_class, 0, jnp.log(positive + tiny) - jnp.log(negative + tiny))
-    largest = jnp.max(jnp.abs(columns @ derivatives(jnp.full_like(target, constant))[0]))
+    largest = jnp.max(pull(columns @ derivatives(jnp.full_like(target, constant))[0]))
     floor = FLOOR * largest
 
     def unfinished(state: _State) -> Array:
@@ -131,9 +140,10 @@ def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int) -> Sep
         ahead = slope + ahead
 
         # The next event. A column enters where |ahead + change * drift| = penalty + change.
-        def meeting(side: Array | int) -> Array:
+        def meeting(side: int) -> Array:
             pace = 1 - side * drift
-            return jnp.where(pace > _NOTHING, (side * ahead - penalty) / jnp.where(pace > _NOTHING, pace, 1), -jnp.inf)
+            meets = pace > _NOTHING if sides is None else (pace > _NOTHING) & (side * sides <= 0)
+            return jnp.where(meets, (side * ahead - penalty) / jnp.where(meets, pace, 1), -jnp.inf)
 
         enters = jnp.where(supported | barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1)))
         shrinks = signs * tangent[1:] > 0
@@ -147,7 +157,7 @@ def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int) -> Sep
         collinear = jnp.any(repeated)
         event = stationary & ~collinear & (jnp.abs(next_event) <= EVENT * penalty)
         at_floor = stationary & ~collinear & (penalty <= floor)
-        outside = jnp.where(supported, 0, jnp.abs(slope))
+        outside = jnp.where(supported, 0, pull(slope))
         optimal = jnp.all(~used | (signs * point[1:] > 0)) & (jnp.max(outside) <= (1 + 2 * EVENT) * penalty)
         here = (event | at_floor) & optimal & (slot + 1 == size)
         solution = jnp.zeros(n_columns, dtype).at[slots].add(jnp.where(used, point[1:], 0))
@@ -168,10 +178,13 @@ def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int) -> Sep
         score_move = score_moves[0] + change * score_moves[1]
         longest = jnp.max(jnp.where(weights > 0, jnp.abs(score_move), 0))
         length = jnp.where(event | collinear, 0, jnp.minimum(1, _LONGEST_STEP / (longest + tiny)))
+        sign = -jnp.sign(ahead[entering])
+        if sides is not None:
+            sign = jnp.where(sides[entering] == 0, sign, sides[entering])
         gone = jnp.append(False, dropped)
         return _State(
             jnp.where(added, entering.astype(slots.dtype), slots),
-            jnp.where(added, -jnp.sign(ahead[entering]), jnp.where(dropped, 0, signs)),
+            jnp.where(added, sign, jnp.where(dropped, 0, signs)),
             jnp.where(gone, 0, point + length * (newton + change * tangent)),
             score + length * score_move - jnp.where(gone, point, 0) @ basis,
             penalty + length * change,

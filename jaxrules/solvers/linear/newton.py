@@ -6,6 +6,10 @@ Minimises, over the coefficients b (one per column),
 
 for tens of columns and any convex loss with two derivatives. May be called inside jit and vmap; the dtype of
 `columns` rules. Columns come first, as (columns, rows). `jaxrules.solvers.linear.refit` does the same on the host.
+
+Coefficients may be bound to a sign. Those at 0 that the gradient draws beyond it then stay for the step, Newton's step
+is that of the others, and its end is projected (Bertsekas 1982, "Projected Newton methods for optimization problems
+with simple constraints").
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ def newton(
     penalties: Array,
     start: Array,
     *,
+    signs: Array | None = None,
     tolerance: float = 1e-12,
     max_steps: int = 60,
 ) -> Array:
@@ -51,6 +56,8 @@ def newton(
         weights: (rows,), at least 0; rows of weight 0 do not count.
         penalties: (k,), at least 0.
         start: (k,).
+        signs: (k,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for others;
+            None if there are only others. The start keeps them.
         tolerance: the decrease that Newton's model promises, relative to the objective, at which it stops.
         max_steps: bound on the steps.
 
@@ -70,10 +77,16 @@ def newton(
         gradient = columns @ (weights * loss.gradient(target, state.score)) + penalties * state.point
         curvature = weights * loss.curvature(target, state.score)
         hessian = (columns * curvature[None]) @ columns.T + jnp.diag(penalties)
+        if signs is not None:
+            free = ~((signs * state.point <= 0) & (signs * gradient > 0))
+            gradient = jnp.where(free, gradient, 0)
+            hessian = jnp.where(free[:, None] & free[None], hessian, 0)
         hessian = hessian + jnp.diag(_RIDGE * jnp.diagonal(hessian) + jnp.where(jnp.diagonal(hessian) > 0, tiny, 1))
         direction = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(hessian), True), gradient)
         promised = -gradient @ direction / 2
         trial = state.point + state.length * direction
+        if signs is not None:
+            trial = jnp.where(signs * trial < 0, 0, trial)
         score = trial @ columns
         value = objective(trial, score)
         better = value <= state.value
