@@ -568,8 +568,9 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"size": True}, ValueError, "must be 1"),
     ),
     "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, of 2")),
-    "boosting.first": (
-        ([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3"),
+    **dict.fromkeys(
+        ("boosting.first", "lltboost.first"),
+        (([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3")),
     ),
     "glrm.first": (([], TypeError, "must be Conjunctions"),),
     "lire.first": (([], TypeError, "must be Conjunctions"),),
