@@ -47,6 +47,20 @@ def test_steps_are_those_of_a_plain_loop() -> None:
     np.testing.assert_allclose(found[-1].values, np.mean(values[50:], axis=0), rtol=1e-9)
 
 
+def test_every_step_ends_within_the_ends() -> None:
+    """Least squares of an intercept and a slope that may not exceed 1.5: the best intercept for it."""
+    lanes, rows = problem()
+    ends = (
+        {"a": np.full((1, 1), -np.inf), "b": np.full(1, -np.inf)},
+        {"a": np.full((1, 1), 1.5), "b": np.full(1, np.inf)},
+    )
+    options = {"n_rows": 40, "iterations": 400, "learning_rate": 0.1}
+    found = list(adam(Squares(), lanes, rows, np.ones(2), ends=ends, **options))
+    assert all((one.parameters["a"] <= 1.5).all() for one in found)
+    np.testing.assert_array_equal(found[-1].parameters["a"], 1.5)
+    np.testing.assert_allclose(found[-1].parameters["b"], (rows[2] - 1.5 * rows[1]).mean(), rtol=1e-4)
+
+
 def test_nothing_is_compiled_for_other_numbers_of_steps_or_data() -> None:
     lanes, rows = problem(1)
     list(adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1))

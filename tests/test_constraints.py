@@ -495,6 +495,42 @@ def test_scores_of_lire_are_monotone(seed, loss, ridge):
         assert (direction * steps(jr.decision_function(fit.model, grid()), column) >= 0).all()
 
 
+# Rule sets from a network
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 3), st.booleans(), st.sampled_from([0, 1, 200]))
+def test_labels_of_drnet_are_monotone(seed, classes, missing, iterations):
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed % 97, 60, "logistic", classes)
+    if missing:
+        X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    directions = {int(c): int(rng.choice([-1, 1])) for c in rng.choice(3, rng.integers(1, 4), replace=False)}
+    fit = jr.drnet.fit(
+        X, y, monotone=directions, missing="own_category", max_rules=3, restarts=2, seed=seed,
+        iterations=max(iterations, 1), time_limit=None if iterations else 0.0,
+    )  # fmt: skip
+    labels = jr.predict(fit.model, grid())
+    for column, direction in directions.items():
+        assert (direction * steps(labels, column) >= 0).all()
+    assert (
+        Constraints.of(fit.model.schema, (), (), directions).allows(fit.model.conjunctions, classes).any(axis=1).all()
+    )
+
+
+def test_drnet_learns_within_the_constraint():
+    """What it may say it says, as well as without; what it may not, it says of other columns."""
+    X = np.random.default_rng(0).integers(0, 3, (200, 4)).astype(float)
+    y = (X[:, 0] >= 1) & (X[:, 1] < 1.5)
+    free, right, wrong = (
+        jr.drnet.fit(X, y, monotone=monotone, iterations=1500, restarts=1)
+        for monotone in (None, {0: 1, 1: -1}, {0: -1})
+    )
+    assert free.objective == right.objective == 0
+    assert wrong.objective > 0
+    assert 1 in set.union(*columns_of(wrong.model.conjunctions))
+
+
 # Oblique rules
 
 

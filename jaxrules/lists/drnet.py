@@ -15,6 +15,9 @@ mean over rules of (1 + share of literals) open(rule) (Eq. 7): two phases take t
 `literal_penalty`, one the OR layer under `rule_penalty`. At the end gates take their most likely values, and the
 literals with weight are the rules.
 
+Under `monotone` the weights of literals of a bound column have one sign, by a projection after every step: rules of the
+last class may ask for "x >= t", those of the first class for "x < t", where x rises. See `jaxrules.constraints`.
+
 The paper has two classes. More of them are learned one after the other, each against the rest of the rows that no rule
 covers yet, the rarest first (as RIPPER does, Cohen, ICML 1995); what is left says the most frequent class there.
 
@@ -28,7 +31,7 @@ ELSE target = 0 (p = 0.981)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -79,6 +82,7 @@ def fit(
     batch_size: int | None = 100,
     restarts: int = 3,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -103,6 +107,8 @@ def fit(
         batch_size: rows drawn for every step, where there are more; None takes all.
         restarts: random starts, side by side; the fewest training errors win, then the lowest complexity.
         forbidden: columns, by name or position, that no rule uses.
+        monotone: 1 or -1 for some numeric columns: the prediction never moves to a class that comes earlier in sorted
+            order as the column rises, or falls; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of starts, gates and batches.
@@ -134,7 +140,8 @@ def fit(
     )
     run = Run("drnet", time_limit, progress, total=plan.iterations)
     data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
-    data = replace(data, table=Constraints.of(data.table.schema, forbidden).blanked(data.table))
+    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    data = replace(data, table=constraints.blanked(data.table))
     run.preparing("literals")
     pool = run.prepared(
         lambda: _one_sided(literals_of(data.table, quantiles=quantiles)),
@@ -142,10 +149,11 @@ def fit(
     )
     if not len(pool) and not run.stopped():
         raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+    may_say = _may_say(constraints, pool, data)
     if data.target.ndim == 1:
-        found = _Training(data, pool, plan, run).fit()
+        found = _Training(data, pool, may_say[1], plan, run).fit()
         return _as_list(data, [(1, found)], 0, plan, run, n_literals=len(pool), errors=found.errors)
-    sets, default = _class_by_class(data, pool, plan, run)
+    sets, default = _class_by_class(data, pool, may_say, plan, run)
     return _as_list(
         data, sets, default, plan, run, n_literals=len(pool), errors=tuple(found.errors for _, found in sets),
         order=tuple((data.classes or ())[code] for code, _ in sets),
@@ -257,10 +265,13 @@ class RuleSet(NamedTuple):
 
 
 class _Training:
-    """The data as literals, and what is made of networks."""
+    """The data as literals, and what is made of networks.
 
-    def __init__(self, data: TrainingData, pool: PropositionPool, plan: _Plan, run: Run) -> None:
-        self.data, self.pool, self.plan, self.run = data, pool, plan, run
+    `may_be` says whether the weight of each literal may be negative, and positive, (2, literals).
+    """
+
+    def __init__(self, data: TrainingData, pool: PropositionPool, may_be: Rows, plan: _Plan, run: Run) -> None:
+        self.data, self.pool, self.may_be, self.plan, self.run = data, pool, may_be, plan, run
         self.weights = data.weights / data.weights.sum()
         self.literals = pool.satisfied(data.table).T
 
@@ -270,6 +281,8 @@ class _Training:
         n, width = len(self.pool), bucket(max(len(self.pool), 8))
         shape = (plan.restarts, plan.max_rules, n)
         w = random.uniform(-1, 1, shape) / np.sqrt(n)
+        negative, positive = self.may_be
+        w = np.where(negative & positive, w, np.abs(w) * (positive.astype(int) - negative))
         more = [(0, 0), (0, 0), (0, width - n)]
         return Layers(np.pad(w, more), np.pad(random.normal(0, 0.01, shape), more), random.normal(0, 0.01, shape[:2]))
 
@@ -283,6 +296,7 @@ class _Training:
             np.pad(self.weights, more), np.pad(self.literals.astype(np.float64), [wide, more]),
             np.pad(self.data.target, more, constant_values=1.0),
         )  # fmt: skip
+        bounds = self.ends(layers.w.shape[2])
         ends = [plan.iterations * turn // _TURNS for turn in range(_TURNS + 1)]
         history: list[Step] = []
         values = np.zeros(0)
@@ -299,7 +313,8 @@ class _Training:
                 for descent in adam(
                     _Objective(of_and_layer), trained, rows, (others, draws, penalty, float(len(self.pool))), n_rows=n,
                     iterations=ends[turn + 1] - ends[turn], learning_rate=plan.learning_rate, cosine=False,
-                    batch_size=plan.batch_size, seed=plan.seed + turn, stopped=run.stopped,
+                    batch_size=plan.batch_size, seed=plan.seed + turn,
+                    ends=bounds if of_and_layer else None, stopped=run.stopped,
                 ):  # fmt: skip
                     trained = descent.parameters
                     layers = Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
@@ -308,6 +323,15 @@ class _Training:
                     history.append(Step(best, plan.max_rules, run.seconds()))
                     run.report(ends[turn] + descent.steps, best, plan.max_rules)
         return self.finish(layers, values, history)
+
+    def ends(self, width: int) -> tuple[Any, Any] | None:
+        """The least and the greatest parameters of the AND layer, for `adam`; None where any will do."""
+        if self.may_be.all():
+            return None
+        weights = np.full((2, 1, 1, width), np.inf)
+        weights[:, 0, 0, : self.may_be.shape[1]] = np.where(self.may_be, np.inf, 0.0)
+        gates = np.full((1, 1, 1), np.inf)
+        return (-weights[0], -gates), (weights[1], gates)
 
     def finish(self, layers: Layers, values: Floats, history: list[Step]) -> RuleSet:
         """The rules of the best network; `values` are their penalised losses, none without any training."""
@@ -332,7 +356,7 @@ class _Training:
         worth, step = self.weights * self.data.target, 1 + self.literals.size // _QUICK
         some = worth[::step]
         gains = self.literals[:, ::step] @ some
-        gains = np.stack([gains, some.sum() - gains])
+        gains = np.where(self.may_be[::-1], [gains, some.sum() - gains], -np.inf)
         negative, i = np.unravel_index(int(gains.argmax()), gains.shape)
         holds = self.literals[i] ^ bool(negative)
         if worth @ holds <= 0:
@@ -363,7 +387,7 @@ class _Training:
 
 
 def _class_by_class(
-    data: TrainingData, pool: PropositionPool, plan: _Plan, run: Run
+    data: TrainingData, pool: PropositionPool, may_say: Rows, plan: _Plan, run: Run
 ) -> tuple[list[tuple[int, RuleSet]], int]:
     """A set for every class but one, with its code, the rarest first; and what the rows say that none covers."""
     classes, codes = data.classes or (), data.labels
@@ -377,7 +401,7 @@ def _class_by_class(
                 continue
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
             child = run.child(1 / (len(order) - 1 - k), f"{run.task}, class {classes[code]}", plan.iterations)
-            found = _Training(part, pool, plan, child).fit()
+            found = _Training(part, pool, may_say[code], plan, child).fit()
             sets.append((code, found._replace(history=[replace(s, seconds=began + s.seconds) for s in found.history])))
             left = left[~found.rows]
     rest = left if len(left) else np.arange(len(codes))
@@ -411,6 +435,15 @@ def _one_sided(pool: PropositionPool) -> PropositionPool:
     below = np.isneginf(pool.lower) & np.isfinite(pool.upper)
     is_missing = pool.missing & ~pool.unseen
     return pool.take(np.flatnonzero(np.where(pool.is_numeric, below, ~pool.unseen) | is_missing))
+
+
+def _may_say(constraints: Constraints, pool: PropositionPool, data: TrainingData) -> Rows:
+    """Whether rules of each class may use the opposite of a literal, and the literal, (classes, 2, literals)."""
+    n_classes = len(data.classes or ())
+    if not constraints.monotone:
+        return np.ones((n_classes, 2, len(pool)), bool)
+    opposite = Conjunctions.build(pool.schema, [[negated(pool.rule(i)[0], data.table)] for i in range(len(pool))])
+    return np.stack([constraints.allows(rules, n_classes).T for rules in (opposite, pool)], axis=1)
 
 
 def negated(literal: Condition, table: Table) -> Condition:

@@ -51,6 +51,7 @@ def adam(
     cosine: bool = True,
     batch_size: int | None = None,
     seed: int = 0,
+    ends: tuple[Any, Any] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Descent]:
     """Descend, and tell after every chunk of steps; ends early when stopped.
@@ -65,6 +66,8 @@ def adam(
         learning_rate: of the first step; with `cosine` it falls to 0 along a cosine.
         batch_size: rows drawn for every step; None, or no fewer than there are, takes all.
         seed: of the draws.
+        ends: the least and the greatest values of the parameters, two pytrees like them of arrays that have the same
+            axes, or axes of length 1: every step is followed by a projection on them. The start keeps them.
     """
     import optax
 
@@ -72,7 +75,7 @@ def adam(
     random = np.random.default_rng(seed)
     nothing = jax.tree.map(np.zeros_like, parameters)
     state = optax.ScaleByAdamState(np.zeros((), np.int32), nothing, nothing)
-    rows, fixed = on_device((rows, fixed))
+    rows, fixed, ends = on_device((rows, fixed, ends))
     done = 0
     while done < iterations and not stopped():
         steps = min(_STEPS_PER_CHUNK, iterations - done)
@@ -80,7 +83,7 @@ def adam(
         batches = np.resize(order, _STEPS_PER_CHUNK * size).reshape(_STEPS_PER_CHUNK, size)
         answer = _compiled_in_time(
             stopped, objective, parameters, state, rows, fixed, batches, np.array([done, steps]),
-            np.array([learning_rate, iterations if cosine else np.inf]), float(n_rows),
+            np.array([learning_rate, iterations if cosine else np.inf]), float(n_rows), ends,
         )  # fmt: skip
         if answer is None:
             return
@@ -92,7 +95,7 @@ def adam(
 @x64_kernel(static=("objective",))
 def _chunk(
     objective: Objective, parameters: Any, state: Any, rows: Any, fixed: Any, batches: Array, span: Array,
-    schedule: Array, n_rows: Array,
+    schedule: Array, n_rows: Array, ends: Any,
 ) -> tuple[Any, Any, Array]:  # fmt: skip
     """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the optimiser, sums of the values."""
     import optax
@@ -114,6 +117,8 @@ def _chunk(
         directions, state = optimiser.update(slopes, state)
         rate = schedule[0] / 2 * (1 + jnp.cos(jnp.pi * (span[0] + i) / schedule[1]))
         moved = jax.tree.map(lambda one, direction: one - rate * direction, parameters, directions)
+        if ends is not None:
+            moved = jax.tree.map(jnp.clip, moved, *ends)
         return moved, state, sums + values
 
     sums = jnp.zeros(jax.tree.leaves(parameters)[0].shape[0])
