@@ -5,8 +5,9 @@
 - warm: a second fit on the same data; nothing is compiled in it. "gas-sized": 13910 x 2304 random binary features.
 - growth: 20 numeric columns (360 literals) and 10^4 to 10^6 rows; 10^4 rows and more literals. Seconds per insertion
   (a sub-problem solved), because the number of insertions differs.
-- peers: test accuracy, rules, literals and seconds on a stratified fifth of the rows. Each is a process of its own, in
-  its own environment (see peers.py); one that cannot be installed is "not run".
+- peers: test accuracy, rules, literals and seconds on a stratified fifth of the rows, several splits; SSRL at several
+  sizes. Each peer is a process of its own, in its own environment (see peers.py); one that cannot be installed is "not
+  run".
 - exact: compas_binary (6907 rows) over all conditions of two literals, proved; what a third literal is worth, and
   costs; what the mixed-integer program proves in the same time; all near-optimal lists; CORELS on the same conditions,
   where a rule costs 0.5 % of the rows whatever its length, as CORELS has it.
@@ -23,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,9 @@ import jaxrules as jr
 
 HERE = Path(__file__).parent
 WARM = {"compas_binary": 10, "breast_cancer": 10, "fico_binary": 10, "fico": 10, "magic": 40}
+SIZES = {"compas_binary": (5, 10, 20), "breast_cancer": (5, 10, 20), "fico": (5, 10, 20), "magic": (5, 10, 20, 40)}
+"""Of SSRL's lists beside the peers', which choose their own size."""
+SPLITS = 3
 PEERS = {"rulelist": "CLASSY", "wittgenstein": "RIPPER", "corels": "CORELS"}
 
 
@@ -96,19 +101,38 @@ def columns(rows: int, width: int) -> tuple[Any, Any]:
 
 
 def peers(quick: bool) -> None:
-    for name in ("fico_binary",) if quick else ("compas_binary", "breast_cancer", "fico", "magic"):
-        data = jr.datasets.load(name)
-        train, test = jr.datasets.train_test_split(data, test_size=0.2, seed=0)
-        print(f"\n{name}: test accuracy on {len(test)} rows after {len(train)}")
-        fit, wall, cpu = second_fit(train.X, train.y, max_rules=WARM.get(name, 20))
-        accuracy = jr.accuracy(fit.model, test.X, test.y)
-        literals = int(fit.model.conjunctions.propositions.sum())
-        print(f"  {'SSRL':8s} {accuracy:.4f}, {len(fit.model.conjunctions)} rules, {literals} literals; "
-              f"wall {wall:.2f}, processor {cpu:.2f} s", flush=True)  # fmt: skip
-        with tempfile.TemporaryDirectory() as folder:
-            save(train, test, Path(folder) / "data.npz")
-            for package, method in PEERS.items():
-                print(f"  {method:8s} {peer(package, Path(folder) / 'data.npz')}", flush=True)
+    for name in ("fico_binary",) if quick else SIZES:
+        data, measured = jr.datasets.load(name), defaultdict[str, list[dict[str, Any]]](list)
+        for seed in range(1 if quick else SPLITS):
+            train, test = jr.datasets.train_test_split(data, test_size=0.2, seed=seed)
+            print(f"\n{name}, split {seed}: test accuracy on {len(test)} rows after {len(train)}")
+            for method, found in on_split(train, test, SIZES.get(name, (10,))):
+                print(f"  {method:8s} {told(found)}", flush=True)
+                if not isinstance(found, str):
+                    measured[method].append(found)
+        print(f"{name}, medians over the splits; processor seconds over those of SSRL of each size, split by split")
+        ours = [method for method in measured if method.startswith("SSRL")]
+        for method, own in measured.items():
+            accuracy, rules, cpu = (np.median([one[key] for one in own]) for key in ("accuracy", "rules", "cpu"))
+            ratios = [np.median([one["cpu"] / two["cpu"] for one, two in zip(own, measured[size], strict=True)])
+                      for size in ours if len(own) == len(measured[size])]  # fmt: skip
+            beside = "" if method in ours else ", times " + ", ".join(f"{ratio:.1f}" for ratio in ratios)
+            print(f"  {method:8s} {accuracy:.4f}, {rules:.0f} rules, {cpu:.2f} s{beside}", flush=True)
+
+
+def on_split(train: Any, test: Any, sizes: Sequence[int]) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Every method, and what it measured, or why it did not run."""
+    for size in sizes:
+        fit, wall, cpu = second_fit(train.X, train.y, max_rules=size)
+        right = int((jr.predict(fit.model, test.X) == test.y).sum())
+        yield f"SSRL, {size}", {
+            "accuracy": right / len(test), "right": right, "rules": len(fit.model.conjunctions),
+            "literals": int(fit.model.conjunctions.propositions.sum()), "wall": wall, "cpu": cpu,
+        }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        save(train, test, Path(folder) / "data.npz")
+        for package, method in PEERS.items():
+            yield method, peer(package, Path(folder) / "data.npz")
 
 
 def exact(quick: bool) -> None:
@@ -160,7 +184,7 @@ def against_corels(data: Any) -> None:
         binary = np.column_stack(data.X.columns)
         y = np.searchsorted(np.unique(data.y), data.y)
         np.savez(path, binary_train=binary, binary_test=binary, y_train=y, y_test=y, price=0.005)
-        print(f"  {'CORELS':8s} {peer('corels', path, 900)}; {price:.1f} a rule", flush=True)
+        print(f"  {'CORELS':8s} {told(peer('corels', path, 900))}; {price:.1f} a rule", flush=True)
 
 
 def save(train: Any, test: Any, path: Path) -> None:
@@ -175,8 +199,8 @@ def save(train: Any, test: Any, path: Path) -> None:
     np.savez(path, **parts)
 
 
-def peer(package: str, path: Path, limit: float = 1800) -> str:
-    """What a peer's process printed, or why it did not run."""
+def peer(package: str, path: Path, limit: float = 1800) -> dict[str, Any] | str:
+    """What a peer's process measured, or why it did not run."""
     try:
         command = [str(python_of(package)), str(HERE / "rule_lists_peers.py"), package, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
@@ -186,7 +210,12 @@ def peer(package: str, path: Path, limit: float = 1800) -> str:
         return f"not finished after {limit:g} s"
     if done.returncode:
         return f"failed: {done.stderr.strip().splitlines()[-1]}"
-    measured = json.loads(done.stdout.strip().splitlines()[-1])
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def told(measured: dict[str, Any] | str) -> str:
+    if isinstance(measured, str):
+        return measured
     return (
         f"{measured['accuracy']:.4f} ({measured['right']} rows), {measured['rules']} rules, "
         f"{measured['literals']} literals; wall {measured['wall']:.2f}, processor {measured['cpu']:.2f} s"

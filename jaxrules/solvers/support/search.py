@@ -116,6 +116,7 @@ class Search:
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
         self._large = CAPACITIES[1]
+        self._stuck: dict[bytes, tuple[int, bool]] = {}  # supports that so many trials left, and whether certified
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
@@ -212,12 +213,12 @@ class Search:
                 self.certified = False
                 return best
         while True:
-            before = best.objective
             if self.problem.loss is exponential:
                 best = self._closed_form_moves(best)
-            best = self._refit_moves(best)
-            if self._over() or self.problem.loss is not exponential or best.objective > before - self._tolerance:
-                return best
+            moved = self._refit_moves(best)
+            if self._over() or self.problem.loss is not exponential or moved is best:
+                return moved
+            best = moved
 
     def refit(
         self, columns: Integers, weights: Floats, goal: float = -np.inf, near: Incumbent | None = None
@@ -321,10 +322,16 @@ class Search:
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
+            trials, certified = self._stuck.get(key := np.sort(best.columns).tobytes(), (0, False))
+            if trials >= self._trials:  # another descent ended here
+                self.certified = certified
+                break
             moves = self._rank(best)
             fewer = self._drop_many(best, moves)
             better = self._accept(fewer) if fewer is not None else self._take_good_moves(best, moves)
             if better is best:
+                if not self._over():
+                    self._stuck[key] = self._trials, self.certified
                 break
             best = better
         return best
