@@ -335,6 +335,22 @@ def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
         np.testing.assert_allclose(predicted, [add, drop, swap], rtol=1e-8 if loss == "squared" else 2e-3)
 
 
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    satisfied, target = noisy(3, 150, 20)
+    problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(150), losses.loss_by_name(loss))
+    search, ranked = support_search.Search(problem, 0.01, 0.02, l2_penalty=1.0), []
+    rank = search._rank
+    monkeypatch.setattr(search, "_rank", lambda best: ranked.append(best) or rank(best))
+    reached = search.descend(search.start_empty())
+    certified, supports = search.certified, [tuple(np.sort(best.columns)) for best in ranked]
+    assert len(set(supports)) == len(supports) >= 1
+    again = search.descend(search.start_from(reached.columns[::-1], np.zeros(len(reached.columns))))
+    assert again.objective == pytest.approx(reached.objective, abs=1e-9)
+    assert len(ranked) == len(supports)
+    assert search.certified == certified
+
+
 @settings(deadline=None, max_examples=8)
 @given(
     st.integers(0, 10_000),
