@@ -159,6 +159,20 @@ class Condition:
             return 1
         return max(1, len(_feature(schema, self.feature).categories or ()) - len(self.categories) + (not self.missing))
 
+    def parts(self, schema: Schema) -> list[Condition]:
+        """The propositions that it is made of, as `n_propositions` counts them."""
+        if self.categories is None:
+            if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+                return [self]
+            above = replace(self, upper=math.inf, upper_closed=True)
+            return [above, replace(self, lower=-math.inf, lower_closed=False)]
+        n = len(_feature(schema, self.feature).categories or ())
+        if not self.unseen or not isinstance(self.feature, int):
+            return [self]
+        excluded = sorted(frozenset(range(n)) - self.categories)
+        parts = [Condition.none_of(self.feature, [code], n) for code in excluded]
+        return parts + ([] if self.missing else [Condition.is_present(self.feature, n)]) or [self]
+
     def describe(self, schema: Schema) -> str:
         """In words, e.g. ``31 < Age <= 45``, ``Sex == Male``; missing values as `schema.missing` admits them or not."""
         # Where they are refused they are not mentioned; the texts of `unseen` conditions imply them.

@@ -649,7 +649,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "refit_propositions": FLAG,
     "lire.max_nodes": integers(1),
     "lire.restarts": integers(0),
-    "lire.start": (("empty", TypeError, "must be RuleEnsemble"),),
+    "start": (("empty", TypeError, "must be Rule"),),
     "drnet.restarts": (*integers(1), NEVER_NONE),
     "ltrnet.restarts": (*integers(1), NEVER_NONE),
     "paths.restarts": integers(1),

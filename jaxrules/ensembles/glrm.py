@@ -52,6 +52,7 @@ from jaxrules.solvers.rule_search import (
 from jaxrules.solvers.rule_search.space import check_cut_points, never
 from jaxrules.table import MissingRule
 from jaxrules.training import TrainingData, linear_terms_of, loss_for, one_against_rest, settings, training_data
+from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
 Floats = NDArray[np.float64]
 Rule = tuple[int, ...]
@@ -92,7 +93,7 @@ def fit(
     first: Conjunctions | None = None,
     beam_width: int = 10,
     rules_per_round: int = 10,
-    start: Literal["conditions", "empty"] = "conditions",
+    start: Literal["conditions", "empty"] | Fit[RuleEnsemble] | RuleEnsemble = "conditions",
     debias: bool = False,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
@@ -127,7 +128,10 @@ def fit(
         first: an expert's rules, which the model begins with and keeps, even with a weight of 0; they pay as others do.
         beam_width: partial rules that the beam keeps, for either sign of the weight.
         rules_per_round: most rules added between two solutions of the master problem.
-        start: begin with the rules of one proposition ("conditions", as the authors do) or with none.
+        start: begin with the rules of one proposition ("conditions", as the authors do), with none ("empty"), or with
+            those of a Fit, or of its model, of any learner, too, and its weights (0 where `monotone` allows them no
+            other): the objective is at most that of the start, under these prices. Its conditions are further cut
+            points.
         debias: refit the weights of the chosen rules (almost) without a penalty, as the authors' program
             does by default. The objective and the bound are those of the penalised model.
         sample_weight: weight of every row, shape (rows,).
@@ -155,6 +159,7 @@ def fit(
     rule_price = checks.optional(checks.number, "rule_penalty", rule_penalty, above=0)
     checks.require(rule_price is None or rule_price >= 1e-30, f"rule_penalty must be at least 1e-30, got {rule_price}")
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
+    begins = "conditions" if isinstance(start, (Fit, RuleEnsemble)) else start
     options = _Options(
         rule_price or 0.0,
         condition_price or 0.0,
@@ -163,7 +168,7 @@ def fit(
         checks.integer("max_rules", max_rules, at_least=0),
         checks.integer("beam_width", beam_width, at_least=1),
         checks.integer("rules_per_round", rules_per_round, at_least=1),
-        checks.choice("start", start, ("conditions", "empty")),
+        checks.choice("start", begins, ("conditions", "empty")),
         checks.flag("debias", debias),
         checks.number("tolerance", tolerance, above=0),
         tuple(made.items()),
@@ -174,7 +179,9 @@ def fit(
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-    candidates = _propositions(data, max_cut_points, constraints, first, run)
+    known = None if start is begins else given_start(start, RuleEnsemble, data, constraints, linear_terms)
+    candidates = _propositions(data, max_cut_points, constraints, first, run, known)
+    given = None if known is None else _Start.of(known, candidates, constraints, data, options.max_length)
     space = candidates.space
     if not len(space) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
@@ -188,7 +195,7 @@ def fit(
         options = replace(options, condition_price=rule_price / 5)
     return one_against_rest(
         data, run,
-        lambda part, run: _generate(_Problem.of(part, candidates, constraints, linear_terms, options), run),
+        lambda part, run: _generate(_Problem.of(part, candidates, constraints, linear_terms, options, given), run),
     )  # fmt: skip
 
 
@@ -240,6 +247,7 @@ def cross_validate(
     Raises:
         TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
+    checks.choice("start", start, ("conditions", "empty"))
     same = options_of_fit(locals(), fit)
     same["loss"] = known = loss_for(y, loss)
     require(known, "conjugate", _CERTIFICATE)
@@ -273,14 +281,17 @@ def cross_validate(
 
 
 def _propositions(
-    data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run
-) -> Candidates:
-    """What rules are made of, on the rows; none where the run is stopped before they are there."""
+    data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run,
+    start: RuleEnsemble | None = None,
+) -> Candidates:  # fmt: skip
+    """What rules are made of, on the rows, those of a start too; no others where the run is stopped before that."""
     check_cut_points(data.table, max_cut_points)
     schema, n_outputs = data.table.schema, len(data.outputs)
     own = constraints.first(schema, first, n_outputs)
+    begun = PropositionPool.of(schema, ()) if start is None else propositions_in(start.conjunctions.with_schema(schema))
 
-    def candidates(pool: PropositionPool) -> Candidates:
+    def candidates(found: PropositionPool) -> Candidates:
+        pool = PropositionPool.concatenate([found, begun])
         return Candidates.of(constraints.pool(pool, data.table, n_outputs), own, constraints, data)
 
     run.preparing("propositions")
@@ -376,6 +387,38 @@ class _Options:
 
 
 @dataclass(frozen=True)
+class _Start:
+    """What a given model begins with: its rules in terms of the candidates, and its numbers, an output each."""
+
+    rules: tuple[Rule, ...]
+    weights: Floats  # (rules, outputs)
+    intercept: Floats  # (outputs,)
+    linear: LinearTerms | None
+
+    @classmethod
+    def of(
+        cls, model: RuleEnsemble, candidates: Candidates, constraints: Constraints, data: TrainingData,
+        max_length: int | None,
+    ) -> _Start:  # fmt: skip
+        """Rules that hold on no row are left out, one that holds on all is part of the intercept."""
+        rules, n_labels = model.conjunctions.with_schema(candidates.pool.schema), max(len(data.outputs), 2)
+        one_each = data.table[np.unique(candidates.space.activations.pattern, return_index=True)[1]]
+        tags = constraints.allows(candidates.pool, n_labels), constraints.allows(propositions_in(rules), n_labels)
+        made = made_of(candidates.pool, candidates.space.activations.bits, rules, one_each, tags)
+        check_lengths(made, max_length, "max_length")
+        found: dict[Rule, Floats] = {}
+        for rule, weights in zip(made, np.asarray(model.weights, np.float64), strict=True):
+            if rule is not None:
+                found[rule] = found.get(rule, np.zeros(len(weights))) + weights
+        intercept = np.asarray(model.intercept, np.float64) + found.pop((), np.zeros(1))
+        kept = np.stack(list(found.values())) if found else np.zeros((0, len(intercept)))
+        for k, signs in enumerate(candidates.signs):
+            may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2)
+            kept[:, k] = np.clip(kept[:, k], np.where(may[:, 0], -np.inf, 0.0), np.where(may[:, 1], np.inf, 0.0))
+        return cls(tuple(found), kept, intercept, model.linear)
+
+
+@dataclass(frozen=True)
 class _Problem:
     """The data as the master problem sees them.
 
@@ -393,6 +436,7 @@ class _Problem:
         linear_values: their columns, shape (rows, terms).
         linear_price: their penalties, shape (terms,).
         linear_signs: whether their coefficients may be negative, and positive, shape (terms, 2).
+        start: of the given model.
     """
 
     options: _Options
@@ -407,6 +451,7 @@ class _Problem:
     linear_values: Floats
     linear_price: Floats
     linear_signs: NDArray[np.bool_]
+    start: _Start | None
 
     def signs(self, rules: list[Rule], n_columns: int) -> NDArray[np.bool_] | None:
         """The same of rules, of further columns up to so many, and of the linear terms; None where all are free."""
@@ -449,8 +494,9 @@ class _Problem:
 
     @classmethod
     def of(
-        cls, data: TrainingData, candidates: Candidates, constraints: Constraints, linear_terms: bool, options: _Options
-    ) -> _Problem:
+        cls, data: TrainingData, candidates: Candidates, constraints: Constraints, linear_terms: bool,
+        options: _Options, start: _Start | None,
+    ) -> _Problem:  # fmt: skip
         """The problem of a target of one output."""
         space = candidates.space
         rows, group, linear = space.activations.dense, space.activations.pattern, None
@@ -468,7 +514,7 @@ class _Problem:
         signs = constraints.signs(Conjunctions.build(data.table.schema, rising), data.output, len(candidates.signs))
         merged = merge_rows(data.loss, data.target, data.weights / data.weights.sum(), group, len(rows))
         sides = candidates.sides(data.output, space)
-        return cls(options, data, candidates, space, sides, rows, group, merged, linear, values, prices, signs)
+        return cls(options, data, candidates, space, sides, rows, group, merged, linear, values, prices, signs, start)
 
 
 # The restricted master problem
@@ -505,6 +551,8 @@ class _State:
     def __post_init__(self) -> None:
         self.columns = np.zeros((len(self.problem.rows), _SMALLEST_CAPACITY), bool)
         self._extend(list(self.problem.candidates.first))
+        if self.problem.start is not None:
+            self._extend([rule for rule in self.problem.start.rules if rule not in self.known])
         if self.problem.options.start == "conditions":
             searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
             pairs = searched[_one_of_each_pair(self.problem.rows[:, searched])].tolist()
@@ -564,6 +612,8 @@ class _State:
             weights = np.zeros(self.columns.shape[1])
             weights[: self.solved] = self.solution.coefficients[: self.solved]
             start = (np.concatenate([weights, self.coefficients]), self.solution.intercept)
+        elif problem.start is not None:
+            start = self._begun(problem.start)
         self.solution = sparse_glm.solve(
             problem.design(self.columns, problem.linear_values),
             problem.data.target,
@@ -578,6 +628,18 @@ class _State:
         )
         self.solved = len(self.rules)
         self.rounds += 1
+
+    def _begun(self, start: _Start) -> tuple[Floats, float]:
+        """The given model as coefficients of the columns, and the intercept."""
+        output, columns = self.problem.data.output, self.columns.shape[1]
+        coefficients = np.zeros(columns + self.problem.linear_values.shape[1])
+        coefficients[[self.rules.index(rule) for rule in start.rules]] = start.weights[:, output]
+        if start.linear is not None and self.problem.linear is not None:
+            known = dict(zip(start.linear.feature.tolist(), start.linear.coefficients[:, output], strict=True))
+            may_fall, may_rise = self.problem.linear_signs.T
+            terms = np.array([known.get(feature, 0.0) for feature in self.problem.linear.feature.tolist()])
+            coefficients[columns:] = np.where(np.where(terms > 0, may_rise, may_fall), terms, 0.0)
+        return coefficients, float(start.intercept[output])
 
     def score(self) -> Floats:
         """f of every row."""

@@ -49,6 +49,7 @@ from jaxrules.solvers.support.search import Incumbent, Search
 from jaxrules.solvers.support.start import L1Start
 from jaxrules.table import MissingRule, check_sample_weight, conform, regression_target
 from jaxrules.training import TrainingData, loss_for, one_against_rest, sample_in_time, settings, training_data
+from jaxrules.warm_start import given_start
 
 Floats = NDArray[np.float64]
 LossName = Literal["exponential", "logistic", "squared"]
@@ -77,7 +78,11 @@ PAPER: Mapping[str, Any] = MappingProxyType({"loss": "exponential", "l2_penalty"
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
     """Descend from every start; whether the limit on moves ended one of them."""
-    exhausted, run = False, watch.run
+    exhausted, run, begun = False, watch.run, None
+    if problem.given is not None:
+        begun, watch.start = search.complete(search.start_from(*problem.given)), "given"
+        if search.fits(begun):
+            watch(begun)
     if run.deadline.seconds is not None and not run.stopped():  # something at once: L1 solutions need no kernel
         watch.start = "l1"
         for columns, weights in problem.l1_start.starts(search.gamma, run):
@@ -85,7 +90,7 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
         if not search.is_compiled and run.deadline.remaining() < _COMPILATION:
             run.shortened = True
             return exhausted
-    for start, incumbent in _starts(problem, search, watch, options):
+    for start, incumbent in _starts(problem, search, watch, options, begun):
         watch.start, watch.run.phase = start, "restarts" if start == "restart" else "search"
         search.moves = options.max_iterations
         promising = _PROMISING * watch.best.objective if start == "restart" and watch.best is not None else np.inf
@@ -98,7 +103,9 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
     return exhausted
 
 
-def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) -> Iterator[tuple[str, Incumbent]]:
+def _starts(
+    problem: _Output, search: Search, watch: _Watch, options: _Options, begun: Incumbent | None
+) -> Iterator[tuple[str, Incumbent]]:
     """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, the best
     one perturbed; each is made when the descent before it is over. On large data the previous model stands for the
     empty one."""
@@ -107,8 +114,8 @@ def _starts(problem: _Output, search: Search, watch: _Watch, options: _Options) 
         yield "previous", search.start_from(problem.previous.columns, problem.previous.weights)
     if problem.previous is None or small:
         yield "empty", search.start_empty()
-    if problem.given is not None:
-        yield "given", search.start_from(*problem.given)
+    if begun is not None:
+        yield "given", begun
     watch.run.phase = "start"
     for columns, weights in problem.l1_start.starts(search.gamma, watch.run):
         yield "l1", search.start_from(columns, weights)
@@ -183,7 +190,7 @@ def fit(
     search: SearchName = "combo",
     max_support: int | None = None,
     restarts: int | None = None,
-    start: RuleEnsemble | None = None,
+    start: Fit[RuleEnsemble] | RuleEnsemble | None = None,
     max_iterations: int = 5000,
     max_nodes: int | None = None,
     sample_weight: ArrayLike | None = None,
@@ -241,7 +248,7 @@ def fit(
             random (not for "published"). A restart begins with its most promising moves, and goes on if they lead
             within a tenth of the best objective. None: 20 times on small data (a million entries of distinct rows and
             rules) unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never.
-        start: a fitted model, of any learner, on the same columns: its rules join the candidates, and the search
+        start: a Fit, or its model, of any learner, on the same columns: its rules join the candidates, and the search
             starts from them, too. The result is at least as good as they are with the best weights.
         max_iterations: largest number of moves from each start, or the paper's I ("published").
         max_nodes: of branch-and-bound ("optimal" only); None for no limit.
@@ -279,22 +286,14 @@ def fit(
         raise ValueError('first needs search="combo" or "optimal": the published search may drop any rule')
     gamma = checks.optional(checks.penalty, "global_penalty", global_penalty)
     lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
-    if start is not None:
-        start = checks.instance("start", start, RuleEnsemble, "the model of a Fit")
-        checks.require(start.linear is None, "start must have no linear terms: LIRE knows only rules")
     run = Run("lire", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    if start is not None and start.n_outputs != len(data.outputs):
-        raise ValueError(f"start has {start.n_outputs} outputs, but y needs {len(data.outputs)}")
     gamma = _default_price(data) if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
     if constraints.required and search == "published":
         raise ValueError('required needs search="combo" or "optimal": the published search may drop any rule')
-    if start is not None and not constraints.allows(start.conjunctions, 2).any(axis=1).all():
-        raise ValueError(
-            "start has a rule that forbidden and monotone leave no weight; bind less, or leave the rule out"
-        )
+    begun = given_start(start, RuleEnsemble, data, constraints)
     makes_rules = depends_on_labels(rules) and not constraints.required
     some = sample_in_time(data, run, options.seed) if makes_rules else None
     if some is not None:
@@ -302,7 +301,7 @@ def fit(
         same |= {"forbidden": tuple(constraints.forbidden)}
         found_there = fit(**rows_of(some), **same, time_limit=run.child(0.5).deadline).model.conjunctions
         rules, run.shortened = found_there if len(found_there) else rules, True
-    candidates = _Candidates(rules, first, constraints, data, run, options, start)
+    candidates = _Candidates(rules, first, constraints, data, run, options, begun)
     found = one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
     return dataclasses.replace(found, details={**found.details, "sample": None if some is None else len(some.weights)})
 
@@ -325,6 +324,7 @@ def path(
     penalise_intercept: bool = False,
     max_support: int | None = None,
     restarts: int | None = None,
+    start: Fit[RuleEnsemble] | RuleEnsemble | None = None,
     max_iterations: int = 5000,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
@@ -357,7 +357,8 @@ def path(
     run = Run("lire path", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
-    candidates = _Candidates(rules, first, constraints, data, run, options)
+    begun = given_start(start, RuleEnsemble, data, constraints)
+    candidates = _Candidates(rules, first, constraints, data, run, options, begun)
     fits: list[Fit[RuleEnsemble]] = []
     with run:
         for gamma, lam in zip(gammas, lambdas, strict=True):
@@ -589,7 +590,8 @@ class _Candidates:
                     output.signed = signed
         if start is not None:
             for output, weights in zip(self.outputs, np.asarray(start.weights).T, strict=True):
-                output.given = problem.columns_of(pool.activations.bits[n_rules:], weights)
+                used = np.flatnonzero(weights)
+                output.given = problem.columns_of(pool.activations.bits[n_rules + used], weights[used])
 
     def fit(self, data: TrainingData, run: Run, *, gamma: float, lam: float) -> Fit[RuleEnsemble]:
         """The best model found for one output."""

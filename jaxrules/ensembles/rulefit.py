@@ -33,6 +33,7 @@ from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.table import MissingRule
 from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, settings, training_data
+from jaxrules.warm_start import given_start
 
 _STEPS = 50
 """Penalties of a path."""
@@ -62,6 +63,7 @@ def fit(
     forbidden: Iterable[str | int] = (),
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
+    start: Fit[RuleEnsemble] | RuleEnsemble | None = None,
     n_folds: int = 3,
     one_standard_error: bool = False,
     sample_weight: ArrayLike | None = None,
@@ -94,6 +96,9 @@ def fit(
             or of the wrong sign, are no candidates.
         first: an expert's rules, which the model begins with and keeps: they have no penalty, but for those whose
             weight `monotone` binds to a sign, which pay as others do and stay even with a weight of 0.
+        start: a Fit, or its model, of any learner, on the same columns: its rules join the candidates, and the solver
+            starts from its weights (from 0 where `monotone` allows them no other). It takes an `l1_penalty`:
+            cross-validation starts from the penalty before.
         n_folds: folds of the cross-validation; more take longer, and chose no better penalty on 24 000 rows of Adult.
         one_standard_error: choose the largest penalty within one standard error of the best.
         sample_weight: weight of every row, shape (rows,).
@@ -118,10 +123,17 @@ def fit(
     checks.require(not asks(monotone) or l1_penalty != 0, "monotone needs an l1_penalty above 0")
     n_folds = checks.integer("n_folds", n_folds, at_least=2)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
+    checks.require(start is None or l1_penalty is not None, "start needs an l1_penalty")
     data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
+    begun = given_start(start, RuleEnsemble, data, bounds.constraints, bool(linear_terms))
     pool = bounds.pool(rules, data, run)
+    if begun is not None:
+        known = {frozenset(rule) for rule in pool.rules}
+        others = [k for k, rule in enumerate(begun.conjunctions) if frozenset(rule) not in known]
+        pool = pool.with_rules(begun.conjunctions.take(others).with_schema(data.schema), data.table)
     if l1_penalty is not None:
-        return _walk(_Problem.of(data, pool, bounds), [l1_penalty], run)[0]
+        problem = _Problem.of(data, pool, bounds)
+        return _walk(problem, [l1_penalty], run, start=None if begun is None else problem.begun(begun))[0]
     return _cross_validated(data, pool, rules, bounds, None, n_folds, one_standard_error, run)
 
 
@@ -193,7 +205,7 @@ def _cross_validated(
             return
         fold, solved = _Problem.of(inside, pools[k], choices, [pool, *pools]), None
         for penalty in penalties.tolist():
-            solved = fold.solve(penalty, solved, run, _ROUGH)
+            solved = fold.solve(penalty, solved and solved.outputs, run, _ROUGH)
             if run.stopped():
                 return
             yield fold.model(solved)
@@ -266,6 +278,10 @@ def path(
 
 
 # The problem: which columns, which rows
+
+
+_Positions = tuple[sparse_glm.Solution | tuple[NDArray[np.float64], float], ...]
+"""Where the solver starts: a solution, or coefficients and intercept, for every output."""
 
 
 class _Solved(NamedTuple):
@@ -362,7 +378,21 @@ class _Problem:
         signs = [None] * len(self.data.outputs) if self.signs is None else self.signs
         return [{**same, "y": target, "signs": own} for target, own in zip(self.data.outputs, signs, strict=True)]
 
-    def solve(self, l1_penalty: float, start: _Solved | None, run: Run, tolerance: float = 0.0) -> _Solved:
+    def begun(self, model: RuleEnsemble) -> _Positions:
+        """A model whose rules are in the pool as coefficients and intercept, an output each."""
+        place = {frozenset(rule): k for k, rule in reversed(list(enumerate(self.pool.rules)))}
+        coefficients = np.zeros((len(self.factors), model.n_outputs))
+        np.add.at(coefficients, [place[frozenset(rule)] for rule in model.conjunctions], model.weights)
+        if model.linear is not None and self.linear is not None:
+            known = dict(zip(model.linear.feature.tolist(), model.linear.coefficients, strict=True))
+            for k, feature in enumerate(self.linear.feature.tolist(), start=len(self.pool.rules)):
+                coefficients[k] = known.get(feature, 0.0)
+        for k, signs in enumerate(self.signs or []):
+            may_fall, may_rise = signs.T
+            coefficients[:, k] *= np.where(coefficients[:, k] > 0, may_rise, may_fall)
+        return tuple(zip(coefficients.T, np.asarray(model.intercept, np.float64).tolist(), strict=True))
+
+    def solve(self, l1_penalty: float, start: _Positions | None, run: Run, tolerance: float = 0.0) -> _Solved:
         """The solution at a penalty, at this tolerance or that of the fit; if the run is stopped, `start`, or the one
         without rules."""
         masters, solutions = self.masters, []
@@ -370,7 +400,7 @@ class _Problem:
         for k, master in enumerate(masters):
             solutions.append(
                 sparse_glm.solve(
-                    **master, l1_penalty=l1_penalty, start=None if start is None else start.outputs[k],
+                    **master, l1_penalty=l1_penalty, start=None if start is None else start[k],
                     tolerance=tolerance, run=run.child(1 / (len(masters) - k)),
                 )
             )  # fmt: skip
@@ -416,20 +446,21 @@ def _penalties(problem: _Problem, n: int, run: Run) -> NDArray[np.float64]:
 
 
 def _walk(
-    problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], run: Run, rough: float = 0.0, **details: Any
-) -> tuple[Fit[RuleEnsemble], ...]:
+    problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], run: Run, rough: float = 0.0,
+    start: _Positions | None = None, **details: Any,
+) -> tuple[Fit[RuleEnsemble], ...]:  # fmt: skip
     """Warm-started fits until the run is stopped; at least one. `rough`: tolerance of all but the last, at least."""
     path: list[_Solved] = []
     run.phase, run.total = "search", len(penalties)
     with run:
         for penalty in penalties:
             tolerance = rough if len(path) < len(penalties) - 1 else 0.0
-            path.append(problem.solve(float(penalty), path[-1] if path else None, run, tolerance))
+            path.append(problem.solve(float(penalty), path[-1].outputs if path else start, run, tolerance))
             run.step(path[-1].objective, int(path[-1].coefficients.any(axis=1).sum()))
             if run.stopped():
                 break
-    if not path:  # interrupted: the model without rules
-        path.append(problem.solve(float(penalties[0]), None, run))
+    if not path:  # interrupted: the start, or the model without rules
+        path.append(problem.solve(float(penalties[0]), start, run))
     fits = [
         Fit(
             problem.model(solved), solved.objective, "min", Status.worst(solved.each("status")),

@@ -73,6 +73,7 @@ def fit(
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
     first_labels: Sequence[Label] | None = None,
+    start: Fit[RuleList] | RuleList | None = None,
     method: Literal["auto", "search", "mip"] = "auto",
     max_evaluations: int | Literal["auto"] | None = "auto",
     sample_weight: ArrayLike | None = None,
@@ -99,6 +100,8 @@ def fit(
             class, or the first; see `jaxrules.constraints`.
         first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
         first_labels: what they say; None for the heaviest class among the rows that each captures.
+        start: a Fit, or its model, a list of any learner on the same columns and for the same classes: the search has
+            it to beat, behind the rules of `first`, and returns nothing worse. All its rules have to be in the pool.
         method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for small problems and
             as a check. "auto" searches.
         max_evaluations: how many conditions may be looked at behind a beginning before the best list so far is
@@ -128,7 +131,7 @@ def fit(
     limit = _limit(max_evaluations)
     run = Run("exact_list", time_limit, progress)
     problem = ListProblem.read(X, y, arguments, run, run.child(_CONDITIONS_SHARE).stopped)
-    found = _best(problem, run, limit or _some_seconds(problem), method)
+    found = _best(problem, run, limit or _some_seconds(problem), method, problem.begin(start))
     certificate = found.certificate
     return run.finish(
         problem.model(certificate.solution, tuple(options.items())), found.objective, "max", found.status, found.bound,
@@ -246,10 +249,11 @@ class _Best(NamedTuple):
     evaluations: int
 
 
-def _best(problem: ListProblem, run: Run, limit: float, method: str = "search") -> _Best:
+def _best(problem: ListProblem, run: Run, limit: float, method: str = "search", start: Choice = ()) -> _Best:
     """The best list of candidates, as far as the run and the limit allow."""
     prefixes = Prefixes(problem.candidates, problem.max_rules)
     certificate = prefixes.certificate(problem.start())
+    certificate.offer(start)
 
     def tell(objective: float) -> None:
         size = len(problem.first.rules) + len(certificate.solution)

@@ -21,6 +21,7 @@ from jaxrules.results import Run
 from jaxrules.solvers.layered import never
 from jaxrules.table import Label
 from jaxrules.training import TrainingData, training_data
+from jaxrules.warm_start import given_start
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +40,7 @@ class ListProblem:
         max_rules: the most rules to choose.
         max_literals: the most literals of a candidate.
         first: the expert's rules.
+        constraints: that the candidates keep.
     """
 
     data: TrainingData
@@ -47,6 +49,7 @@ class ListProblem:
     max_rules: int
     max_literals: int
     first: FirstRules
+    constraints: Constraints
 
     @property
     def codes(self) -> NDArray[np.intp]:
@@ -79,6 +82,33 @@ class ListProblem:
             start.append(best)
             wanted &= ~uses[best]
         return tuple(start)
+
+    def begin(self, start: Any) -> tuple[int, ...]:
+        """The candidates of a list that is given as ``start``; a rule that holds on none of their rows is left out, and
+        one that there was no time to make a candidate.
+
+        Raises:
+            TypeError, ValueError: if it does not fit, or has a rule that is no candidate.
+        """
+        model = given_start(start, RuleList, self.data, self.constraints)
+        if model is None:
+            return ()
+        model = self.first.behind(model, self.max_rules + len(self.first.rules))
+        rules, group = model.conjunctions.with_schema(self.data.table.schema), self.candidates.group
+        held = rules.satisfied(self.data.table)
+        of_group = held[np.unique(group, return_index=True)[1]]
+        found, labels, uses = [], self.candidates.labels, self.candidates.uses
+        for k in np.flatnonzero(held.any(axis=0)).tolist():
+            equal = np.flatnonzero((self.candidates.covers == pack(of_group[None, :, k])).all(axis=1)).tolist()
+            if len(equal) and (of_group[group, k] == held[:, k]).all():
+                may_say = labels[:, model.labels[k]]
+                found.append(max(equal, key=lambda i: (may_say[i], int(uses[i]).bit_count())))
+            elif self.candidates.complete:
+                raise ValueError(
+                    f"start has the rule {rules.describe(k)!r}, which is not in the pool: allow its length "
+                    "(max_literals), its rows (min_support) and its cut points, or pass the rules as conditions"
+                )
+        return tuple(found)
 
     def find(self, rules: Conjunctions) -> tuple[int, ...]:
         """The candidates that cover the same rows as some rules; rules that none equals are left out."""
@@ -125,7 +155,7 @@ class ListProblem:
             least=min_support * float(data.weights.sum()), stopped=stopped,
         )  # fmt: skip
         left = max_rules - len(first.rules)
-        return cls(data[first.rest], literals, candidates, left, most_literals, first)
+        return cls(data[first.rest], literals, candidates, left, most_literals, first, constraints)
 
 
 def _codes(data: TrainingData) -> NDArray[np.intp]:

@@ -64,6 +64,19 @@ class FirstRules:
         right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
         return cls(rules, labels, decided[:-1], rest, right)
 
+    def behind(self, model: RuleList, max_rules: int) -> RuleList:
+        """A list, of ``start``, without these rules where it begins with them.
+
+        Raises:
+            ValueError: if there is no room for it.
+        """
+        n, rules = len(self.rules), model.conjunctions
+        if n and [set(rule) for rule in rules][:n] == [set(rule) for rule in self.rules]:
+            model = RuleList(rules.take(range(n, len(rules))), model.labels[n:], model.probabilities[n:])
+        left = len(model.conjunctions)
+        require(n + left <= max_rules, f"start has {left} rules beside the {n} of first, but max_rules={max_rules}")
+        return model
+
     def objective(self, penalty: float) -> float:
         """What they add to the objective: the weight that is right minus the price of the literals."""
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()

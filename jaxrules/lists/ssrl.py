@@ -42,6 +42,7 @@ from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations
 from jaxrules.table import Label, MissingRule
 from jaxrules.training import TrainingData, settings, training_data
+from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -67,6 +68,7 @@ def fit(
     monotone: Mapping[str | int, int] | None = None,
     first: Conjunctions | None = None,
     first_labels: Sequence[Label] | None = None,
+    start: Fit[RuleList] | RuleList | None = None,
     subproblem: Subproblem = "beam",
     beam_width: int = 36,
     local_search: bool = True,
@@ -94,6 +96,9 @@ def fit(
             class, or the first; see `jaxrules.constraints`.
         first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
         first_labels: what they say; None for the heaviest class among the rows that each captures.
+        start: a Fit, or its model, a list of any learner on the same columns and for the same classes: the search
+            begins with its rules, behind those of `first`, and with the default of this fit; its conditions are further
+            literals. The result is no worse than that list.
         subproblem: how the rule to insert is found: "beam"; "modmod", the paper's ModMod procedure; or "exact", which
             looks at all conditions that can still win and takes as long as it takes (bound it by `max_length` and
             `time_limit`).
@@ -122,7 +127,7 @@ def fit(
     run = Run("ssrl", time_limit, progress)
     task = _Task.of(
         run, X, y, sample_weight, missing, literals, quantiles, cut_points, default, chosen.max_rules, forbidden,
-        required, monotone, first, first_labels,
+        required, monotone, first, first_labels, start, chosen.max_length,
     )  # fmt: skip
     return task.fit(chosen, options, run)
 
@@ -258,6 +263,10 @@ class _Settings:
         )
 
 
+_Start = tuple[tuple[tuple[int, ...], int], ...]
+"""The rules of a list: the literals and the label of each."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """The data of a fit, and their rows by literals."""
@@ -269,13 +278,14 @@ class _Task:
     default: Any
     constraints: Constraints
     first: FirstRules
+    start: _Start | None
 
     @classmethod
     def of(
         cls, run: Run, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule,
         literals: PropositionPool | None, quantiles: int | Sequence[float],
         cut_points: Mapping[str, Sequence[float]] | None, default: Any, max_rules: int, forbidden: Any,
-        required: Any, monotone: Any, first: Any, first_labels: Any,
+        required: Any, monotone: Any, first: Any, first_labels: Any, start: Any = None, max_length: int | None = None,
     ) -> _Task:  # fmt: skip
         data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
         table, classes = data.table, data.classes or ()
@@ -296,6 +306,11 @@ class _Task:
         constraints = Constraints.of(data.schema, forbidden, required, monotone)
         class_weights = data.weights[:, None] * (codes[:, None] == np.arange(len(classes)))
         before = FirstRules.of(data, class_weights, first, first_labels, max_rules)
+        given = given_start(start, RuleList, data, constraints)
+        begun = None if given is None else before.behind(given, max_rules)
+        if begun is not None:
+            pool = PropositionPool.concatenate([pool, propositions_in(begun.conjunctions.with_schema(pool.schema))])
+            pool = pool.distinct(table, constraints.allows(pool, len(classes)))
         pool = pool.take(np.flatnonzero(constraints.allows(pool, len(classes)).any(axis=1)))
         checks.require(len(pool) > 0, "forbidden and monotone leave no literal to make rules of")
         constraints.require_spoken(pool, "literal")
@@ -303,7 +318,21 @@ class _Task:
         if not majority and (np.ndim(default) or default not in classes):
             raise ValueError(f'default must be "majority" or one of the classes {classes}, got {default!r}')
         label = None if majority else classes.index(default)
-        return cls(data, pool, Activations.of(pool, table), codes, label, constraints, before)
+        task = cls(data, pool, Activations.of(pool, table), codes, label, constraints, before, None)
+        return task if begun is None else replace(task, start=task.begin(begun, max_length))
+
+    def begin(self, model: RuleList, max_length: int | None) -> _Start:
+        """A list in terms of the literals. A rule that holds on no row is left out, and those behind one that holds on
+        all."""
+        n_classes, table = len(self.data.classes or ()), self.data.table
+        rules = model.conjunctions.with_schema(table.schema)
+        one_each = table[np.unique(self.rows.pattern, return_index=True)[1]]
+        of_pool, of_parts = (self.constraints.allows(part, n_classes) for part in (self.pool, propositions_in(rules)))
+        made = made_of(self.pool, self.rows.bits, rules, one_each, (of_pool, of_parts))
+        check_lengths(made, max_length, "max_length")
+        made = made[: made.index(())] if () in made else made
+        labels = model.labels.tolist()
+        return tuple((rule, label) for rule, label in zip(made, labels, strict=False) if rule is not None)
 
     def examples(self, weights: Floats, default: int | None = None) -> Examples:
         """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
@@ -324,7 +353,7 @@ class _Task:
         default = int(totals.argmax()) if self.default is None else self.default
         chosen = replace(chosen, max_rules=chosen.max_rules - len(self.first.rules))
         examples = self.examples(weights * self.first.rest, default)
-        search = _Search(examples, chosen, run, self.constraints.using(self.pool), self.first)
+        search = _Search(examples, chosen, run, self.constraints.using(self.pool), self.first, self.start or ())
         search.run()
         return search
 
@@ -402,13 +431,17 @@ class _Search:
 
     def __init__(
         self, examples: Examples, settings: _Settings, run: Run, required: Sequence[Bools] = (),
-        first: FirstRules | None = None,
+        first: FirstRules | None = None, start: _Start = (),
     ) -> None:  # fmt: skip
         self.examples, self.settings, self.watch = examples, settings, run
         self.required = required  # for each required column, the literals that speak of it
         self.offset = 0.0 if first is None else first.objective(settings.penalty)
         self.before = 0 if first is None else len(first.rules)
         self.best = _Rules(examples, settings.penalty)
+        self.start = replace(
+            self.best, conditions=tuple(rule for rule, _ in start), labels=tuple(label for _, label in start),
+            covers=tuple(examples.cover(rule) for rule, _ in start),
+        )  # fmt: skip
         self.best_objective = self.greedy_objective = self.best.objective()
         self.tie = _TIE * float(examples.counts.sum())
         self.rounds = self.insertions = 0
@@ -434,6 +467,8 @@ class _Search:
             self.improve()
         for literals in self.required:
             self.use(literals)
+        if self.n_used(self.start) == len(self.required) and self.start.objective() > self.best_objective:
+            self.best, self.best_objective = self.start, self.start.objective()
         if not self.watch.history or self.watch.history[-1].objective != self.offset + self.best_objective:
             with self.watch:
                 self.step(self.best_objective, self.best)
@@ -471,6 +506,8 @@ class _Search:
         """Greedy rounds and local search."""
         settings, rises = self.settings, True
         self.watch.phase = "search"
+        if len(self.start):
+            self.keep(self.start)
         while rises and not self.watch.stopped() and self.rounds < settings.max_rounds:
             known = self.best
             rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])

@@ -169,6 +169,10 @@ class Search:
                 needed |= serves & (np.cumsum(serves) == 1)
         return needed
 
+    def fits(self, incumbent: Incumbent) -> bool:
+        """Whether the support is no larger than allowed."""
+        return self.most is None or bool(self.problem.counted[incumbent.columns].sum() <= self.most)
+
     def keeps(self, columns: Integers) -> bool:
         """Whether a support has a column of every required set."""
         return bool(self.problem.required[:, columns].any(axis=1).all())
@@ -404,7 +408,7 @@ class Search:
 
     def _shrink(self, start: Incumbent) -> Incumbent:
         """Drop the cheapest columns until the support is no larger than allowed."""
-        while self.most is not None and self.problem.counted[start.columns].sum() > self.most:
+        while self.most is not None and not self.fits(start):
             excess = int(self.problem.counted[start.columns].sum()) - self.most
             removable = np.isfinite(drop := self._rank(start).drop).sum()
             count = min(excess, max(1, int(_DROPPED_AT_ONCE * removable)))

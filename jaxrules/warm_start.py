@@ -1,0 +1,123 @@
+"""``start=``: where a learner begins when it is given a fit, and what the rules of that are made of.
+
+All learners that take ``start`` mean the same by it: a Fit, or its model, on the same columns and for the same classes.
+The search begins there, with what it has learned, and returns nothing worse; nothing of it is bound to stay, as an
+expert's rules are (``first``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.bits import Words, pack
+from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.constraints import Constraints
+from jaxrules.models import RuleEnsemble, RuleList
+from jaxrules.results import Fit
+from jaxrules.table import Table
+from jaxrules.training import TrainingData
+
+ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
+
+
+def given_start(
+    start: Any, kind: type[ModelT], data: TrainingData, constraints: Constraints, linear_terms: bool = False
+) -> ModelT | None:
+    """The model that an argument of this name means; None for None.
+
+    Args:
+        start: the argument.
+        kind: of model that the learner makes.
+        data: of the fit.
+        constraints: that the rules of the start have to keep, but for required columns.
+        linear_terms: whether the learner has any.
+
+    Raises:
+        TypeError: for anything but a Fit or model of this kind.
+        ValueError: if it is for other columns or classes, or has what the fit cannot have.
+    """
+    if start is None:
+        return None
+    model = start.model if isinstance(start, Fit) else start
+    if not isinstance(model, kind):
+        what = f"a Fit of {type(model).__name__}" if isinstance(start, Fit) else type(start).__name__
+        raise TypeError(f"start must be {kind.__name__}, or a Fit with such a model, got {what}")
+    if model.schema.features != data.table.schema.features:
+        raise ValueError(
+            f"start speaks of other columns than X has: {list(model.schema.names)} there, "
+            f"{list(data.table.schema.names)} here; fit it on the same columns"
+        )
+    if isinstance(model, RuleEnsemble):
+        if model.n_outputs != len(data.outputs):
+            raise ValueError(f"start has {model.n_outputs} outputs, but y needs {len(data.outputs)}")
+        if model.linear is not None and not linear_terms:
+            raise ValueError("start must have no linear terms: this fit has none")
+    if model.schema.classes != data.classes:
+        raise ValueError(f"start is for the classes {model.schema.classes}, but y has {data.classes}")
+    n_labels = max(len(data.outputs), 2) if isinstance(model, RuleEnsemble) else len(data.classes or ())
+    barred = np.flatnonzero(~constraints.allows(model.conjunctions, n_labels).any(axis=1)).tolist()
+    if barred:
+        raise ValueError(
+            "start has a rule that forbidden and monotone leave no weight; bind less, or leave the rule out: "
+            f"{model.conjunctions.describe(barred[0])}"
+        )
+    return model
+
+
+def propositions_in(rules: Conjunctions) -> PropositionPool:
+    """What rules are made of, condition by condition: an interval is two propositions, as it is in their price."""
+    parts = [part for rule in rules for condition in rule for part in condition.parts(rules.schema)]
+    return PropositionPool.build(rules.schema, [[part] for part in parts])
+
+
+def made_of(
+    pool: PropositionPool,
+    bits: Words,
+    rules: Conjunctions,
+    table: Table,
+    tags: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
+) -> list[tuple[int, ...] | None]:
+    """Rules in the propositions of a pool that hold on the same rows; None for one that holds on no row, or that has a
+    proposition that the pool lacks. Conditions that hold on all rows are left out.
+
+    Args:
+        pool: propositions that tell rows apart.
+        bits: the rows of `table` on which each holds, (propositions, words).
+        rules: the rules.
+        table: one row of every kind that the pool tells apart.
+        tags: of the pool, and of `propositions_in(rules)`: propositions with other tags are not the same.
+    """
+    parts = propositions_in(rules)
+    of_pool, of_parts = ([b""] * len(pool), [b""] * len(parts)) if tags is None else map(_texts, tags)
+    held = parts.satisfied(table)
+    place = {(row.tobytes(), tag): i for i, (row, tag) in reversed(list(enumerate(zip(bits, of_pool, strict=True))))}
+    found = [place.get((row.tobytes(), tag)) for row, tag in zip(pack(held.T), of_parts, strict=True)]
+    needed: NDArray[np.bool_] = ~np.asarray(held.all(axis=0))
+    ends = np.cumsum([0] + [sum(len(condition.parts(rules.schema)) for condition in rule) for rule in rules])
+    made: list[tuple[int, ...] | None] = []
+    for first, last in pairwise(ends.tolist()):
+        those = [found[part] for part in range(first, last) if needed[part]]
+        known = [one for one in those if one is not None]
+        holds = np.any(np.all(held[:, first:last], axis=1))
+        made.append(tuple(sorted(set(known))) if holds and len(known) == len(those) else None)
+    return made
+
+
+def check_lengths(rules: Sequence[tuple[int, ...] | None], longest: int | None, name: str) -> None:
+    """Refuse rules of a start that are longer than the fit's may be.
+
+    Raises:
+        ValueError: naming the argument that limits them.
+    """
+    length = max((len(rule) for rule in rules if rule is not None), default=0)
+    if longest is not None and length > longest:
+        raise ValueError(f"start has a rule of {length} propositions, but {name}={longest}; allow as many")
+
+
+def _texts(tags: NDArray[np.bool_]) -> list[bytes]:
+    return [row.tobytes() for row in tags]
