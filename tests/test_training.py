@@ -39,13 +39,13 @@ def test_settings_are_plain_and_complete() -> None:
         "X": X, "y": NAMES, "sample_weight": None, "progress": print, "flag": np.True_, "count": np.int64(3),
         "share": np.float32(0.5), "nothing": None, "text": "beam", "time_limit": jr.Deadline(5.0), "rules": rules,
         "weights": np.array([1.0, 2.0]), "nested": [(1, "a"), [np.float64(2)]], "own": lambda y, f: (y - f) ** 2,
-        "known": losses.poisson, "columns": {"b", "a"},
+        "known": losses.poisson, "columns": {"b", "a"}, "monotone": {"b": np.int64(-1), 0: 1},
     }  # fmt: skip
     options = settings("learner", arguments)
     assert options == {
         "learner": "learner", "flag": True, "count": 3, "share": 0.5, "nothing": None, "text": "beam",
         "time_limit": 5.0, "rules": "given", "weights": (1.0, 2.0), "columns": ("a", "b"), "nested": ((1, "a"), (2.0,)),
-        "own": "<lambda>", "known": "poisson",
+        "own": "<lambda>", "known": "poisson", "monotone": (("b", -1), (0, 1)),
     }  # fmt: skip
     assert settings("learner", {"time_limit": np.inf})["time_limit"] is None
     hash(tuple(options.items()))
