@@ -49,8 +49,9 @@ _NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
 def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a model: the learner and all arguments of its `fit`, in a form that hashes and that JSON holds.
 
-    NumPy's numbers become Python's, sequences and sets tuples, mappings (of `monotone`, of cut points) tuples of pairs, a
-    time limit seconds, a loss its name, and any other object, as rules and propositions, "given". The data, their weights and `progress` are no settings.
+    NumPy's numbers become Python's, sequences and sets tuples, mappings (of `monotone`, of cut points) tuples of pairs,
+    a time limit seconds, a loss its name, and any other object, as rules and propositions, "given". The data, their
+    weights and `progress` are no settings.
     """
     kept = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
     return {"learner": learner, **kept, "time_limit": Deadline.of(arguments.get("time_limit")).seconds}
