@@ -285,7 +285,7 @@ _FORK = _Fork()
 
 _KEPT_BY = {
     "required": "boosting, lire, ssrl and exact_list",
-    "monotone": "boosting, glrm, rulefit, lire, lltboost, drnet, ssrl and exact_list",
+    "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
     "first": "boosting, glrm, rulefit, lire, lltboost, ssrl and exact_list",
 }
 """Who keeps a constraint: told to those who ask for it elsewhere."""

@@ -657,6 +657,130 @@ def test_lltboost_keeps_the_signs_without_time_to_compile():
             assert (direction * np.diff(score) >= 0).all()
 
 
+# Networks and fine-tuning
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "poisson"]), st.booleans(), st.booleans())
+def test_tuned_scores_are_monotone(seed, loss, oblique, guard):
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed % 97, 60, loss.replace("poisson", "squared"))
+    y = np.round(np.exp(y / 2)) if loss == "poisson" else y
+    directions = {int(c): int(rng.choice([-1, 1])) for c in rng.choice(3, rng.integers(1, 4), replace=False)}
+    if oblique:
+        start = jr.lltboost.fit(X, y, loss=loss, monotone=directions, **OBLIQUE).model
+    else:
+        start = jr.boosting.fit(X, y, loss=loss, max_rules=4, max_length=2, monotone=directions).model
+    other = rng.permutation(y)  # what the start says is wrong of these
+    fit = jr.finetune(
+        start, X, other, monotone=directions, guard=guard, iterations=75, learning_rate=float(rng.choice([0.01, 1.0])),
+        seed=seed,
+    )  # fmt: skip
+    assert fit.details["accepted"] or guard
+    scores = jr.decision_function(fit.model, grid())
+    assert np.isfinite(scores).all()
+    for column, direction in directions.items():
+        assert (direction * steps(scores, column) >= 0).all()
+
+
+def test_tuning_turns_what_no_constraint_holds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    schema, c = jr.as_table(X).schema, jr.Condition
+    rules = jr.Conjunctions.build(
+        schema, [[c.at_least(jr.Direction((0, 1), (0.3, 1.0)), 0.2)], [c.above(0, 0.0)], [c.above(2, 0.0)]]
+    )
+    start = jr.RuleEnsemble(rules, np.array([[1.0], [0.1], [-0.1]]), np.zeros(1), None, "identity", (), "squared")
+    y = 2.0 * (X[:, 1] - 0.5 * X[:, 0] > 0.3) - (X[:, 0] > 0.1) + (X[:, 2] > 0)
+    options = {"guard": False, "iterations": 400}
+    free, bound = (jr.finetune(start, X, y, monotone=monotone, **options).model for monotone in (None, {0: 1}))
+    rises = [steps(jr.decision_function(model, grid()), 0) for model in (free, bound)]
+    assert rises[0].min() < 0 <= rises[1].min()
+    assert np.prod(bound.conjunctions.directions[0].weights) > 0 > np.prod(free.conjunctions.directions[0].weights)
+    assert len(free.conjunctions) == 3
+    assert columns_of(bound.conjunctions)[1:] == [{2}]  # x0 > 0 has lost its weight
+    assert bound.weights[-1, 0] > 0.5
+    with pytest.raises(ValueError, match=r"model has the rule '0.3 x0 \+ x1 >= 0.2' of weight 1, which monotone bars"):
+        jr.finetune(start, X, y, monotone={2: -1, 0: -1, 1: 1})
+    with pytest.raises(ValueError, match="model has the rule 'x0 > 0' of weight 0.1, which monotone bars"):
+        jr.ltrnet.fit(X, y, init=jr.without_rules(start, [0]), monotone={0: -1})
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([("squared", 0, True), ("logistic", 2, False), ("logistic", 3, True)]), st.booleans(),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_scores_of_ltrnet_are_monotone(seed, case, refit, prune, soft):
+    rng = np.random.default_rng(seed)
+    loss, classes, missing = case
+    X, y = problem(seed % 97, 60, loss, classes)
+    if missing:
+        X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    directions = {int(c): int(rng.choice([-1, 1])) for c in rng.choice(3, rng.integers(1, 4), replace=False)}
+    fit = jr.ltrnet.fit(
+        X, y, loss=loss, monotone=directions, missing="own_category", max_rules=4, max_length=2, iterations=60,
+        restarts=2, learning_rate=0.1, refit=refit, prune=prune, l2_penalty=float(rng.choice([0.0, 1e-3])),
+        training="soft" if soft else "straight_through", seed=seed, time_limit=None,
+    )  # fmt: skip
+    scores, network = np.asarray(jr.decision_function(fit.model, grid())), np.asarray(fit.details["soft_model"](grid()))
+    for column, direction in directions.items():
+        rises, soft_rises = (direction * steps(one, column) for one in (scores, network))
+        if classes == 3:
+            assert (rises[..., 1] == 0).all()
+            rises, soft_rises = rises * [-1, 0, 1], soft_rises * [-1, 0, 1]
+        assert (rises >= 0).all()
+        assert (soft_rises >= -1e-5).all()  # of float32
+
+
+def test_ltrnet_learns_within_the_directions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = 2.0 * (X[:, 0] + 0.5 * X[:, 1] > 0.3) - 1.5 * (X[:, 2] > 0)
+    options = {"max_rules": 2, "max_length": 2, "restarts": 4}
+    free, right, wrong = (
+        jr.ltrnet.path(X, y, monotone=monotone, l1_penalties=[1e-4, 1e-3], **options)[1].objective
+        for monotone in (None, {0: 1, 1: 1, 2: -1}, {0: -1, 1: -1, 2: 1})
+    )
+    assert right <= 1.5 * free
+    assert wrong > 5 * free
+    clock = itertools.count()
+    limit = jr.Deadline(4.0, lambda: float(next(clock)))
+    early = jr.ltrnet.fit(X, y, monotone={0: -1, 1: -1, 2: -1}, time_limit=limit, **options)
+    assert columns_of(early.model.conjunctions) == [{2}]
+
+
+@pytest.mark.parametrize("learner", ["boosting", "ltrnet"])
+def test_tuned_models_of_many_classes_stay_monotone(learner):
+    X, y = problem(4, 60, "logistic", classes=3)
+    monotone = {"x0": 1, "x2": -1}
+    if learner == "boosting":
+        start = jr.boosting.fit(X, y, max_rules=3, monotone=monotone).model
+    else:
+        start = jr.ltrnet.fit(X, y, max_rules=6, max_length=2, iterations=50, restarts=2, monotone=monotone).model
+    other = np.random.default_rng(0).permutation(y)
+    fit = jr.finetune(start, X, other, monotone=monotone, guard=False, iterations=75, learning_rate=0.3)
+    scores = np.asarray(jr.decision_function(fit.model, grid()))
+    for column, direction in ((0, 1), (2, -1)):
+        rises = direction * steps(scores, column)
+        assert (rises[..., 0] <= 0).all()
+        assert (rises[..., 1] == 0).all()
+        assert (rises[..., 2] >= 0).all()
+
+
+def test_linear_terms_of_a_start_have_to_be_monotone():
+    X, y = problem(6, 120)
+    start = jr.rulefit.fit(
+        X, y, l1_penalty=0.01, linear_terms=True, rules=few_rules(X, y, False), monotone={0: 1}
+    ).model
+    assert (start.linear.coefficients[start.linear.feature == 0] > 0).all()
+    assert jr.finetune(start, X, y, monotone={0: 1}, iterations=25).model.linear is start.linear
+    only_linear = jr.without_rules(start, range(len(start.conjunctions)))
+    with pytest.raises(ValueError, match="model has a linear term of 'x0' with coefficient .*, which monotone bars"):
+        jr.finetune(only_linear, X, y, monotone={0: -1})
+
+
 def test_lire_proves_under_an_experts_rules():
     X, y = problem(1, loss="logistic")
     first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(2, 1.5)], [jr.Condition.above(1, 0.5)]])

@@ -9,6 +9,9 @@ and w, lower, upper and b descend on the loss; forward p is the step that it sta
 of the sigmoids (straight-through). Conditions on categories and on what is missing, and linear terms, stay fixed and
 take part as they are. At the end there are steps again, and the weights are refitted.
 
+Under `monotone` the start has to be monotone, rule by rule (`jaxrules.constraints`): then what its directions weigh of
+bound columns keeps its sign, and so do the weights of rules that look at them, by a projection after every step.
+
 A guard keeps of all this what rows that were held out confirm: of the rules at the start and after every chunk of
 steps, those of the least risk there.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.losses import Loss, LossFunction, loss_by_name, softmax
@@ -43,6 +48,9 @@ from jaxrules.training import TrainingData, data_for, held_out, location_and_sca
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
+
+_LEAST_WEIGHT = 1e-3
+"""Of a bound column in a direction of length 1, unless it is smaller at the start: no direction vanishes."""
 
 
 @guarded
@@ -59,6 +67,7 @@ def finetune(
     sharpness: float = 4.0,
     batch_size: int | None = 1024,
     l2_penalty: float = 1e-3,
+    monotone: Mapping[str | int, int] | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,
@@ -79,6 +88,8 @@ def finetune(
         sharpness: a of the sigmoids.
         batch_size: rows drawn for every step, where there are more; None takes all.
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column, as
+            that of the start does; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
         seed: of the rows that are held out, and of the batches.
         time_limit: seconds, or a `jaxrules.Deadline`; what is tuned by then is judged.
@@ -92,7 +103,7 @@ def finetune(
         positive weight were held out.
 
     Raises:
-        ValueError: for bad values in any argument, or data that do not fit the model.
+        ValueError: for bad values in any argument, data that do not fit the model, or a model that is not monotone.
         TypeError: for arguments of the wrong type.
     """
     options = tuple(settings("finetune", locals()).items())
@@ -111,7 +122,27 @@ def finetune(
     )
     run = Run("finetune", time_limit, progress, total=plan.iterations)
     data = data_for(model, X, y, chosen, sample_weight)
-    return _Tuning(model, data, plan, run).fit()
+    constraints = Constraints.of(model.schema, monotone=monotone)
+    _require_monotone(model, constraints)
+    return _Tuning(model, data, constraints, plan, run).fit()
+
+
+def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
+    """Refuse a start that constraints do not allow, naming what they do not."""
+    weights, remedy = np.asarray(model.weights), "which monotone bars; start from a model that was fitted under it"
+    for k in range(weights.shape[1]):
+        may_be = constraints.signs(model.conjunctions, k, weights.shape[1])
+        barred = np.flatnonzero(((weights[:, k] < 0) & ~may_be[:, 0]) | ((weights[:, k] > 0) & ~may_be[:, 1]))
+        if len(barred):
+            rule = model.conjunctions.describe(int(barred[0]))
+            raise ValueError(f"model has the rule {rule!r} of weight {weights[barred[0], k]:.4g}, {remedy}")
+        if model.linear is None:
+            continue
+        bound = constraints.of_output(k, weights.shape[1])
+        for feature, b in zip(model.linear.feature.tolist(), np.asarray(model.linear.coefficients)[:, k], strict=True):
+            if dict(bound.monotone).get(feature, 0) * b < 0 or (feature in bound.forbidden and b):
+                name = model.schema.names[feature]
+                raise ValueError(f"model has a linear term of {name!r} with coefficient {b:.4g}, {remedy}")
 
 
 @dataclass(frozen=True)
@@ -209,7 +240,9 @@ class _Candidate:
 class _Tuning:
     """A model, its data, and what it takes to tune one on the other."""
 
-    def __init__(self, model: RuleEnsemble, data: TrainingData, plan: _Plan, run: Run) -> None:
+    def __init__(
+        self, model: RuleEnsemble, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run
+    ) -> None:
         self.start, self.data, self.plan, self.run = model, data, plan, run
         self.together = model.link == "softmax"
         self.columns = Standardised.of(data.table, data.weights)
@@ -220,6 +253,9 @@ class _Tuning:
         self.rows = self.rules.satisfied(data.table).T
         self.b = np.asarray(model.weights, np.float64)[in_use].T / self.scale
         self.b0 = (np.asarray(model.intercept, np.float64) - self.centre) / self.scale
+        may_be = np.array([constraints.signs(self.rules, k, len(self.b)) for k in range(len(self.b))], int)
+        self.signs = may_be[..., 1] - may_be[..., 0]  # of b, 0 where any will do
+        self.directions = self.columns.directions(constraints)
         self.offset = np.zeros_like(self.target)
         if model.linear is not None:
             self.offset = (model.linear.values(data.table) @ np.asarray(model.linear.coefficients)).T / self.scale
@@ -249,7 +285,7 @@ class _Tuning:
             for descent in adam(
                 _Objective(data.loss, self.together), lanes, rows, fixed, n_rows=len(fits),
                 iterations=plan.iterations, learning_rate=plan.learning_rate, batch_size=plan.batch_size,
-                seed=plan.seed, stopped=run.stopped,
+                seed=plan.seed, ends=self.ends(lanes), stopped=run.stopped,
             ):  # fmt: skip
                 soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
                 found = judged(soft, *self.hardened(soft))
@@ -327,6 +363,21 @@ class _Tuning:
         fixed = Fixed(supports, exists[0], exists[1], admits, b != 0, self.plan.sharpness)
         return jax.tree.map(lambda array: array[None], soft), rows, fixed
 
+    def ends(self, lanes: Soft) -> tuple[Soft, Soft] | None:
+        """The least and the greatest parameters, for `adam`; None where any will do."""
+        if not self.signs.any():
+            return None
+        bound = np.pad(self.directions != 0, (0, lanes.w.shape[-1] - len(self.directions)))
+        signs = np.pad(self.signs, [(0, 0), (0, lanes.b.shape[-1] - self.signs.shape[1])])[None]
+        least = np.minimum(np.abs(lanes.w), _LEAST_WEIGHT)
+        any_end, any_intercept = np.full((1, 1, 1), np.inf), np.full((1, 1), np.inf)
+
+        def below(side: int) -> Soft:
+            w = np.where(bound & (side * lanes.w > 0), least, -np.inf)
+            return Soft(w, -any_end, -any_end, np.where(side * signs > 0, 0.0, -np.inf), -any_intercept)
+
+        return below(1), jax.tree.map(np.negative, below(-1))
+
     def values(self, feature: int | Direction) -> Floats:
         """A column, or a direction's values, (rows,)."""
         table = self.data.table
@@ -357,16 +408,18 @@ class _Tuning:
         return conditions, rows
 
     def refitted(self, rows: Rows, soft: Soft, weights: Floats) -> tuple[Floats, Floats]:
-        """The best weights of rules that hold on these rows, (outputs, rules), under row weights; zeros stay."""
+        """The best weights of rules that hold on these rows, (outputs, rules), under row weights; zeros and signs that
+        are bound stay."""
         options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": weights}
         b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
         if self.together:
-            found, b0 = refit_softmax(self.target.T, rows.T, start=(b.T, b0), **options)
+            used, signs = (self.b != 0).T, self.signs.T
+            found, b0 = refit_softmax(self.target.T, rows.T, start=(b.T, b0), free=used, signs=signs, **options)
             return found.T, b0
         for k, used in enumerate(self.b != 0):
             b[k, used], b0[k] = refit_weights(
                 self.data.loss, self.target[k], rows[used].T, intercept=True, start=(b[k, used], float(b0[k])),
-                offset=self.offset[k], **options,
+                offset=self.offset[k], signs=self.signs[k, used], **options,
             )  # fmt: skip
         return b, b0
 

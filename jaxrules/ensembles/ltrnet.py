@@ -16,6 +16,11 @@ Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, 
 largest become 0. What changes no training prediction is left out, and the weights b are refitted, which the paper does
 not do and which helps most of all. The best start is the one of least penalised training risk after this.
 
+Under `monotone` half of the rules may only raise the score, the others only lower it: w of bound columns and b have the
+signs for that, and v is not negative, by a projection after every step. The network is then monotone as its rules are
+(`jaxrules.constraints`); refits bind the weights of rules that look at bound columns alone. With more than two classes
+there are three kinds of rules: the third looks at no bound column, and speaks of all classes.
+
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
@@ -85,6 +90,7 @@ def fit(
     l2_penalty: float = 1e-3,
     init: RuleEnsemble | None = None,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -125,6 +131,8 @@ def fit(
         init: a fitted rule ensemble to be tuned instead of random starts: the same as `jaxrules.finetune`, with its
             iterations, learning_rate, batch_size and l2_penalty. Loss and missing are then those of the model.
         forbidden: columns, by name or position, that no rule uses.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. An `init` has to be monotone already.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the starts and of the batches.
@@ -149,7 +157,7 @@ def fit(
         checks.require(keeps, "init uses a column that is forbidden; allow the column, or take another model")
         return finetune(
             init, X, y, iterations=iterations, learning_rate=0.01 if learning_rate is None else learning_rate,
-            batch_size=batch_size, l2_penalty=l2_penalty, sample_weight=sample_weight, seed=seed,
+            batch_size=batch_size, l2_penalty=l2_penalty, monotone=monotone, sample_weight=sample_weight, seed=seed,
             time_limit=time_limit, progress=progress,
         )  # fmt: skip
     return _fits(locals(), (l1_penalty,), (binary_penalty,))[0]
@@ -175,6 +183,7 @@ def path(
     refit: bool = True,
     l2_penalty: float = 1e-3,
     forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
     seed: int = 0,
@@ -250,8 +259,8 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
         given["X"], given["y"], loss, sample_weight=given["sample_weight"], missing=given["missing"],
         binary=loss is not logistic,
     )  # fmt: skip
-    table = Constraints.of(data.table.schema, given["forbidden"]).blanked(data.table)
-    return _Training(replace(data, table=table), plan, run).fits(pairs)
+    constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
+    return _Training(replace(data, table=constraints.blanked(data.table)), constraints, plan, run).fits(pairs)
 
 
 def _penalties(name: str, values: Any, one: bool) -> list[float]:
@@ -407,13 +416,20 @@ class _Rules:
 class _Training:
     """Data in the form of the network, and what is made of networks. Targets of the squared loss are standardised."""
 
-    def __init__(self, data: TrainingData, plan: _Plan, run: Run) -> None:
+    def __init__(self, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run) -> None:
         self.data, self.plan, self.run = data, plan, run
         self.columns = Standardised.of(data.table, data.weights)
         self.weights = data.weights / data.weights.sum()
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
         self.began = False
+        self.directions = self.columns.directions(constraints)
+        # Of every rule of every start: whether it rises with bound columns (1), falls (-1), or does not look at them.
+        kinds = np.array([1, -1] if len(self.target) == 1 else [1, -1, 0])
+        self.sides = kinds[(np.arange(plan.restarts)[:, None] + np.arange(plan.max_rules)) % len(kinds)]
+        # What a rule that rises does to each output: raise it, lower it, or nothing.
+        self.effects = np.zeros(len(self.target), int)
+        self.effects[0], self.effects[-1] = -1, 1
 
     def starts(self) -> Net:
         """Random networks: most rows satisfy every proposition, so that conjunctions hold somewhere."""
@@ -421,6 +437,8 @@ class _Training:
         shape = (plan.restarts, plan.max_rules, plan.max_length)
         n_columns, outputs = len(self.columns.values), len(self.target)
         w = random.normal(size=(*shape, n_columns))
+        if self.directions.any():
+            w = np.where(self.directions, np.abs(w) * self.directions * self.sides[..., None, None], w)
         sample = self.columns.values[:, random.choice(len(self.weights), _SAMPLE, p=self.weights)]
         share = random.uniform(0.05, 0.5, (*shape, 1))
         t = np.take_along_axis(np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1)[..., 0]
@@ -428,13 +446,32 @@ class _Training:
             constants = np.log((1 + self.target) / 2 @ self.weights)
         else:
             constants = np.array([best_constant(self.data.loss, self.target[0], self.weights)])
+        v, b = random.uniform(size=shape), random.normal(scale=0.3, size=(plan.restarts, outputs, plan.max_rules))
+        if self.directions.any():
+            b = np.where(self.sides[:, None], np.abs(b) * self.sides[:, None] * self.effects[:, None], b)
         return Net(
             np.pad(w, [(0, 0)] * 3 + [(0, bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns)]),
             t,
-            random.uniform(size=shape),
-            random.normal(scale=0.3, size=(plan.restarts, outputs, plan.max_rules)),
+            v,
+            b,
             np.tile(constants, (plan.restarts, 1)),
         )
+
+    def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
+        """The least and the greatest parameters of all networks, for `adam`; None where any will do."""
+        if not self.directions.any():
+            return None
+        directions = np.pad(self.directions, (0, width - len(self.directions)))
+        sides = np.tile(self.sides, (n_pairs, 1))
+        w, b = sides[..., None, None] * directions, sides[:, None] * self.effects[:, None]
+        anything, positive = np.full((1, 1, 1), -np.inf), np.zeros((1, 1, 1))
+
+        def least(side: int) -> Net:  # of what is bound, but to neither side, it is 0
+            bound_w = np.where((directions != 0) & (side * w >= 0), 0.0, -np.inf)
+            bound_b = np.where((sides[:, None] != 0) & (side * b >= 0), 0.0, -np.inf)
+            return Net(bound_w, anything, positive if side > 0 else anything, bound_b, anything[0])
+
+        return least(1), jax.tree.map(np.negative, least(-1))
 
     def fits(self, pairs: Sequence[tuple[float, float]]) -> list[Fit[RuleEnsemble]]:
         """The best start under every pair of penalties."""
@@ -451,7 +488,8 @@ class _Training:
             for descent in adam(
                 _Objective(self.data.loss, plan.straight_through), nets, rows,
                 (l1, binary, np.full(len(l1), plan.steepness)), n_rows=n, iterations=plan.iterations,
-                learning_rate=plan.learning_rate, batch_size=plan.batch_size, seed=plan.seed, stopped=run.stopped,
+                learning_rate=plan.learning_rate, batch_size=plan.batch_size, seed=plan.seed,
+                ends=self.ends(len(pairs), nets.w.shape[-1]), stopped=run.stopped,
             ):  # fmt: skip
                 nets, values = descent.parameters, descent.values
                 risks = self.scale**2 * values.reshape(len(pairs), -1).min(axis=1)
@@ -486,7 +524,7 @@ class _Training:
                 condition, holds = readable(self.columns, data.table, one.w, -one.t, one.admits, among)
                 conditions[-1].append(condition)
                 among &= holds
-        weights, intercept = self.refitted(rows, best.weights, best.intercept)
+        weights, intercept = self.refitted(best.rules, rows, best.weights, best.intercept)
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
         model = RuleEnsemble(
             Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]), weights, intercept, None,
@@ -511,7 +549,7 @@ class _Training:
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules that a network stands for."""
         n_columns = len(self.columns.values)
-        rules: dict[bytes | int, tuple[list[_Proposition], Rows, Floats]] = {}
+        rules: dict[Any, tuple[list[_Proposition], Rows, Floats]] = {}
         intercept = net.b0
         for i in range(len(net.w)):
             w, b, chosen = net.w[i][:, :n_columns], net.b[:, i], net.v[i] >= 0.5
@@ -524,7 +562,7 @@ class _Training:
             if self.plan.prune:
                 rule = [rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])]
             held = np.logical_and.reduce(holds, axis=0)
-            key = held.tobytes() if self.plan.prune else i
+            key = (held.tobytes(), self.side(rule)) if self.plan.prune else i
             if not rule:
                 intercept = intercept + b
             elif key in rules:
@@ -546,30 +584,40 @@ class _Training:
         """The best cut of a single column, if there is one, for when there is not the time to train."""
         b0 = self.starts().b0[0]
         gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
-        found = self.columns.best_cut(gradients) if self.began else None
+        signs = self.effects[:, None] * self.directions
+        found = self.columns.best_cut(gradients, signs) if self.began else None
         if found is None:
             return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), b0, 0.0)
         rule = self.proposition(np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1])
         share = float(self.weights @ rule.holds)
         slope = self.target @ (self.weights * (rule.holds - share)) / max(share * (1 - share), _TINY)
+        if self.side([rule]):
+            slope = np.where(signs[:, found[0]] * slope > 0, slope, 0.0)
         return self.weighed([[rule]], rule.holds[None], slope[None], b0 - share * slope, 0.0)
 
     def weighed(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats, l1: float) -> _Rules:
         """Rules with their final weights, and their risk."""
         rows, b = rows.reshape(-1, len(self.weights)), b.reshape(-1, len(b0))
-        b, b0 = self.refitted(rows, b, b0)
+        b, b0 = self.refitted(rules, rows, b, b0)
         risk = float(self.weights @ losses_of(self.data.loss, self.target, b.T @ rows + b0[:, None]))
         size = sum(np.abs(one.w).sum() for rule in rules for one in rule) + np.abs(b).sum()
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
 
-    def refitted(self, rows: Rows, b: Floats, b0: Floats) -> tuple[Floats, Floats]:
+    def side(self, rule: list[_Proposition]) -> int:
+        """Whether a rule rises with bound columns, falls, or does not look at them: 1, -1 or 0."""
+        return int(np.sign(sum(float(one.w @ self.directions) for one in rule)))
+
+    def refitted(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats) -> tuple[Floats, Floats]:
         """The best weights of the rules, if they are to be refitted."""
         options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": self.weights}
         if not self.plan.refit:
             return b, b0
+        sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)
+        signs, free = sides * self.effects, (sides == 0) | (self.effects != 0)
         if len(b0) > 1:
-            return refit_softmax(self.target.T, rows.T, start=(b, b0), **options)
+            return refit_softmax(self.target.T, rows.T, start=(b, b0), free=free, signs=signs, **options)
         weights, intercept = refit_weights(
-            self.data.loss, self.target[0], rows.T, intercept=True, start=(b[:, 0], float(b0[0])), **options
-        )
+            self.data.loss, self.target[0], rows.T, intercept=True, start=(b[:, 0], float(b0[0])),
+            signs=signs[:, 0], **options,
+        )  # fmt: skip
         return weights[:, None], np.array([intercept])

@@ -120,6 +120,7 @@ def refit_softmax(
     sample_weight: Floats,
     start: tuple[Floats, Floats],
     free: NDArray[np.bool_] | None = None,
+    signs: NDArray[np.int_] | None = None,
     max_steps: int = 1000,
 ) -> tuple[Floats, Floats]:
     """The best weights of K classes together under `jaxrules.losses.softmax`, by L-BFGS.
@@ -129,6 +130,7 @@ def refit_softmax(
         features, l2_penalty, sample_weight: as in `refit_weights`.
         start: weights (rules, K) and intercepts (K,).
         free: which weights move, (rules, K); None for all.
+        signs: as in `refit_weights`, (rules, K).
         max_steps: of L-BFGS.
     """
     from scipy.optimize import minimize
@@ -146,5 +148,7 @@ def refit_softmax(
 
     first = np.concatenate([start[0], start[1][None]]).ravel()
     options = {"maxiter": max_steps, "ftol": 1e-15, "gtol": 1e-10 * float(sample_weight.sum())}
-    best = minimize(objective, first, jac=True, method="L-BFGS-B", options=options).x.reshape(-1, y.shape[1])
+    ends = None if signs is None or not np.any(signs) else _ends(signs.ravel(), len(first)).T
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=ends, options=options)
+    best = found.x.reshape(-1, y.shape[1])
     return best[:-1], best[-1]
