@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import jaxrules as jr
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.finetune import _Objective, _Plan, _Tuning
 from jaxrules.float64 import in_x64
 from jaxrules.losses import logistic, squared
@@ -89,7 +90,7 @@ def test_the_soft_ensemble_begins_as_the_model(kind: str) -> None:
     X, y = table()
     model = ensemble(X, **KINDS[kind])
     data = training_data(X, target(kind, y), loss_of(model), missing="own_category")
-    tuning = _Tuning(model, data, PLAN, Run("finetune"))
+    tuning = _Tuning(model, data, Constraints(), PLAN, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
     value = in_x64(_Objective(data.loss, kind == "softmax"))(lanes, rows, fixed, 0)
     assert float(value[0]) * tuning.scale**2 == pytest.approx(jr.risk(model, X, target(kind, y)), rel=1e-9)
@@ -107,7 +108,7 @@ def test_the_gradient_by_hand() -> None:
     rules = jr.Conjunctions.build(schema, [[c.at_least(direction, 0.1), c.at_most(1, 0.5)]])
     model = jr.RuleEnsemble(rules, np.array([[2.0]]), np.array([0.5]))
     data = training_data(X, y, squared)
-    tuning = _Tuning(model, data, PLAN, Run("finetune"))
+    tuning = _Tuning(model, data, Constraints(), PLAN, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
     slopes = in_x64(jax.grad(lambda lanes: _Objective(squared, False)(lanes, rows, fixed, 0)[0]))(lanes)
     x, w = tuning.columns.values, lanes.w[0, 0, :2, :2]
