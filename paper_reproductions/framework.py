@@ -314,9 +314,8 @@ class Archive(Store):
 
     def _rows(self, experiment: Experiment, cell: Cell) -> list[Row]:
         path = self.path(experiment, cell)
-        rows = _archived(path) if path.exists() else []
-        key = {name: _parsed(_text(value)) for name, value in cell.key}  # as it is read: the text "2011" is a number
-        return [row for row in rows if all(row.get(name) == value for name, value in key.items())]
+        names, values = zip(*((name, _parsed(_text(value))) for name, value in cell.key), strict=True)
+        return _archived(path, names).get(values, []) if path.exists() else []  # as read: the text "2011" is a number
 
     def pack(self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]) -> None:
         """Replace the archive by these results."""
@@ -366,9 +365,13 @@ def _short(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=32)
-def _archived(path: Path) -> list[Row]:
-    """What a cell of another kind has is not there, not empty."""
-    return [{name: value for name, value in row.items() if value != ""} for row in _read(path)]
+def _archived(path: Path, names: tuple[str, ...]) -> dict[tuple[Entry, ...], list[Row]]:
+    """The rows by cell; what a cell of another kind has is not there, not empty."""
+    cells: dict[tuple[Entry, ...], list[Row]] = {}
+    for row in _read(path):
+        key = tuple(row.get(name) for name in names)
+        cells.setdefault(key, []).append({name: value for name, value in row.items() if value != ""})
+    return cells
 
 
 def _read(path: Path) -> list[Row]:
