@@ -141,7 +141,8 @@ def __getattr__(name: str) -> Any:
     for module, names in _NAMES.items():
         if name in names:
             return globals().setdefault(name, getattr(importlib.import_module(module), name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    elsewhere = "; see jaxrules.estimators" if name.endswith(("Classifier", "Regressor")) else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{elsewhere}")
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -19,6 +19,35 @@ Value = TypeVar("Value")
 
 LARGEST = 2**62
 """No integer is larger: kernels count in 64 bits."""
+
+
+_ALSO_CALLED = {
+    "random_state": ("seed",), "verbose": ("progress",), "timeout": ("time_limit",), "max_depth": ("max_length",),
+    "n_rules": ("max_rules", "max_support"), "warm_start": ("start", "first"), "start": ("first",),
+}  # fmt: skip
+"""What arguments are called elsewhere."""
+
+
+def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
+    """The error of an argument that a function does not have: it names the one that may be meant.
+
+    Args:
+        function: the whole name, for ``help``.
+        name: of the argument.
+        known: the arguments that there are.
+    """
+    from difflib import get_close_matches
+
+    close = [one for one in _ALSO_CALLED.get(name, ()) if one in known] or get_close_matches(name, known, 1)
+    remedy = f"did you mean {close[0]!r}?" if close else f"see help({function})"
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {remedy}")
+
+
+def its_conjunctions(value: Any) -> str:
+    """What to pass instead of a Fit or a model, where rules are wanted; nothing for other objects."""
+    if hasattr(value, "conjunctions"):
+        return "; pass its conjunctions"
+    return "; pass its model.conjunctions" if hasattr(getattr(value, "model", None), "conjunctions") else ""
 
 
 def require(holds: bool | np.bool_, message: str) -> None:

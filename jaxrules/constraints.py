@@ -24,6 +24,7 @@ last can overtake, and only the first be overtaken.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -88,6 +89,15 @@ class Constraints:
         return replace(
             table, columns=tuple(np.zeros_like(c) if f in self.forbidden else c for f, c in enumerate(table.columns))
         )
+
+    def warn_of_constants(self, table: Table) -> None:
+        """Warn where no column that rules may use tells the rows apart."""
+        columns = [column for f, column in enumerate(table.columns) if f not in self.forbidden]
+        if table.n_rows > 1 and all((column == column[0]).all() for column in columns):
+            which = " that rules may use" if self.forbidden else ""
+            warnings.warn(
+                f"no column of X{which} tells its rows apart: the model is a constant", UserWarning, stacklevel=4
+            )
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
         """Which labels each rule may have, (rules, classes); none where it uses what is forbidden."""
@@ -196,8 +206,8 @@ def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
     """
     if given is None:
         return Conjunctions.build(schema, [])
-    if hasattr(given, "conjunctions"):
-        raise TypeError(f"{name} must be Conjunctions, got {type(given).__name__}; pass its conjunctions")
+    if remedy := checks.its_conjunctions(given):
+        raise TypeError(f"{name} must be Conjunctions, got {type(given).__name__}{remedy}")
     rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
     if rules.schema.features != schema.features:
         raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")

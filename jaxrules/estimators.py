@@ -208,6 +208,9 @@ def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> 
     signature = inspect.Signature([this, *parameters])
 
     def __init__(self: Any, **settings: Any) -> None:
+        for name in settings.keys() - signature.parameters.keys():
+            kind = type(self)
+            raise checks.unknown_argument(f"{kind.__module__}.{kind.__name__}", name, list(signature.parameters))
         bound = signature.bind(self, **settings)
         bound.apply_defaults()
         for name, value in bound.arguments.items():

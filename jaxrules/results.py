@@ -26,6 +26,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
+from jaxrules import checks
 from jaxrules.float64 import our_settings
 
 ModelT = TypeVar("ModelT")
@@ -297,10 +298,10 @@ def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     The clock starts with the call. Until the return Ctrl-C is deferred (see `Run`), while data are prepared too.
 
     Raises:
-        TypeError: for a constraint that it does not know, naming the learners that do.
+        TypeError: for a constraint that it does not know, naming the learners that do, and for any other argument.
         RuntimeError: in a process forked off one that has used JAX, where a fit would wait for ever.
     """
-    unknown = _KEPT_BY.keys() - inspect.signature(fit).parameters.keys()
+    known = list(inspect.signature(fit).parameters)
 
     @functools.wraps(fit)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -309,9 +310,11 @@ def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
                 "this process was forked after JAX had started, and JAX does not work in such a process; start "
                 'workers with multiprocessing.get_context("spawn") or joblib (loky), or fork before JAX is used'
             )
-        for name in unknown & kwargs.keys():
+        for name in kwargs.keys() - known:
             of = fit.__module__.rpartition(".")[2]
-            raise TypeError(f"{of}.{fit.__name__} cannot keep {name}; {_KEPT_BY[name]} can (docs/constraints.md)")
+            if name in _KEPT_BY:
+                raise TypeError(f"{of}.{fit.__name__} cannot keep {name}; {_KEPT_BY[name]} can (docs/constraints.md)")
+            raise checks.unknown_argument(f"jaxrules.{of}.{fit.__name__}", name, known)
         with _Interrupt().deferred():
             kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]  # it checks
             return fit(*args, **kwargs)

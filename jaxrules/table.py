@@ -416,6 +416,8 @@ def _all_missing(values: _Column) -> bool:
 
 
 def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
+    if hasattr(X, "X") and hasattr(X, "y"):
+        raise TypeError(f"X is a {type(X).__name__}; pass its X, and its y as y")
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; pass X.toarray()")
     if isinstance(X, np.ma.MaskedArray):
@@ -444,6 +446,10 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
 
 def _not_rows(X: Any, array: NDArray[Any]) -> str:
     """What X is instead of a table, and how it becomes one."""
+    if array.ndim and hasattr(X, "to_frame"):
+        return f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column frame[[name]]"
+    if array.ndim == 1 and len(array) and isinstance(array[0], Mapping):
+        return "a list of dicts; pass a dataframe made of it, e.g. pandas.DataFrame(X)"
     if array.ndim:
         return f"shape {array.shape}; one row is X.reshape(1, -1), one column X.reshape(-1, 1)"
     if isinstance(X, (str, bytes, os.PathLike)):

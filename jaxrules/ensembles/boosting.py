@@ -408,6 +408,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     data = training_data(given["X"], given["y"], given["loss"], **read, constant=True)
     schema, n_outputs = data.table.schema, len(data.outputs)
     constraints = Constraints.of(schema, given["forbidden"], given["required"], given["monotone"])
+    constraints.warn_of_constants(data.table)
     first = constraints.first(schema, given["first"], n_outputs)
     constraints.check_room(first, options.max_rules)
 

@@ -259,6 +259,7 @@ def _fitted(model: Any, data: TrainingData) -> Any:
         raise TypeError(
             "rules must be Conjunctions, as of jaxrules.extract_rules, one of "
             f"{', '.join(map(repr, get_args(TreeKind)))}, or an ensemble of trees; got {type(model).__name__}"
+            f"{checks.its_conjunctions(model)}"
         )
     if is_fitted(model):
         return model

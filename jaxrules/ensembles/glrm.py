@@ -160,6 +160,8 @@ def fit(
     checks.require(rule_price is None or rule_price >= 1e-30, f"rule_penalty must be at least 1e-30, got {rule_price}")
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     begins = "conditions" if isinstance(start, (Fit, RuleEnsemble)) else start
+    if not isinstance(begins, str):
+        raise ValueError(f'start must be "conditions" or "empty", or a Fit or its model, got {type(start).__name__}')
     options = _Options(
         rule_price or 0.0,
         condition_price or 0.0,

@@ -291,6 +291,7 @@ def fit(
     gamma = _default_price(data) if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
+    constraints.warn_of_constants(data.table)
     if constraints.required and search == "published":
         raise ValueError('required needs search="combo" or "optimal": the published search may drop any rule')
     begun = given_start(start, RuleEnsemble, data, constraints)
@@ -357,6 +358,7 @@ def path(
     run = Run("lire path", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
+    constraints.warn_of_constants(data.table)
     begun = given_start(start, RuleEnsemble, data, constraints)
     candidates = _Candidates(rules, first, constraints, data, run, options, begun)
     fits: list[Fit[RuleEnsemble]] = []
@@ -440,6 +442,7 @@ def cross_validate(
     ]
 
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
+    constraints.warn_of_constants(data.table)
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         pool = rule_pool(rules, inside, seed, run, constraints=constraints)

@@ -434,6 +434,7 @@ def _prepare(
     checks.seed(options["seed"])
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
     constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
+    constraints.warn_of_constants(data.table)
     return data, _Choices(options, constraints, constraints.first(data.table.schema, first, len(data.outputs)))
 
 
