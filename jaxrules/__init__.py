@@ -33,7 +33,7 @@ from jaxrules.results import Deadline, Fit, Progress, Status, Step
 from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
-    from jaxrules import datasets, plots
+    from jaxrules import datasets, estimators, plots
     from jaxrules.comparison import Comparison, Stability, compare, stability
     from jaxrules.cross_validation import CrossValidation
     from jaxrules.editing import calibrate, refit, simplify, without_rules
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # The same imports for `__getattr__`; tests/test_import.py compares them.
 _MODULES = (
-    *("jaxrules.datasets", "jaxrules.plots"),
+    *("jaxrules.datasets", "jaxrules.estimators", "jaxrules.plots"),
     *("jaxrules.ensembles." + name for name in ("boosting", "glrm", "lire", "lltboost", "ltrnet", "rulefit")),
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
@@ -94,6 +94,7 @@ __all__ = [
     "decision_function",
     "default_forest",
     "drnet",
+    "estimators",
     "exact_list",
     "explain",
     "extract_rules",

@@ -162,3 +162,43 @@ def test_instances() -> None:
     assert checks.instance("schema", schema, jr.Schema, "jaxrules.as_table") is schema
     with pytest.raises(TypeError, match=r"^schema must be Schema \(see jaxrules.as_table\), got str"):
         checks.instance("schema", "x", jr.Schema, "jaxrules.as_table")
+
+
+SIZES = pd.DataFrame({"size": np.arange(12.0), "job": ["cook", "smith"] * 6})
+LABELS = np.arange(12) % 4 > 0
+FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: jr.boosting.fit(SIZES, LABELS, max_rule=3), r"boosting.fit\(\) got .*; did you mean 'max_rules'"),
+        (lambda: jr.lire.fit(SIZES, LABELS, random_state=3), "'random_state'; did you mean 'seed'"),
+        (lambda: jr.lire.fit(SIZES, LABELS, n_rules=3), "'n_rules'; did you mean 'max_support'"),
+        (lambda: jr.lire.path(SIZES, LABELS, warm_start=FITTED), "'warm_start'; did you mean 'start'"),
+        (lambda: jr.boosting.fit(SIZES, LABELS, start=FITTED), "'start'; did you mean 'first'"),
+        (lambda: jr.drnet.fit(SIZES, LABELS, unlike=1), r"'unlike'; see help\(jaxrules.drnet.fit\)"),
+        (lambda: jr.estimators.LIREClassifier(n_rules=3), r"LIREClassifier\(\) got .*; did you mean 'max_support'"),
+        (lambda: jr.estimators.SSRLClassifier(C=3), r"'C'; see help\(jaxrules.estimators.SSRLClassifier\)"),
+        (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED), "got Fit; pass its model.conjunctions"),
+        (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED.model), "got RuleEnsemble; pass its conjunctions"),
+        (lambda: jr.boosting.fit(SIZES, LABELS, first=FITTED), "first must be .* got Fit; pass its model.conjunctions"),
+        (lambda: jr.glrm.fit(SIZES, LABELS, start=True), 'start must be "conditions" or "empty", or a Fit'),
+        (lambda: jr.boosting.fit(jr.datasets.load("breast_cancer"), LABELS), "X is a Dataset; pass its X"),
+        (lambda: jr.predict(FITTED.model, SIZES.iloc[0]), r"one row of a dataframe is frame.iloc\[\[0\]\]"),
+        (lambda: jr.predict(FITTED.model, [{"size": 1.0, "job": "cook"}]), "got a list of dicts; pass a dataframe"),
+        (lambda: jr.GLRMClassifier, "no attribute 'GLRMClassifier'; see jaxrules.estimators"),
+    ],
+)  # fmt: skip
+def test_what_is_often_meant_is_named(call: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError, AttributeError), match=words):
+        call()
+
+
+@pytest.mark.parametrize("learner", [jr.boosting, jr.lire, jr.rulefit, jr.lltboost, jr.ltrnet])
+def test_a_constant_is_not_fitted_without_a_word(learner: Any) -> None:
+    options = {"time_limit": 1e-9}
+    with pytest.warns(UserWarning, match="no column of X tells its rows apart: the model is a constant"):
+        learner.fit(np.ones((12, 2)), LABELS, **options)
+    with pytest.warns(UserWarning, match="no column of X that rules may use tells its rows apart"):
+        learner.fit(np.column_stack([SIZES["size"], np.ones(12)]), LABELS, forbidden=["x0"], **options)

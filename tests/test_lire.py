@@ -406,6 +406,7 @@ def test_useless_rules_change_nothing() -> None:
         assert chosen_rules(plain.model) == chosen_rules(padded.model)
 
 
+@pytest.mark.filterwarnings("ignore:no column of X tells its rows apart")
 def test_a_pool_of_useless_rules_gives_the_constant_model() -> None:
     target = np.array([0, 1, 1, 1])
     for loss, least in (("logistic", -0.25 * np.log(0.25) - 0.75 * np.log(0.75)), ("exponential", 2 * np.sqrt(3 / 16))):

@@ -296,6 +296,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Plan, 
     X, y, sample_weight, missing = (given[name] for name in ("X", "y", "sample_weight", "missing"))
     data = training_data(X, y, given["loss"], sample_weight=sample_weight, missing=missing)
     constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
+    constraints.warn_of_constants(data.table)
     known = _Known(
         constraints, constraints.first(data.table.schema, given["first"], len(data.outputs)), len(data.outputs)
     )

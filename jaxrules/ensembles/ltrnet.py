@@ -260,6 +260,7 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
         binary=loss is not logistic,
     )  # fmt: skip
     constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
+    constraints.warn_of_constants(data.table)
     return _Training(replace(data, table=constraints.blanked(data.table)), constraints, plan, run).fits(pairs)
 
 
