@@ -606,6 +606,7 @@ def test_activations_come_beside_the_rules(options: dict[str, bool]) -> None:
 
 @pytest.mark.parametrize("learner", [jr.lire, jr.rulefit])
 def test_without_a_split_the_model_is_the_best_constant(learner):
-    fit = learner.fit(np.ones((20, 1)), np.arange(20) < 5)
+    with pytest.warns(UserWarning, match="the model is a constant"):
+        fit = learner.fit(np.ones((20, 1)), np.arange(20) < 5)
     assert not len(fit.model.conjunctions)
     np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 1))), [[0.75, 0.25]], atol=1e-4)

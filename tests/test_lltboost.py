@@ -306,11 +306,13 @@ def test_constant_columns_are_left_out() -> None:
     assert jr.risk(fit.model, with_constant, y) == pytest.approx(
         jr.risk(jr.lltboost.fit(X, y, max_rules=3).model, X, y)
     )
-    nothing = jr.lltboost.fit(np.ones((80, 4)), y, max_rules=3)
+    with pytest.warns(UserWarning, match="the model is a constant"):
+        nothing = jr.lltboost.fit(np.ones((80, 4)), y, max_rules=3)
     assert len(nothing.model.conjunctions) == 0
     assert nothing.details["reason"] == "no proposition raises the objective"
     assert nothing.model.intercept[0] == pytest.approx(y.mean())
-    assert len(jr.lltboost.path(np.ones((80, 4)), y, max_rules=3)) == 1
+    with pytest.warns(UserWarning, match="the model is a constant"):
+        assert len(jr.lltboost.path(np.ones((80, 4)), y, max_rules=3)) == 1
 
 
 @pytest.mark.parametrize("l2_penalty", [1e-3, 0.0])

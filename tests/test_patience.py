@@ -134,7 +134,8 @@ def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.Monk
 
 def test_lltboost_without_time_on_columns_that_are_all_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
-    fit = jr.lltboost.fit(np.ones((150, 2)), Y, time_limit=late.limit())
+    with pytest.warns(UserWarning, match="the model is a constant"):
+        fit = jr.lltboost.fit(np.ones((150, 2)), Y, time_limit=late.limit())
     assert len(fit.model.conjunctions) == 0
 
 
