@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 import jaxrules as jr
 from jaxrules.conditions import propositions_of
 from jaxrules.constraints import Constraints
-from jaxrules.estimators import GLRMClassifier, RuleBoostingClassifier, RuleFitClassifier
+from jaxrules.estimators import (
+    DRNetClassifier,
+    GLRMClassifier,
+    LLTBoostClassifier,
+    LTRNetClassifier,
+    RuleBoostingClassifier,
+    RuleFitClassifier,
+)
 from jaxrules.solvers.linear import sparse_glm
 
 COLUMNS = ("x0", "x1", "x2")
@@ -855,6 +863,13 @@ def test_estimators_take_them():
     for estimator in (RuleBoostingClassifier(), RuleFitClassifier(l1_penalty=0.01, rules=rules), GLRMClassifier()):
         classifier = estimator.set_params(monotone={0: 1}, forbidden=[1]).fit(X, y)
         assert (steps(classifier.predict_proba(grid())[:, 1], 0) >= 0).all()
+    few = {"max_rules": 3, "monotone": {0: -1, 2: 1}}
+    for classifier in (
+        LLTBoostClassifier(max_nonzeros=3, max_propositions=2, **few),
+        LTRNetClassifier(max_length=2, iterations=60, restarts=2, **few), DRNetClassifier(iterations=80, **few),
+    ):  # fmt: skip
+        assert (steps(clone(classifier).fit(X, y).predict(grid()), 0) <= 0).all()
+        assert (steps(classifier.fit(X, y).predict(grid()), 2) >= 0).all()
 
 
 FITS = {
