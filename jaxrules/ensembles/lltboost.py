@@ -460,7 +460,8 @@ class _Ensemble:
     def repeats(self, rows: Rows) -> bool:
         """Whether a rule that selects these rows adds nothing on the training part to those there are."""
         used = self.fit_weights > 0
-        before = self.design[: self.n_rules + 1, : self.n_rows][:, used] > 0
+        absent = (self.signs != 0) & (self.fitted == 0)  # its sign holds its weight at 0
+        before = self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
         same = (before == rows[used]).mean(axis=1)
         return bool(((same == 0) | (same == 1)).any())
 

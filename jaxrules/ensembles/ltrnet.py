@@ -527,8 +527,11 @@ class _Training:
                 among &= holds
         weights, intercept = self.refitted(best.rules, rows, best.weights, best.intercept)
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
+        kept = np.flatnonzero(weights.any(axis=1))  # signs may have taken a weight
+        rules = Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]).take(kept)
+        weights, rows = weights[kept], rows[kept]
         model = RuleEnsemble(
-            Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]), weights, intercept, None,
+            rules, weights, intercept, None,
             "softmax" if len(intercept) > 1 else data.loss.link,
             (*plan.options, ("l1_penalty", pair[0]), ("binary_penalty", pair[1])),
             data.loss.name,
