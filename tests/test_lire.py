@@ -545,6 +545,19 @@ def test_the_optimum_is_stable() -> None:
     assert max(objectives) <= 1.02 * min(objectives)
 
 
+def test_falling_ridges_lead_to_a_stable_optimum() -> None:
+    satisfied, target = noisy(20, 120, 60, signal=10, noise=0.3)
+    common = {"l2_penalty": 0.0, "global_penalty": 0.002, "local_penalty": 0.004}
+    objectives = []
+    for seed in range(3):
+        rows, rules = np.random.default_rng(seed).permutation(120), np.random.default_rng(seed).permutation(60)
+        data = satisfied[rows][:, rules], target[rows]
+        fit = fit_pool(*data, restarts=1, **common)
+        assert fit.objective <= fit_pool(*data, restarts=0, **common).objective
+        objectives.append(fit.objective)
+    assert max(objectives) <= 1.01 * min(objectives)
+
+
 def test_a_model_as_start() -> None:
     satisfied, target = noisy(18, 250, 30, signal=8)
     X, rules = satisfied.astype(float), pool(satisfied)

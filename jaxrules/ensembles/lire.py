@@ -64,6 +64,8 @@ _RESTARTS = 20
 _PROMISING = 1.1
 """Times the best objective: a restart whose first moves do not lead below is given up."""
 _RIDGE = 1.0
+_RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
+"""Ridges that fall to none, in long steps and in short ones: neither ends lower on all problems."""
 _PRICE = 0.005
 """The default price of a rule, at least: this share of the mean loss of the best constant."""
 _NOISE = 6.0
@@ -106,9 +108,9 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
 def _starts(
     problem: _Output, search: Search, watch: _Watch, options: _Options, begun: Incumbent | None
 ) -> Iterator[tuple[str, Incumbent]]:
-    """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, the best
-    one perturbed; each is made when the descent before it is over. On large data the previous model stands for the
-    empty one."""
+    """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, what
+    falling ridges lead to, the best one perturbed; each is made when the descent before it is over. On large data the
+    previous model stands for the empty one."""
     small = search.problem.size <= SMALL
     if problem.previous is not None:
         yield "previous", search.start_from(problem.previous.columns, problem.previous.weights)
@@ -128,10 +130,21 @@ def _starts(
     rng, restarts = np.random.default_rng(options.seed), options.restarts
     if restarts is None:
         restarts = _RESTARTS if small and not watch.certified else 0
+    if restarts and not search.l2_penalty and problem.signed is None:
+        yield from (("ridge", _after(search, ridges)) for ridges in _RIDGES)
     for restart in range(restarts):
         if watch.best is None or not (watch.best.columns != ONES).any():
             return
         yield "restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0)
+
+
+def _after(search: Search, ridges: Floats) -> Incumbent:
+    """What a descent leads to whose ridge falls: with a ridge there are fewer local optima."""
+    best = search.start_empty()
+    for ridge in ridges:
+        with_ridge = dataclasses.replace(search, l2_penalty=ridge, observe=lambda incumbent: None)
+        best = with_ridge.descend(with_ridge.start_from(best.columns, best.weights))
+    return search.start_from(best.columns, best.weights)
 
 
 class _Output:
@@ -247,7 +260,8 @@ def fit(
         restarts: how often to search again from the best model with two to five of its rules dropped, or exchanged, at
             random (not for "published"). A restart begins with its most promising moves, and goes on if they lead
             within a tenth of the best objective. None: 20 times on small data (a million entries of distinct rows and
-            rules) unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never.
+            rules) unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never. Without a
+            ridge, restarts begin with two descents along falling ridges: the order of rows hardly matters to them.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the candidates, and the search
             starts from them, too. The result is at least as good as they are with the best weights.
         max_iterations: largest number of moves from each start, or the paper's I ("published").
