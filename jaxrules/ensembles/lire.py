@@ -130,7 +130,7 @@ def _starts(
     rng, restarts = np.random.default_rng(options.seed), options.restarts
     if restarts is None:
         restarts = _RESTARTS if small and not watch.certified else 0
-    if restarts and not search.l2_penalty and problem.signed is None:
+    if restarts and small and not search.l2_penalty and problem.signed is None:
         yield from (("ridge", _after(search, ridges)) for ridges in _RIDGES)
     for restart in range(restarts):
         if watch.best is None or not (watch.best.columns != ONES).any():
