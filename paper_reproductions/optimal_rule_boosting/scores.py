@@ -380,6 +380,11 @@ def _value(areas: Sequence[float], printed: float | None, **more: Any) -> Value:
     return Value(_mean(areas), printed, spread=spread, **more)
 
 
+def _few(areas: Sequence[float]) -> str:
+    """On how many splits, where they are not all."""
+    return f"{len(areas)} of 5 splits" if 0 < len(areas) < 5 else ""
+
+
 def show_table_1(results: Results, canvas: Canvas) -> Section:
     found = measured_sets(results)
     whole = not results.settings.quick and results.settings.seed == 0
@@ -390,8 +395,7 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         number, seconds = (dict(zip(METHODS, part, strict=True)) for part in (printed[:3], printed[3:6]))
         labels = measured.areas("RuleFit", "label_score")
         authors[name, "RuleFit"] = _value(
-            labels, number["RuleFit"], tolerance=RULEFIT_TOLERANCE, reason="Unexplained.",
-            mark=f"{len(labels)} of 5 splits" if 0 < len(labels) < 5 else "",
+            labels, number["RuleFit"], tolerance=RULEFIT_TOLERANCE, reason="Unexplained.", mark=_few(labels)
         )  # fmt: skip
         if measured.classification:
             authors[name, "RuleFit, AUC of scores"] = _value(measured.areas("RuleFit"), None)
@@ -401,7 +405,8 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
                 areas, number[method], tolerance=TOLERANCE, mark=_mark(measured.runs(method)),
                 reason=_cause(measured, method, number[method]) if whole else "",
             )  # fmt: skip
-            chosen_lambda[name, method] = _value(measured.nested_areas(method), None)
+            areas = measured.nested_areas(method)
+            chosen_lambda[name, method] = _value(areas, None, mark=_few(areas))
             costs[name, f"{method}, s"] = Value(_seconds(measured, method), seconds[method], digits=2, apart=SECONDS)
         for method in ("greedy", SAME, "optimal"):
             equal[name, method] = Value(_mean(measured.areas(method)))
