@@ -51,12 +51,12 @@ def test_the_best_setting_is_one_for_all_folds() -> None:
 
 @pytest.mark.parametrize(
     ("measure", "accuracy", "literals", "given"),
-    [("accuracy", 85.0, 99, True), ("accuracy", 84.0, 99, False), ("accuracy", None, None, False),
-     ("literals", 84.0, 40, True), ("literals", 84.0, 50, False), ("literals", 83.0, 40, False)],
+    [("rules", None, None, False), ("literals", 84.0, 40, True), ("literals", 84.0, 50, False),
+     ("literals", 83.0, 40, False)],
 )  # fmt: skip
 def test_a_reason_needs_a_variant_that_shows_it(measure, accuracy, literals, given, tmp_path) -> None:
     store = Store(tmp_path)
-    measured = {"deciles, penalty 1, 40 rules": (84.0, 50)}
+    measured = {next(iter(protocol.VARIANTS["magic"])): (84.0, 50)}
     if accuracy is not None:
         measured[exhibits.SHOWN_BY["magic"][measure]] = (accuracy, literals)
     for variant, (share, size) in measured.items():
@@ -77,11 +77,23 @@ def test_a_cell_and_its_report(tmp_path) -> None:
     paper = load_paper("ssrl")
     results = Results(store, QUICK)
     chosen = {row["choice"]: row for row in results[exhibits.inside]}
-    assert len(chosen) == 2
+    assert set(chosen) == {protocol.SHORTEST, protocol.ACCURATE, protocol.AS_LONG}
     assert all(row["accuracy"] in [one["accuracy"] for one in rows] for row in chosen.values())
     assert chosen[protocol.SHORTEST]["literals"] <= chosen[protocol.ACCURATE]["literals"]
     markdown, _ = write(paper, paper.exhibits, results, tmp_path)
     assert "1 of 10 folds" in markdown.read_text()
+
+
+def test_cut_points_are_those_of_the_printed_list() -> None:
+    X = jr.datasets.load("iris").X
+    cuts = protocol.closed(X, protocol.NINTHS)
+    printed = {"petal length (cm)": {2.63, 4.9}, "petal width (cm)": {1.6}}
+    for name, thresholds in printed.items():
+        column = X.columns[X.schema.names.index(name)]
+        assert thresholds <= {round(cut, 2) for cut in cuts[name]}
+        assert not thresholds & {round(q, 2) for q in np.quantile(column, np.arange(1, 10) / 10)}
+        at_most = {tuple(column < cut) for cut in cuts[name]}
+        assert at_most == {tuple(column <= q) for q in np.quantile(column, np.arange(1, 9) / 9)}
 
 
 def test_printed_list_of_iris() -> None:
