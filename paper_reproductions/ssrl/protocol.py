@@ -180,7 +180,6 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "no local search": {"local_search": False, "max_rounds": 10},
         "at most 2 literals": {"max_length": 2},
         "at most 3 literals": {"max_length": 3},
-        "ModMod": {"subproblem": "modmod"},
     },
     "iris": {
         "k/9 quantiles, penalty 1, 2 rules": {},
