@@ -339,10 +339,10 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
 
 def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference: str) -> None:
     """Against the reference, on the splits that both have: the geometric mean over the sets of the ratio of the mean
-    measures (at least `LEAST`), and on how many of the sets it is below."""
+    measures (at least `LEAST`), their median, and on how many of the sets it is below."""
     found = at_budgets(file, measure, axis)
     sets = [name for name in names if (reference, name) in found]
-    print(f"\n{measure}, ratio to {reference!r} (sets on which it is lower / sets)\n")
+    print(f"\n{measure}, ratio to {reference!r}: mean; median (sets on which it is lower / sets)\n")
     print(f"| {axis} | " + " | ".join(map(str, AXES[axis])) + " | splits |\n|" + "---|" * (2 + len(AXES[axis])))
     for method in METHODS:
         ratios, splits = [], 0
@@ -355,8 +355,9 @@ def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference
                     means = (np.maximum(one[both].mean(axis=0), LEAST) for one in (mine, theirs))
                     ratios.append(np.divide(*means))
         if ratios:
-            mean, lower = np.exp(np.mean(np.log(ratios), axis=0)), np.sum(np.array(ratios) < 1, axis=0)
-            line = " | ".join(f"{one:.3f} ({low}/{len(ratios)})" for one, low in zip(mean, lower, strict=True))
+            mean, middle = np.exp(np.mean(np.log(ratios), axis=0)), np.median(ratios, axis=0)
+            parts = zip(mean, middle, np.sum(np.array(ratios) < 1, axis=0), strict=True)
+            line = " | ".join(f"{one:.2f}; {half:.2f} ({low}/{len(ratios)})" for one, half, low in parts)
             print(f"| {method} | {line} | {splits} |")
 
 

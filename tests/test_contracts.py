@@ -267,8 +267,12 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
     )
     arguments = set(inspect.signature(case.learner.fit).parameters) - {"X", "y", "sample_weight", "progress"}
     assert set(options) == arguments
-    # What is not text or a number (rules, dictionaries) has to be given again.
-    repeated = {name: case.settings[name] if value == "given" else value for name, value in options.items()}
+    # Rules have to be given again; dictionaries are kept as pairs.
+    given = case.settings
+    repeated = {
+        name: given[name] if value == "given" else dict(value) if isinstance(given.get(name), dict) else value
+        for name, value in options.items()
+    }
     assert same(case.learner.fit(X, NOISY[case.target], **repeated).model, model)
 
 
@@ -667,7 +671,10 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "standardise": FLAG,
     "steepness": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
     "subproblem": one_of('"beam"', None),
-    "glrm.start": one_of('"conditions"', None),
+    "glrm.start": (
+        one_of('"conditions"')[0],
+        *((value, ValueError, f'must be "conditions".*got {type(value).__name__}') for value in (3, None)),
+    ),
     "paths.start": COEFFICIENTS,
     "step_weights": (
         ("fast", TypeError, ", given as gamma, must be a number"),
