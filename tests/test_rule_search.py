@@ -500,6 +500,14 @@ def test_many_rows_of_weights_are_searched_as_one_by_one(
         search_depth_first(space, SignedWeights(np.stack([g, g])))
 
 
+def test_a_ridge_bounds_the_worth_of_a_rule_in_the_span_of_others() -> None:
+    """Its share of h is 0, and counts as next to nothing in the bound."""
+    space, every = SearchSpace.of(np.ones((1, 1), bool)), np.ones((1, 1), bool)
+    objective = CorrectiveDecrease(np.array([-0.21879166]), np.array([2.0]), 1e-5, every, np.zeros(1))
+    (terms,) = objective.terms(space)
+    assert objective.value(terms @ np.ones((1, 1))) <= objective.bounds(terms, np.ones((1, 1)))
+
+
 @settings(deadline=None, max_examples=200)
 @given(problem=objectives(), seed=st.integers(0, 1000))
 def test_bounds_are_bounds(problem: tuple[SearchSpace, Objective], seed: int) -> None:

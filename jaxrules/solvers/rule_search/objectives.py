@@ -221,7 +221,10 @@ class CorrectiveDecrease(Objective):
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)  # what is closer to the span is worth nothing
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        return _greatest_of_ends(self, terms[:2], members, self.ridge, self.shares(terms, members))
+        greatest = _greatest_of_ends(self, terms[:2], members, self.ridge, self.shares(terms, members))
+        if self.ridge == 0:
+            return greatest
+        return greatest * (1.0 + IN_SPAN * (terms[1] @ members) / self.ridge)  # shares are at least IN_SPAN
 
 
 @dataclass(frozen=True, eq=False)
