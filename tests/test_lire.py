@@ -17,11 +17,9 @@ import jaxrules as jr
 from jaxrules import losses
 from jaxrules import rows as row_module
 from jaxrules.ensembles import lire, lire_published
-from jaxrules.float64 import x64_kernel
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
-from jaxrules.solvers.support import problem as problem_module
 from jaxrules.solvers.support import search as support_search
 from jaxrules.solvers.support import start as start_module
 from jaxrules.solvers.support.objective import WEIGHT_CAP as CAP
@@ -177,9 +175,8 @@ def test_the_kernels_call_lemma_1_and_theorem_1() -> None:
     assert support_kernels.best_weight is lire.best_weight
     share = np.array([0.0, 1e-12, 0.2, 0.5, 0.9, 1.0, 0.5])
     loss = np.array([1.0, 1.0, 2.0, 1.0, 0.1, 0.4, 0.0])
-    weight = x64_kernel(lire.best_weight)(loss, share, -np.inf)
-    np.testing.assert_allclose(weight, lire.best_weight(loss, share, -np.inf), atol=1e-12)
-    after = x64_kernel(least_loss)(loss * (1 - share), loss * share)
+    weight = lire.best_weight(loss, share, -np.inf)
+    after = least_loss(loss * (1 - share), loss * share)
     reached = loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight))
     np.testing.assert_allclose(after[2:5], reached[2:5], atol=1e-15)  # the others are clipped
     np.testing.assert_allclose(after, reached, atol=2.1e-5)
@@ -204,16 +201,20 @@ def test_a_closed_form_move_minimises_the_objective(
     search = support_search.Search(problem, gamma, lam, l2_penalty)
     ridge = l2_penalty * (4.0 if encoding == "signed" else 1.0)  # the weights sum to 1
     start = search.start_empty()
-    slots = support_kernels.Slots(np.arange(4), np.arange(4) < 1, np.append(start.weights, np.zeros(3)))
-    found = support_kernels.sweep(search.data, search.charges, slots, search.terms, 0.0, encoding=encoding)
+    support = support_kernels.Support(start.columns, start.weights)
+    margins = np.full(problem.activations.n_patterns, start.weights[0])
+    sums = support_kernels.sums(search.data, start.columns, margins, exponential, encoding)
+    found, taken = support_kernels.sweep(
+        search.data, sums, search.charges, support, margins, search.terms, 0.0, encoding
+    )
     column = satisfied[:, 0] * 2.0 - 1 if encoding == "signed" else satisfied[:, 0] * 1.0
 
     def value(move: float) -> float:
         kept = gamma + lam * weight @ satisfied[:, 0] if move else 0.0
         return float(weight @ np.exp(-signs * (start.weights[0] + move * column)) + ridge * move**2 / 2) + kept
 
-    move = float(found[2][1:].sum())
-    assert found[3] == (move != 0)
+    move = float(found.weights[1:].sum())
+    assert taken == (move != 0)
     best = optimize.minimize_scalar(value, bounds=(-2 * CAP, 2 * CAP), method="bounded").fun
     assert value(move) <= min(value(0.0), best) + 1e-9
     assert value(move) == pytest.approx(min(value(0.0), best), abs=1e-7)
@@ -484,18 +485,19 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
 
 
 @pytest.mark.parametrize(("loss", "encoding"), [("exponential", "signed"), ("logistic", "binary")])
-def test_large_matrices_of_bytes_and_sampled_starts_give_the_same(
+def test_blocks_threads_and_sampled_starts_give_the_same(
     loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large data: a byte per entry, cast by blocks, and L1 starts on some of the rows."""
+    """Large data: columns are cast by blocks, on several threads, and L1 starts are fitted on some of the rows."""
     satisfied, target = noisy(5, 400, 8)
     options = {"loss": loss, "encoding": encoding, "restarts": 0}
     whole = fit_pool(satisfied, target, **options)
-    monkeypatch.setattr(problem_module, "_WHOLE", 0)
-    monkeypatch.setattr(start_module, "_SAMPLED", 8 * 60)
-    bytes_ = fit_pool(satisfied, target, **options)
-    assert chosen_rules(bytes_.model) == chosen_rules(whole.model)
-    assert bytes_.objective == pytest.approx(whole.objective, rel=1e-9)
+    monkeypatch.setattr(support_kernels, "_BLOCK", (3, 50))
+    monkeypatch.setattr(support_kernels, "_FEW", 0)
+    monkeypatch.setattr(start_module, "SAMPLED", 8 * 60)
+    blocks = fit_pool(satisfied, target, **options)
+    assert chosen_rules(blocks.model) == chosen_rules(whole.model)
+    assert blocks.objective == pytest.approx(whole.objective, rel=1e-9)
 
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:
@@ -686,22 +688,16 @@ def counting_clock() -> Any:
     return lambda: float(next(ticks))
 
 
-def test_with_little_time_there_are_rules_without_a_kernel() -> None:
-    """L1 solutions, thinned out: shapes that no search has had would take longer to compile than the time allows."""
+def test_with_little_time_there_are_the_rules_of_the_l1_solution() -> None:
     satisfied, target = noisy(31, 900, 150, signal=8)
-    jitted = [support_kernels.rank_moves, support_kernels.sweep]
-    traces = [kernel.jitted._cache_size() for kernel in jitted]
-    fit = fit_pool(satisfied, target, global_penalty=0.005, time_limit=jr.Deadline(2.0, clock=lambda: 0.0))
-    assert [kernel.jitted._cache_size() for kernel in jitted] == traces
-    assert fit.status == "time_limit"
-    assert 0 < jr.support(fit.model) < 22
-    empty = fit_pool(satisfied, target, global_penalty=0.005, time_limit=0.0)
-    assert fit.objective < empty.objective
-    later = fit_pool(satisfied, target, global_penalty=0.005)
-    assert later.objective <= fit.objective
-    again = fit_pool(satisfied, target, global_penalty=0.005, time_limit=jr.Deadline(2.0, clock=lambda: 0.0))
-    assert again.status == "converged"  # now they are compiled
-    assert again.objective == later.objective
+    found = [
+        fit_pool(satisfied, target, global_penalty=0.005, time_limit=jr.Deadline(seconds, clock=counting_clock()))
+        for seconds in (0.0, 12.0)
+    ]
+    assert [fit.status for fit in found] == ["time_limit"] * 2
+    assert 0 < jr.support(found[1].model) < 22
+    assert found[1].details["start"] == "l1"
+    assert fit_pool(satisfied, target, global_penalty=0.005).objective <= found[1].objective < found[0].objective
 
 
 def test_time_limits_return_the_best_so_far() -> None:
@@ -755,14 +751,9 @@ def test_iteration_limit_and_history() -> None:
     assert fit.objective <= short.objective
 
 
-def test_equal_seeds_give_equal_models_and_nothing_is_compiled_twice() -> None:
+def test_equal_seeds_give_equal_models() -> None:
     satisfied, target = noisy(15, 250, 30, signal=8)
-    first = fit_pool(satisfied, target, seed=3)
-    jitted = [support_kernels.rank_moves, support_kernels.sweep]
-    traces = [kernel.jitted._cache_size() for kernel in jitted]
-    second = fit_pool(satisfied, target, seed=3)
-    fit_pool(satisfied[:, ::-1], 1 - target, global_penalty=0.02, local_penalty=0.3)  # other data, same shapes
-    assert [kernel.jitted._cache_size() for kernel in jitted] == traces
+    first, second = fit_pool(satisfied, target, seed=3), fit_pool(satisfied, target, seed=3)
     assert all(
         np.array_equal(a, b) for a, b in zip(jax.tree.leaves(first.model), jax.tree.leaves(second.model), strict=True)
     )

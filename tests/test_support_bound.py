@@ -36,7 +36,7 @@ def brute_force(search: Search) -> dict[tuple[int, ...], float]:
     """The objective of every support, of indices into the columns that may enter, by a general solver."""
     problem = search.problem
     columns = np.flatnonzero(problem.origin >= 0)
-    target, mass = problem.of_patterns()
+    target, mass = problem.target, problem.mass
     loss: Loss = problem.loss
     objectives = {}
     for size in range(len(columns) + 1):

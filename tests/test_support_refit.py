@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from jaxrules.losses import loss_by_name
 from jaxrules.rows import Activations
+from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.support import search
 from jaxrules.solvers.support.problem import make_problem
 from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
@@ -72,8 +73,7 @@ def blas_threads() -> set[int]:
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
-@pytest.mark.parametrize("few", [10_000, 10])
-def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+def test_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads spin while they wait for a core: on a busy machine a fit took seven times as long."""
     seen: list[set[int]] = []
 
@@ -82,7 +82,6 @@ def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int)
         return newton(*given)
 
     monkeypatch.setattr(search, "newton", refit)
-    monkeypatch.setattr(search, "_FEW_ENTRIES", few)
     rng = np.random.default_rng(0)
     holds, sign = rng.random((30, 4)) < 0.5, rng.choice([-1.0, 1.0], 30)
     problem = make_problem(Activations.of_matrix(holds), sign, np.ones(30), loss_by_name("logistic"))
@@ -91,4 +90,17 @@ def test_small_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch, few: int)
         search.Search(problem, 0.01, 0.01).start_from(np.arange(3), np.zeros(3))
         assert blas_threads() == before
     assert 2 in before
-    assert seen[-1] == ({1} if few == 10_000 else before)
+    assert seen[-1] == {1}
+
+
+def test_one_thread_ends_with_the_last_that_needs_it() -> None:
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        first, second, inner = one_blas_thread(), one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        with inner:
+            first.__exit__(None, None, None)
+        assert blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before

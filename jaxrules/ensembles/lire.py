@@ -55,8 +55,6 @@ Floats = NDArray[np.float64]
 LossName = Literal["exponential", "logistic", "squared"]
 SearchName = Literal["combo", "optimal", "published"]
 
-_COMPILATION = 3.0
-"""Seconds that kernels of new shapes take: with less time left the fit does without moves."""
 _LIBLINEAR = 2e-7
 """Seconds that liblinear takes per entry of the matrix, which cannot be cut in two: with less time left the published
 search does without this start."""
@@ -89,9 +87,6 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
         watch.start = "l1"
         for columns, weights in problem.l1_start.starts(search.gamma, run):
             watch(search.thin_out(search.start_from(columns, weights)))
-        if not search.is_compiled and run.deadline.remaining() < _COMPILATION:
-            run.shortened = True
-            return exhausted
     for start, incumbent in _starts(problem, search, watch, options, begun):
         watch.start, watch.run.phase = start, "restarts" if start == "restart" else "search"
         search.moves = options.max_iterations

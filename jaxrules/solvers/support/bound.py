@@ -121,7 +121,7 @@ class Relaxation:
         n, n_patterns = len(self.columns), problem.activations.n_patterns
         check_memory(n_patterns, n, 24.0)
         entries = problem.entries(self.columns, np.arange(n_patterns))
-        target, mass = problem.of_patterns()
+        target, mass = problem.target, problem.mass
         gram, along = np.zeros((0, 0)), np.zeros(0)
         if problem.loss.quadratic:
             weighted = 2 * mass[:, None] * entries

@@ -1,21 +1,19 @@
 """The kernels of `support_search`: rank all full-refit moves, and sweep closed-form moves.
 
-Shapes: P patterns (distinct rows), C columns, K slots. A support sits in K slots, of which some are in
-use, so that its size can change without a new shape. The matrix is float32 (a byte per entry where it is large) and
-serves predictions; margins, weights and what is accepted are float64.
+Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per entry, and serves
+predictions in float32; margins, weights and what is accepted are float64. Nearly all of the time goes to one product
+with the matrix, which is BLAS's: nothing is compiled, for no shape of the data and for no size of the support.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import lax
+import numpy as np
+from numpy.typing import NDArray
 
-from jaxrules.float64 import x64_kernel
 from jaxrules.losses import Loss, exponential
 from jaxrules.solvers.support.objective import (
     best_weight,
@@ -26,196 +24,184 @@ from jaxrules.solvers.support.objective import (
 )
 
 Encoding = Literal["signed", "binary"]
-Array = Any  # a jax array inside the kernels, a NumPy array outside
-Number = Any
+Floats = NDArray[np.float64]
+Reals = NDArray[Any]  # float32, or float64 for the squared loss
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 
 ADDITIONS = 8
 """Columns that one closed-form sweep may add."""
-_BLOCK = 8192
-"""Patterns of a matrix of bytes that are cast at once."""
+_BLOCK = 192, 1024
+"""Columns and patterns that are cast to float32 at once: the cast stays in the cache."""
+_FEW = 1 << 20
+"""Entries for which threads do not pay."""
 ONES = 0
 """The column of ones, the intercept."""
 
+_quiet = np.errstate(all="ignore")  # predictions may overflow or be tiny; nothing is accepted unseen
+
 
 class Data(NamedTuple):
-    """The matrix (C, P), float32 or int8, and the mean target and the weight of every pattern (P,), float64."""
+    """The matrix (C, P), int8, and the mean target and the weight of every pattern (P,), float64."""
 
-    columns: Array
-    target: Array
-    weight: Array
+    columns: NDArray[np.int8]
+    target: Floats
+    weight: Floats
 
 
 class Charges(NamedTuple):
     """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its squared weight; the
     ends of its weight; and whether it may enter, and leave."""
 
-    coverage: Array
-    counted: Array
-    ridge: Array
-    least: Array
-    most: Array
-    addable: Array
-    removable: Array
+    coverage: Floats
+    counted: Floats
+    ridge: Floats
+    least: Floats
+    most: Floats
+    addable: Bools
+    removable: Bools
 
 
-class Slots(NamedTuple):
-    """A support (K,): the column of every slot, whether the slot is in use, and the weight."""
+class Support(NamedTuple):
+    """Columns and their weights (K,)."""
 
-    column: Array
-    active: Array
-    weights: Array
+    columns: Integers
+    weights: Floats
 
 
 class Terms(NamedTuple):
     """The penalties gamma and lambda, and the largest size of a support (infinite: no limit)."""
 
-    gamma: Number
-    lam: Number
-    most: Number
+    gamma: float
+    lam: float
+    most: float
 
 
-def _product(left: Array, right: Array) -> Array:
-    """left @ right.T in full precision, also on an accelerator. On a CPU it is best to have the larger one first.
+class Sums(NamedTuple):
+    """What the patterns sum to at some margins: the loss, X d (C,), the curvature of every column alone (C,), and
+    X_S diag(v) X' (K, C), where d is the downhill slope and v the curvature of every pattern."""
 
-    A matrix of bytes is cast by blocks of patterns: a float32 copy of all would be four times as large.
-    """
-    if right.dtype == jnp.int8:
-        width = math.gcd(right.shape[1], _BLOCK)
-
-        def add(block: Array, total: Array) -> Array:
-            parts = (lax.dynamic_slice_in_dim(side, block * width, width, axis=1) for side in (left, right))
-            return total + _product(*(part.astype(jnp.float32) for part in parts))
-
-        zeros = jnp.zeros((len(left), len(right)), jnp.float32)
-        return lax.fori_loop(0, right.shape[1] // width, add, zeros)
-    return lax.dot_general(right, left, (((1,), (1,)), ((), ())), precision=lax.Precision.HIGHEST).T
+    value: float
+    slope: Reals
+    own: Reals
+    products: Reals
 
 
-def _inverse(matrix: Array) -> Array:
-    """The inverse of a positive definite matrix, by Gauss-Jordan elimination in place.
+def _product(rows: Reals, columns: NDArray[np.int8]) -> Reals:
+    """rows @ columns.T in float32. How it rounds does not depend on the number of threads."""
+    result = np.zeros((len(columns), len(rows)), np.float32)
+    height, width = _BLOCK
 
-    For these sizes it beats LAPACK, whose threads wait for each other on a busy machine.
-    """
+    @_quiet  # in every thread
+    def fill(start: int) -> None:
+        part = slice(start, start + height)
+        for first in range(0, columns.shape[1], width):
+            block = slice(first, first + width)
+            result[part] += columns[part, block].astype(np.float32) @ rows[:, block].T
 
-    def eliminate(k: Array, matrix: Array) -> Array:
-        row, column, pivot = matrix[k] / matrix[k, k], matrix[:, k], matrix[k, k]
-        reduced = matrix - column[:, None] * row[None, :]
-        return reduced.at[k].set(row).at[:, k].set(-column / pivot).at[k, k].set(1 / pivot)
-
-    return lax.fori_loop(0, len(matrix), eliminate, matrix)
-
-
-def _loss_terms(loss: Loss, data: Data, margins: Array) -> tuple[Array, Array, Array]:
-    return loss_terms(loss, jnp.asarray(data.target), jnp.asarray(data.weight), margins)
-
-
-def _chosen(data: Data, slots: Slots) -> Array:
-    """The columns of the support, 0 in unused slots, float32 (K, P)."""
-    return data.columns[slots.column].astype(jnp.float32) * slots.active[:, None].astype(jnp.float32)
+    parts = range(0, len(columns), height)
+    if columns.size <= _FEW:
+        for start in parts:
+            fill(start)
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(fill, parts))
+    return np.ascontiguousarray(result.T)
 
 
-def _margins(data: Data, slots: Slots, chosen: Array) -> Array:
-    """The scores (P,), float64."""
-    if data.columns.dtype == jnp.int8:  # a fused sum: a product would first write a float64 copy of the columns
-        return jnp.sum(chosen.astype(jnp.float64) * slots.weights[:, None], axis=0)
-    return slots.weights @ chosen.astype(jnp.float64)
+@_quiet
+def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
+    """One product of shapes (K, P) and (P, C)."""
+    value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
+    single = np.stack([slope, curvature]).astype(np.float32)
+    # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
+    rows = np.concatenate([data.columns[columns] * single[1], single if encoding == "binary" else single[:1]])
+    products, size = _product(rows, data.columns), len(columns)
+    own = products[-1] if encoding == "binary" else np.full(len(data.columns), curvature.sum(), np.float32)
+    return Sums(float(value), products[size], own, products[:size])
 
 
 # What moves cost, and which are allowed
 
 
-def _size_and_coverage(charges: Charges, slots: Slots) -> tuple[Array, Array]:
-    counted = jnp.where(slots.active, charges.counted[slots.column], 0.0).sum()
-    return counted, jnp.where(slots.active, charges.coverage[slots.column], 0.0).sum()
+def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Any, Any]:
+    return charges.counted[columns].sum(), charges.coverage[columns].sum()
 
 
-def _move_penalties(charges: Charges, slots: Slots, terms: Terms) -> tuple[Array, Array, Array]:
+def _move_penalties(charges: Charges, columns: Integers, terms: Terms) -> tuple[Reals, Reals, Reals]:
     """The penalty after every drop (K,), addition (C,) and swap (K, C)."""
     prices = terms.gamma, terms.lam
-    size, covered = _size_and_coverage(charges, slots)
-    fewer, less = size - charges.counted[slots.column], covered - charges.coverage[slots.column]
+    size, covered = _size_and_coverage(charges, columns)
+    fewer, less = size - charges.counted[columns], covered - charges.coverage[columns]
     drop = penalty(fewer, less, *prices)
-    ratio, ratios = covered / jnp.maximum(size, 1.0), less / jnp.maximum(fewer, 1.0)
+    ratio, ratios = covered / np.maximum(size, 1), less / np.maximum(fewer, 1)
     add = penalty(size, covered, *prices) + penalty_increase(size, ratio, charges.coverage, *prices)
     rises = penalty_increase(fewer[:, None], ratios[:, None], charges.coverage[None, :], *prices)
     return drop, add, drop[:, None] + rises
 
 
-def _paid(charges: Charges, slots: Slots) -> Array:
+def _paid(charges: Charges, support: Support) -> float:
     """What the ridge takes for the weights."""
-    return jnp.where(slots.active, charges.ridge[slots.column] * slots.weights**2 / 2, 0.0).sum()
+    return float(charges.ridge[support.columns] @ support.weights**2) / 2
 
 
-def _inside(charges: Charges, slots: Slots) -> Array:
-    """Which columns are in the support (C,)."""
-    nowhere = len(charges.addable)
-    return jnp.zeros(nowhere, bool).at[jnp.where(slots.active, slots.column, nowhere)].set(True, mode="drop")
-
-
-def _allowed(charges: Charges, slots: Slots, terms: Terms) -> tuple[Array, Array, Array]:
-    """Which slots may lose their column (K,), and which columns may enter by a swap or an addition (C,)."""
-    size, _ = _size_and_coverage(charges, slots)
-    outside = charges.addable & ~_inside(charges, slots)
-    return slots.active & charges.removable[slots.column], outside, outside & (size < terms.most)
+def _allowed(charges: Charges, columns: Integers, terms: Terms) -> tuple[Bools, Bools, Bools]:
+    """Which columns of the support may leave it (K,), and which may enter by a swap or an addition (C,)."""
+    size, _ = _size_and_coverage(charges, columns)
+    outside = charges.addable.copy()
+    outside[columns] = False
+    return charges.removable[columns], outside, outside & (size < terms.most)
 
 
 # Moves with a refit of all weights
 
 
-@x64_kernel(static=("loss", "encoding"))
+@_quiet
 def rank_moves(
-    data: Data, charges: Charges, slots: Slots, terms: Terms, *, loss: Loss, encoding: Encoding
-) -> tuple[Array, Array, Array, Array]:
-    """`_rank` from the rows: one product of shapes (K, P) and (P, C)."""
-    chosen = _chosen(data, slots)
-    value, slope, curvature = _loss_terms(loss, data, _margins(data, slots, chosen))
-    ridge, paid = charges.ridge.astype(jnp.float32), _paid(charges, slots)
-    slope, curvature = slope.astype(jnp.float32)[None, :], curvature.astype(jnp.float32)[None, :]
-    products = _product(jnp.concatenate([chosen * curvature, slope, curvature]), data.columns)
-    # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
-    own = products[-1] if encoding == "binary" else jnp.full(len(data.columns), products[-1, ONES])
-    # the ridge joins the Hessian's diagonal and the slope
-    hessian, slopes = products[:-2], products[-2]
-    hessian = hessian.at[jnp.arange(len(hessian)), slots.column].add(jnp.where(slots.active, ridge[slots.column], 0.0))
-    pull = jnp.where(slots.active, charges.ridge[slots.column] * slots.weights, 0.0)
-    slopes = slopes.at[slots.column].add(-pull.astype(jnp.float32))
-    curved = value if loss is exponential else None
-    return _rank(hessian, slopes, own + ridge, value + paid, charges, slots, terms, curved)
+    sums: Sums, charges: Charges, support: Support, terms: Terms, loss: Loss
+) -> tuple[Reals, Reals, Reals, Floats]:
+    """`_rank` of what the patterns sum to; the ridge joins the Hessian's diagonal and the slope."""
+    columns, ridge = support.columns, charges.ridge.astype(np.float32)
+    products, slope = sums.products.copy(), sums.slope.copy()
+    products[np.arange(len(columns)), columns] += ridge[columns]
+    slope[columns] -= (charges.ridge[columns] * support.weights).astype(np.float32)
+    value, curved = sums.value + _paid(charges, support), sums.value if loss is exponential else None
+    return _rank(products, slope, sums.own + ridge, value, charges, support, terms, curved)
 
 
-@x64_kernel
+@_quiet
 def rank_moves_by_gram(
-    gram: Array, moment: Array, squares: Number, charges: Charges, slots: Slots, terms: Terms
-) -> tuple[Array, Array, Array, Array]:
+    gram: Floats, moment: Floats, squares: float, charges: Charges, support: Support, terms: Terms
+) -> tuple[Reals, Reals, Reals, Floats]:
     """`_rank` for the squared loss, where the prediction is exact and the rows are not needed.
 
     Args:
         gram: with the ridge on its diagonal.
     """
-    products = jnp.where(slots.active[:, None], gram[slots.column], 0.0)
-    fitted = slots.weights @ products
-    value = squares - slots.weights @ moment[slots.column] + slots.weights @ fitted[slots.column] / 2
-    own = jnp.diagonal(gram)
-    return _rank(products, moment - fitted, own, value, charges, slots, terms, None)
+    columns, weights = support
+    products = gram[columns]
+    fitted = weights @ products
+    value = squares - weights @ moment[columns] + weights @ fitted[columns] / 2
+    return _rank(products, moment - fitted, np.diagonal(gram), value, charges, support, terms, None)
 
 
 def _rank(
-    products: Array,
-    slope: Array,
-    own: Array,
-    value: Array,
+    products: Reals,
+    slope: Reals,
+    own: Reals,
+    value: Any,
     charges: Charges,
-    slots: Slots,
+    support: Support,
     terms: Terms,
-    curved: Array | None,
-) -> tuple[Array, Array, Array, Array]:
+    curved: float | None,
+) -> tuple[Reals, Reals, Reals, Floats]:
     """Predicted objective of every move, all weights refitted, by the second-order model of loss and ridge.
 
     With H the Hessian on the support and g_j its products with column j, the curvature of j once the
-    support follows is s_j = h_jj - g_j' H^-1 g_j; dropping slot k costs b_k^2 / (2 (H^-1)_kk); a swap does both.
+    support follows is s_j = h_jj - g_j' H^-1 g_j; dropping column k costs b_k^2 / (2 (H^-1)_kk); a swap does both.
 
     Args:
-        products: X_S diag(v) X' (K, C), 0 in unused slots; its dtype is that of the predictions.
+        products: X_S diag(v) X' (K, C); its dtype is that of the predictions.
         slope: X d (C,).
         own: h_jj (C,).
         value: the loss with the ridge.
@@ -224,38 +210,41 @@ def _rank(
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
     """
-    dtype = products.dtype
-    ridge, floor = (1e-6, 1e-4) if dtype == jnp.float32 else (1e-10, 1e-9)
-    scale = jnp.maximum(own.max(), 1e-30)
-    hessian = jnp.where(slots.active[None, :], products[:, slots.column], 0.0).astype(jnp.float64)
-    hessian = (hessian + hessian.T) / 2 + jnp.diag(jnp.where(slots.active, ridge * scale, 1.0))
-    inverse = _inverse(hessian)
-    spread = jnp.diagonal(inverse).astype(dtype)
-    along = jnp.matmul(inverse.astype(dtype), products, precision=lax.Precision.HIGHEST)
-    curvature = jnp.maximum(own - (products * along).sum(axis=0), floor * scale)
-    slope = slope - jnp.where(slots.active, slope[slots.column], 0.0) @ along
-    weights, value = jnp.where(slots.active, slots.weights, 0.0).astype(dtype), value.astype(dtype)
+    dtype, columns = products.dtype, support.columns
+    ridge, floor = (1e-6, 1e-4) if dtype == np.float32 else (1e-10, 1e-9)
+    scale = dtype.type(max(own.max(), 1e-30))
+    hessian = products[:, columns].astype(np.float64)
+    hessian = (hessian + hessian.T) / 2
+    hessian.ravel()[:: len(hessian) + 1] += ridge * scale
+    inverse = np.asarray(np.linalg.inv(hessian), np.float64)
+    spread = np.diagonal(inverse).astype(dtype)
+    along = inverse.astype(dtype) @ products
+    curvature = np.maximum(own - np.einsum("kc,kc->c", products, along), floor * scale)
+    slope = slope - slope[columns] @ along
+    weights, value = support.weights.astype(dtype), dtype.type(value)
 
-    def gain(slope: Array, curvature: Array) -> Array:
-        square = jnp.where(jnp.where(slope > 0, charges.most > 0, charges.least < 0), slope * slope / curvature, 0)
+    def gain(slope: Reals, curvature: Reals) -> Reals:
+        square = slope * slope
+        square /= curvature
+        square[np.where(slope > 0, charges.most <= 0, charges.least >= 0)] = 0
         if curved is not None:  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
-            total = curved.astype(dtype)
-            return total * (1 - jnp.sqrt(1 - jnp.minimum(square / total, 1 - 1e-6)))
+            total = dtype.type(curved)
+            return total * (1 - np.sqrt(1 - np.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
 
-    charges = jax.tree.map(lambda a: a.astype(dtype) if a.dtype != bool else a, charges)
-    drop_penalty, add_penalty, swap_penalty = _move_penalties(
-        charges, slots, Terms(*(jnp.asarray(term).astype(dtype) for term in terms))
-    )
-    removable, swappable, enterable = _allowed(charges, slots, terms)
+    cast: Any = lambda part: part if part.dtype == bool else part.astype(dtype)  # noqa: E731
+    single, prices = Charges(*map(cast, charges)), Terms(*map(float, terms))
+    drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
+    removable, swappable, enterable = _allowed(charges, columns, terms)
     drop_cost = weights**2 / (2 * spread)
     swap_slope = slope[None, :] + (weights / spread)[:, None] * along
-    swap_curvature = jnp.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
+    swap_curvature = np.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
     swap = value + drop_cost[:, None] - gain(swap_slope, swap_curvature) + swap_penalty
+    swap[~removable], swap[:, ~swappable] = np.inf, np.inf
     return (
-        jnp.where(removable, value + drop_cost + drop_penalty, jnp.inf),
-        jnp.where(enterable, value - gain(slope, curvature) + add_penalty, jnp.inf),
-        jnp.where(removable[:, None] & swappable[None, :], swap, jnp.inf),
+        np.where(removable, value + drop_cost + drop_penalty, np.inf),
+        np.where(enterable, value - gain(slope, curvature) + add_penalty, np.inf),
+        swap,
         inverse,
     )
 
@@ -263,143 +252,133 @@ def _rank(
 # Closed-form moves under the exponential loss
 
 
-@x64_kernel(static=("encoding",))
+@_quiet
 def sweep(
-    data: Data, charges: Charges, slots: Slots, terms: Terms, tolerance: Number, *, encoding: Encoding
-) -> tuple[Array, Array, Array, Array]:
+    data: Data, sums: Sums, charges: Charges, support: Support, margins: Floats, terms: Terms, tolerance: float,
+    encoding: Encoding,
+) -> tuple[Support, int]:  # fmt: skip
     """Score every move in closed form, the other weights fixed; then take the good ones in turn.
 
-    The best move of every slot (a drop or a swap) and the best additions are sorted by their objective;
+    The best move of every column (a drop or a swap) and the best additions are sorted by their objective;
     each is evaluated afresh in float64 after those taken before it, and taken if it improves.
 
+    Args:
+        sums: at these margins.
+
     Returns:
-        columns, active, weights of the new support (K,), and the number of moves taken.
+        The new support, and the number of moves taken.
     """
-    chosen = _chosen(data, slots)
-    margins = _margins(data, slots, chosen)
-    value, _, _ = _loss_terms(exponential, data, margins)
-    drop, add, swap = _closed_form_losses(data, charges, slots, chosen, margins, encoding)
-    removable, swappable, enterable = _allowed(charges, slots, terms)
-    drop_penalty, add_penalty, swap_penalty = _move_penalties(charges, slots, terms)
-    drop = jnp.where(removable, drop + drop_penalty, jnp.inf)
-    add = jnp.where(enterable, add + add_penalty, jnp.inf)
-    swap = jnp.where(removable[:, None] & swappable[None, :], swap + swap_penalty, jnp.inf)
+    columns = support.columns
+    drop, add, swap = _closed_form_losses(data, sums, charges, support, margins, encoding)
+    removable, swappable, enterable = _allowed(charges, columns, terms)
+    drop_penalty, add_penalty, swap_penalty = _move_penalties(charges, columns, terms)
+    drop = np.where(removable, drop + drop_penalty, np.inf)
+    add = np.where(enterable, add + add_penalty, np.inf)
+    swap = swap + swap_penalty
+    swap[~removable], swap[:, ~swappable] = np.inf, np.inf
 
-    best_swap, swapped = jnp.argmin(swap, axis=1), swap.min(axis=1)
-    _, added = lax.top_k(-add, ADDITIONS)
-    slot = jnp.concatenate([jnp.arange(len(drop)), jnp.full(ADDITIONS, -1)])
-    column = jnp.concatenate([jnp.where(drop <= swapped, -1, best_swap), added])
-    predicted = jnp.concatenate([jnp.minimum(drop, swapped), add[added]])
-    order = jnp.argsort(predicted)
-    size, covered = _size_and_coverage(charges, slots)
-    paid = _paid(charges, slots)
-    objective = value + paid + penalty(size, covered, terms.gamma, terms.lam)
-    state = _Sweep(slots, margins, _inside(charges, slots), objective, paid, size, covered, jnp.asarray(0))
-
-    def consider(step: Array, state: _Sweep) -> _Sweep:
-        return _take_if_better(state, slot[order[step]], column[order[step]], data, charges, terms, tolerance)
-
-    state = lax.fori_loop(0, (predicted < objective - tolerance).sum(), consider, state)
-    return *state.slots, state.taken
+    swapped = swap.argmin(axis=1)
+    least = swap[np.arange(len(columns)), swapped]
+    added = np.argsort(add, kind="stable")[:ADDITIONS]
+    slots = np.concatenate([np.arange(len(columns)), np.full(len(added), -1)])
+    entering = np.concatenate([np.where(drop <= least, -1, swapped), added])
+    predicted = np.concatenate([np.minimum(drop, least), add[added]])
+    size, covered = _size_and_coverage(charges, columns)
+    paid = _paid(charges, support)
+    objective = sums.value + paid + float(penalty(size, covered, terms.gamma, terms.lam))
+    state = _Sweep(list(columns), list(support.weights), margins, objective, paid, float(size), float(covered))
+    for move in np.argsort(predicted, kind="stable")[: np.count_nonzero(predicted < objective - tolerance)]:
+        state = _take_if_better(state, int(slots[move]), int(entering[move]), data, charges, terms, tolerance)
+    kept = [slot for slot, column in enumerate(state.columns) if column >= 0]
+    chosen = Support(np.array(state.columns, np.int64)[kept], np.array(state.weights)[kept])
+    return chosen, state.taken
 
 
 class _Sweep(NamedTuple):
-    slots: Slots
-    margins: Array
-    inside: Array
-    objective: Array
-    paid: Array  # for the ridge
-    size: Array
-    covered: Array
-    taken: Array
+    columns: list[int]  # -1: has left
+    weights: list[float]
+    margins: Floats
+    objective: float
+    paid: float  # for the ridge
+    size: float
+    covered: float
+    taken: int = 0
 
 
 def _take_if_better(
-    state: _Sweep,
-    slot: Array,
-    column: Array,
-    data: Data,
-    charges: Charges,
-    terms: Terms,
-    tolerance: Number,
+    state: _Sweep, slot: int, new: int, data: Data, charges: Charges, terms: Terms, tolerance: float
 ) -> _Sweep:
-    """One move, exactly: empty the slot (-1: take a free one) and put the column in (-1: leave it empty)."""
-    columns, active, weights = state.slots
-    is_add, is_drop = slot < 0, column < 0
-    place = jnp.where(is_add, jnp.argmin(active), slot)
-    old, new = columns[place], jnp.where(is_drop, ONES, column)
-    possible = (active[place] != is_add) & (is_drop | ~state.inside[new]) & (~is_add | (state.size < terms.most))
-
-    # without the column that leaves
-    margins = state.margins - jnp.where(is_add, 0.0, weights[place]) * data.columns[old].astype(jnp.float64)
-    value, slope, mass = _loss_terms(exponential, data, margins)
-    size = state.size - jnp.where(is_add, 0.0, charges.counted[old])
-    covered = state.covered - jnp.where(is_add, 0.0, charges.coverage[old])
-    paid = state.paid - jnp.where(is_add, 0.0, charges.ridge[old] * weights[place] ** 2 / 2)
+    """One move, exactly: the column of the slot leaves (-1: none does), and another one enters (-1: none does)."""
+    columns, weights, margins, size, covered, paid = (*state[:3], state.size, state.covered, state.paid)
+    if (new >= 0 and new in columns) or (slot < 0 and size >= terms.most):
+        return state
+    columns, weights = columns.copy(), weights.copy()
+    if slot >= 0:  # without the column that leaves
+        old, weight = columns[slot], weights[slot]
+        margins = margins - weight * data.columns[old]
+        size, covered = size - charges.counted[old], covered - charges.coverage[old]
+        paid -= charges.ridge[old] * weight**2 / 2
+        columns[slot] = -1
+    else:
+        slot = len(columns)
+        columns, weights = [*columns, -1], [*weights, 0.0]
+    value, slope, mass = loss_terms(exponential, data.target, data.weight, margins)
     prices = terms.gamma, terms.lam
     lost = value + paid + penalty(size, covered, *prices) - (state.objective - tolerance)
-    # and with the one that enters, if that is worth more than it costs and what was lost
-    entry = data.columns[new].astype(jnp.float64)
-    moved, helping = (mass * jnp.abs(entry)).sum(), (slope * entry).sum()
-    helped, harmed = jnp.maximum(moved + helping, 0.0) / 2, jnp.maximum(moved - helping, 0.0) / 2
-    increase = penalty_increase(size, covered / jnp.maximum(size, 1.0), charges.coverage[new], *prices)
-    share = harmed / jnp.where(moved > 0, moved, 1.0)
-    ends = charges.least[new], charges.most[new]
-    weight = best_weight(moved, share, increase + lost, charges.ridge[new], *ends)
-    weight = jnp.where(is_drop, 0.0, weight)
-    take = possible & jnp.where(is_drop, lost < 0, weight != 0)
-    value += helped * jnp.expm1(-weight) + harmed * jnp.expm1(weight)
-    paid += charges.ridge[new] * weight**2 / 2
-    size = size + jnp.where(is_drop, 0.0, charges.counted[new])
-    covered = covered + jnp.where(is_drop, 0.0, charges.coverage[new])
-    objective = value + paid + penalty(size, covered, *prices)
-
-    nowhere = len(state.inside)
-    inside = state.inside.at[jnp.where(is_add, nowhere, old)].set(False, mode="drop")
-    inside = inside.at[jnp.where(is_drop, nowhere, new)].set(True, mode="drop")
-    slots = Slots(columns.at[place].set(new), active.at[place].set(~is_drop), weights.at[place].set(weight))
-    changed = _Sweep(slots, margins + weight * entry, inside, objective, paid, size, covered, state.taken + 1)
-    pick: Callable[[Array, Array], Array] = lambda new, old: jnp.where(take, new, old)  # noqa: E731
-    return jax.tree.map(pick, changed, state)
+    if new < 0:
+        if lost >= 0:
+            return state
+    else:  # with the one that enters, if that is worth more than it costs and what was lost
+        entry = data.columns[new].astype(np.float64)
+        moved, helping = float((mass * np.abs(entry)).sum()), float((slope * entry).sum())
+        helped, harmed = max(moved + helping, 0.0) / 2, max(moved - helping, 0.0) / 2
+        increase = penalty_increase(size, covered / max(size, 1.0), charges.coverage[new], *prices)
+        share = harmed / moved if moved > 0 else 0.0
+        ends = charges.least[new], charges.most[new]
+        weight = float(best_weight(moved, share, increase + lost, charges.ridge[new], *ends))
+        if weight == 0:
+            return state
+        margins = margins + weight * entry
+        value += helped * np.expm1(-weight) + harmed * np.expm1(weight)
+        paid += charges.ridge[new] * weight**2 / 2
+        size, covered = size + charges.counted[new], covered + charges.coverage[new]
+        columns[slot], weights[slot] = new, weight
+    objective = float(value + paid + penalty(size, covered, *prices))
+    return _Sweep(columns, weights, margins, objective, paid, size, covered, state.taken + 1)
 
 
 def _closed_form_losses(
-    data: Data, charges: Charges, slots: Slots, chosen: Array, margins: Array, encoding: Encoding
-) -> tuple[Array, Array, Array]:
+    data: Data, sums: Sums, charges: Charges, support: Support, margins: Floats, encoding: Encoding
+) -> tuple[Reals, Reals, Reals]:
     """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 
     Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so that
     e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product for each sign of the target.
     """
-    _, slope, mass = _loss_terms(exponential, data, margins)
-    slope, mass = slope.astype(jnp.float32)[None, :], mass.astype(jnp.float32)[None, :]
-    weights, ridge = slots.weights.astype(jnp.float32), charges.ridge.astype(jnp.float32)
-    ends = charges.least.astype(jnp.float32), charges.most.astype(jnp.float32)
-    paid = _paid(charges, slots).astype(jnp.float32)
-    left = paid - ridge[slots.column] * weights**2 / 2
+    columns, weights, ridge = support.columns, support.weights.astype(np.float32), charges.ridge.astype(np.float32)
+    charged = ridge, charges.least.astype(np.float32), charges.most.astype(np.float32)
+    value, slopes, paid = np.float32(sums.value), sums.slope, np.float32(_paid(charges, support))
+    left = paid - ridge[columns] * weights**2 / 2
     if encoding == "signed":
-        products = _product(jnp.concatenate([chosen * mass, slope]), data.columns)
-        value, slopes = mass.sum(), products[-1]
-        grow, tilt = jnp.cosh(weights), jnp.sinh(weights)
-        drop = grow * value + tilt * slopes[slots.column]
-        swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * products[:-1]
+        grow, tilt = np.cosh(weights), np.sinh(weights)
+        drop = grow * value + tilt * slopes[columns]
+        swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * sums.products
 
-        def least(moved: Array, slope: Array, *charged: Array) -> Array:
+        def least(moved: Any, slope: Reals) -> Reals:
             return least_loss((moved + slope) / 2, (moved - slope) / 2, *charged)
 
-        swap = left[:, None] + least(drop[:, None], swap_slopes, *(part[None, :] for part in (ridge, *ends)))
-        return left + drop, paid + least(value, slopes, ridge, *ends), swap
+        return left + drop, paid + least(value, slopes), left[:, None] + least(drop[:, None], swap_slopes)
 
-    right, wrong = (mass + slope) / 2, (mass - slope) / 2
-    products = _product(jnp.concatenate([chosen * right, chosen * wrong, right, wrong]), data.columns)
-    helped, harmed, n_slots = products[-2], products[-1], len(weights)
-    up, down = jnp.expm1(weights), jnp.expm1(-weights)
-    drop = mass.sum() + up * helped[slots.column] + down * harmed[slots.column]
+    _, slope, _ = loss_terms(exponential, data.target, data.weight, margins)
+    tilted = _product(data.columns[columns] * slope.astype(np.float32), data.columns)
+    helped, harmed = (sums.own + slopes) / 2, (sums.own - slopes) / 2
+    up, down = np.expm1(weights), np.expm1(-weights)
+    drop = value + up * helped[columns] + down * harmed[columns]
 
-    def best(value: Array, helped: Array, harmed: Array, *charged: Array) -> Array:
+    def best(value: Any, helped: Reals, harmed: Reals) -> Reals:
         return value - helped - harmed + least_loss(helped, harmed, *charged)
 
-    swap_helped = helped[None, :] + up[:, None] * products[:n_slots]
-    swap_harmed = harmed[None, :] + down[:, None] * products[n_slots:-2]
-    swap = left[:, None] + best(drop[:, None], swap_helped, swap_harmed, *(part[None, :] for part in (ridge, *ends)))
-    return left + drop, paid + best(mass.sum(), helped, harmed, ridge, *ends), swap
+    swap_helped = helped[None, :] + up[:, None] * (sums.products + tilted) / 2
+    swap_harmed = harmed[None, :] + down[:, None] * (sums.products - tilted) / 2
+    swap = left[:, None] + best(drop[:, None], swap_helped, swap_harmed)
+    return left + drop, paid + best(value, helped, harmed), swap

@@ -1,4 +1,4 @@
-"""The data of a search over supports: columns on the device, and what the loss needs of every pattern."""
+"""The data of a search over supports: its columns, and what the loss needs of every pattern."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import Words, pack
-from jaxrules.float64 import our_settings
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.support.kernels import ONES, Encoding
@@ -24,10 +21,10 @@ Integers = NDArray[np.int64]
 
 SMALL = 1_000_000
 """Entries of the matrix of distinct rows up to which a problem counts as small: more starts are cheap."""
-_WHOLE = 1 << 28
-"""Entries up to which the columns are kept as float32, which is faster; beyond, a byte each."""
-CAPACITIES = (32, 96, 512, 2048, 8192, 32768)
-"""Slots of the kernels; one search uses the first and one more."""
+SAMPLED = 1 << 25
+"""Entries from which on a start is fitted on some of the patterns, drawn at random: enough for a start."""
+_SUPPORT = 96
+"""Columns of a support for which there must be memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +35,11 @@ class Problem:
         activations: the 0/1 columns that were kept, without the intercept, and the pattern of every row.
         weight: of every row, shape (rows,); sums to 1.
         total: the sum of the weights as given.
-        columns: float32, or int8 where they are many, shape (columns, patterns), on the device; column 0 is all ones,
-            unused ones 0.
+        columns: int8, shape (columns, patterns); column 0 is all ones.
         coverage: p_j, shape (columns,); 0 for an intercept that is free.
         counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
         addable: which columns may enter the support, shape (columns,).
-        origin: index of the caller's column, shape (columns,); -1 for the intercept and padding.
+        origin: index of the caller's column, shape (columns,); -1 for the intercept.
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
@@ -58,7 +54,7 @@ class Problem:
     activations: Activations
     weight: Floats
     total: float
-    columns: jax.Array
+    columns: NDArray[np.int8]
     coverage: Floats
     counted: Floats
     addable: NDArray[np.bool_]
@@ -106,18 +102,13 @@ class Problem:
         required = self.required[(self.required & addable).any(axis=1)]
         return dataclasses.replace(self, signs=ours, addable=addable, required=required)
 
-    def of_patterns(self) -> tuple[Floats, Floats]:
-        """`target` and `mass` without the padding."""
-        n_patterns = self.activations.n_patterns
-        return self.target[:n_patterns], self.mass[:n_patterns]
-
     def holds(self, columns: Integers) -> NDArray[np.bool_]:
         """The 0/1 columns other than the intercept, shape (columns, patterns)."""
         return self.activations.holds(columns - 1)
 
     def entries(self, columns: Integers, patterns: NDArray[np.intp]) -> Floats:
         """The encoded columns of some patterns, float64, shape (patterns, columns)."""
-        return np.asarray(self.columns)[np.ix_(columns, patterns)].T.astype(np.float64, order="C")
+        return self.columns[np.ix_(columns, patterns)].T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
         """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.
@@ -159,15 +150,13 @@ class Problem:
         shift = float(self.weight @ target) if self.loss.quadratic and self.free_intercept else 0.0
         pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
         mean, mass, constant = merge_rows(self.loss, target - shift, self.weight, pattern, n_patterns)
-        mean, mass = padded(mean, len(self.mass)), padded(mass, len(self.mass))
         problem = dataclasses.replace(self, target=mean, mass=mass, constant=constant, shift=shift)
         if not self.loss.quadratic:
             return problem
-        gram, moment = _normal_equations(np.asarray(self.columns), mass, mean)
+        gram, moment = _normal_equations(self.columns, mass, mean)
         return dataclasses.replace(problem, gram=gram, moment=moment)
 
 
-@our_settings()
 def make_problem(
     activations: Activations,
     target: Floats,
@@ -179,7 +168,7 @@ def make_problem(
     n_fixed: int = 0,
     required: Sequence[NDArray[np.bool_]] = (),
 ) -> Problem:
-    """Drop columns that can never help, and put the rest on the device.
+    """Drop columns that can never help, and encode the rest.
 
     Columns that are the same for every row only shift the intercept and are left out; of equal columns the
     first is kept; of complementary ones, where the encoding and the intercept make them
@@ -200,9 +189,9 @@ def make_problem(
         ValueError: if the matrix does not fit into memory.
     """
     n_patterns = activations.n_patterns
-    # The matrix as bits, int8 and float32, the sparse one of the L1 start, and working space; or as bits and int8 twice
-    per_entry = 17.0 if n_patterns * activations.n_rules <= _WHOLE else 2.25
-    check_memory(n_patterns, activations.n_rules, per_entry, extra=16.0 * CAPACITIES[1] * n_patterns)
+    # The matrix as bits and, twice, as bytes; the sparse one of the L1 start; working space
+    start = 16.0 * min(n_patterns * activations.n_rules, SAMPLED)
+    check_memory(n_patterns, activations.n_rules, 2.25, extra=16.0 * _SUPPORT * n_patterns + start)
     total = float(sample_weight.sum())
     weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
@@ -211,36 +200,31 @@ def make_problem(
     kinds = np.stack(required, axis=1) if len(required) else None
     kept, activations = activations.without_copies(order, complements=interchangeable, signs=signs, kinds=kinds)
 
-    # Padding: folds of one data set, and nearly equal pools, share the compiled kernels.
-    n_columns, width = _bucket(1 + len(kept), 64), _bucket(n_patterns, 256)
-    encoded = np.zeros((n_columns, width), np.int8)
-    encoded[ONES, :n_patterns] = 1
-    block = encoded[1 : 1 + len(kept), :n_patterns]
+    n_columns = 1 + len(kept)
+    columns = np.ones((n_columns, n_patterns), np.int8)
     for start in range(0, len(kept), 64):
-        block[start : start + 64] = activations.holds(slice(start, start + 64))
+        columns[1 + start : 65 + start] = activations.holds(slice(start, start + 64))
     if encoding == "signed":
-        block *= 2
-        block -= 1
-    columns = jnp.asarray(encoded)
+        columns[1:] *= 2
+        columns[1:] -= 1
     intercept_cost = 1.0 if penalise_intercept else 0.0
-    origin = np.full(n_columns, -1)
-    origin[1 : 1 + len(kept)] = kept
+    origin = np.append(-1, kept)
     sets = np.zeros((len(required), n_columns), bool)
     for ours, using in zip(sets, required, strict=True):
-        ours[1 : 1 + len(kept)] = using[kept]
+        ours[1:] = using[kept]
     problem = Problem(
         loss=loss,
         encoding=encoding,
         activations=activations,
         weight=weight,
         total=total,
-        columns=columns.astype(jnp.float32) if encoded.size <= _WHOLE else columns,
-        coverage=padded(np.concatenate([[intercept_cost], coverage[kept]]), n_columns),
+        columns=columns,
+        coverage=np.append(intercept_cost, coverage[kept]),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
         addable=(origin >= n_fixed) | ((np.arange(n_columns) == ONES) & penalise_intercept),
         origin=origin,
-        target=np.zeros(width),
-        mass=np.zeros(width),
+        target=np.zeros(n_patterns),
+        mass=np.zeros(n_patterns),
         fixed=np.flatnonzero((origin >= 0) & (origin < n_fixed)),
         required=sets,
     )
@@ -258,13 +242,3 @@ def _normal_equations(columns: NDArray[Any], weight: Floats, target: Floats) -> 
         gram += weighted @ block.T
         moment += weighted @ target[rows]
     return gram, moment
-
-
-def _bucket(size: int, smallest: int) -> int:
-    """`size` rounded up to one of eight steps per doubling."""
-    step = max(smallest, 1 << max(0, size.bit_length() - 4))
-    return -(-size // step) * step
-
-
-def padded(values: NDArray[Any], length: int) -> NDArray[Any]:
-    return np.concatenate([values, np.zeros(length - len(values), values.dtype)])

@@ -28,9 +28,8 @@ once, in float64, and the rows are never read again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,7 @@ from jaxrules.solvers.linear.refit import step_within
 from jaxrules.solvers.support import kernels
 from jaxrules.solvers.support.kernels import ONES
 from jaxrules.solvers.support.objective import loss_terms, penalty
-from jaxrules.solvers.support.problem import CAPACITIES, SMALL, Floats, Integers, Problem, padded
+from jaxrules.solvers.support.problem import SMALL, Floats, Integers, Problem
 from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
 _TRIALS = 8  # moves that are refitted after a ranking
@@ -50,11 +49,9 @@ _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions
 _QUICK = 16  # while a descent has to show that it is worth more
 _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
-_FEW_ENTRIES = 200_000  # of the matrix of a refit, for which more threads do not pay
 _FEW_PATTERNS = 512  # merging so few, as often as a support is refitted, takes longer than refitting them all
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
-_COMPILED: set[tuple[Any, ...]] = set()
 
 
 # The search
@@ -114,20 +111,11 @@ class Search:
             problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable
         )
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
-        self.terms = kernels.Terms(np.float64(self.gamma), np.float64(self.lam), np.float64(most))
-        self._large = CAPACITIES[1]
+        self.terms = kernels.Terms(self.gamma, self.lam, most)
+        self._summed: tuple[Incumbent, Floats, kernels.Sums] | None = None
         self._stuck: dict[bytes, tuple[int, bool]] = {}  # supports that so many trials left, and whether certified
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether this process has compiled kernels of these shapes: some other search has moved."""
-        return self._shapes in _COMPILED
-
-    @property
-    def _shapes(self) -> tuple[Any, ...]:
-        return self.problem.loss, self.problem.encoding, self.problem.columns.shape
 
     def start_empty(self) -> Incumbent:
         """The model without rules: the best intercept, or nothing if the intercept is penalised."""
@@ -146,7 +134,7 @@ class Search:
         problem, best = self.problem, start
         while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
             joining = np.flatnonzero(problem.required[absent].any(axis=0) & problem.addable)
-            target, mass = problem.of_patterns()
+            target, mass = problem.target, problem.mass
             margins = problem.entries(best.columns, np.arange(len(mass))) @ best.weights
             _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
             held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
@@ -200,6 +188,7 @@ class Search:
             best = fewer if fewer.objective < best.objective else best
         return best
 
+    @one_blas_thread()
     def descend(self, start: Incumbent, promising: float = np.inf) -> Incumbent:
         """Closed-form moves and refit moves in turn, until neither improves.
 
@@ -224,6 +213,7 @@ class Search:
                 return moved
             best = moved
 
+    @one_blas_thread()
     def refit(
         self, columns: Integers, weights: Floats, goal: float = -np.inf, near: Incumbent | None = None
     ) -> Incumbent:
@@ -236,8 +226,7 @@ class Search:
             near: a support that differs little, whose groups save work.
         """
         problem, groups = self.problem, None
-        absent = np.setdiff1d(problem.fixed, columns)
-        if len(absent):
+        if len(problem.fixed) and len(absent := np.setdiff1d(problem.fixed, columns)):
             columns, weights = np.append(columns, absent), np.append(weights, np.zeros(len(absent)))
         least, most = self.charges.least[columns], self.charges.most[columns]
         price = problem.penalty(columns, self.gamma, self.lam)
@@ -245,14 +234,13 @@ class Search:
             weights, loss = _solve_squared(problem, self.gram, problem.moment, columns, least, most)
         else:
             groups = self._groups(columns, near)
-            target, mass = problem.of_patterns()
+            target, mass = problem.target, problem.mass
             if len(mass) > _FEW_PATTERNS:
                 target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(groups.member))
             out_of_reach = np.inf if goal == -np.inf else goal - price
             entries = problem.entries(columns, groups.member)
             ridge = self.ridge[columns]
-            with one_blas_thread() if entries.size <= _FEW_ENTRIES else nullcontext():
-                weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach)
+            weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach)
         needed = self.needed(columns, weights) | (columns == ONES)
         price = problem.penalty(columns[needed], self.gamma, self.lam)
         if problem.signs is not None:
@@ -286,12 +274,15 @@ class Search:
         stayed = self.problem.holds(stay)[:, near.groups.member] if leave else None
         return regroup(near.groups, stayed, self.problem.holds(rules[~kept]))
 
-    def _slots(self, columns: Integers, weights: Floats, spare: int = 0) -> kernels.Slots:
-        """A support in a fixed number of slots: few, or enough for the largest support so far."""
-        size = len(columns)
-        self._large = max(self._large, next(c for c in CAPACITIES if c >= size + spare))
-        capacity = CAPACITIES[0] if size + spare <= CAPACITIES[0] else self._large
-        return kernels.Slots(padded(columns, capacity), np.arange(capacity) < size, padded(weights, capacity))
+    def _sums(self, best: Incumbent) -> tuple[Floats, kernels.Sums]:
+        """The margins and what the patterns sum to: both kinds of moves begin with them."""
+        if self._summed is None or self._summed[0] is not best:
+            assert best.groups is not None  # not of the squared loss
+            member, group = best.groups
+            margins = (self.problem.entries(best.columns, member) @ best.weights)[group]
+            found = kernels.sums(self.data, best.columns, margins, self.problem.loss, self.problem.encoding)
+            self._summed = best, margins, found
+        return self._summed[1:]
 
     def _over(self) -> bool:
         return self.moves <= 0 or self.stopped()
@@ -303,13 +294,14 @@ class Search:
 
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
         while not self._over():
-            columns, active, weights, taken = kernels.sweep(
-                self.data, self._charges_of(best), self._slots(best.columns, best.weights, spare=1), self.terms,
-                np.float64(self._tolerance), encoding=self.problem.encoding,
+            margins, sums = self._sums(best)
+            swept, taken = kernels.sweep(
+                self.data, sums, self._charges_of(best), kernels.Support(best.columns, best.weights), margins,
+                self.terms, self._tolerance, self.problem.encoding,
             )  # fmt: skip
             if taken == 0:
                 break
-            moved = self.refit(columns[active], weights[active], near=best)
+            moved = self.refit(*swept, near=best)
             if moved.objective > best.objective - self._tolerance:
                 break
             best = self._accept(moved)
@@ -341,24 +333,20 @@ class Search:
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
-        problem = self.problem
-        slots = self._slots(best.columns, best.weights)
-        if self.gram is not None:
-            squares = np.float64(problem.mass @ problem.target**2)
-            ranked = kernels.rank_moves_by_gram(self.gram, problem.moment, squares, self.charges, slots, self.terms)
+        problem, support = self.problem, kernels.Support(best.columns, best.weights)
+        if self.gram is not None and problem.moment is not None:
+            squares = float(problem.mass @ problem.target**2)
+            ranked = kernels.rank_moves_by_gram(self.gram, problem.moment, squares, self.charges, support, self.terms)
         else:
-            ranked = kernels.rank_moves(
-                self.data, self.charges, slots, self.terms, loss=problem.loss, encoding=problem.encoding
-            )
-        _COMPILED.add(self._shapes)
-        size = len(best.columns)
+            _, sums = self._sums(best)
+            ranked = kernels.rank_moves(sums, self.charges, support, self.terms, problem.loss)
         drop, add, swap, inverse = ranked
         constant = problem.constant
-        drop, swap = drop[:size] + constant, swap[:size] + constant
+        drop, swap = drop + constant, swap + constant
         serves = problem.required[:, best.columns]
         for column_set, slot in np.argwhere(serves & (serves.sum(axis=1, keepdims=True) == 1)):
             drop[slot], swap[slot, ~problem.required[column_set]] = np.inf, np.inf  # the last one of the set
-        return _Moves(drop, add + constant, swap, inverse[:size, :size])
+        return _Moves(drop, add + constant, swap, inverse)
 
     def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
         """Drop several columns whose loss is predicted to pay, half as many when that fails."""
@@ -421,9 +409,9 @@ class Search:
 class _Moves(NamedTuple):
     """Predicted objectives of single moves, and the inverse Hessian on the support."""
 
-    drop: Floats  # (size,)
-    add: Floats  # (columns,)
-    swap: Floats  # (size, columns)
+    drop: kernels.Reals  # (size,)
+    add: kernels.Reals  # (columns,)
+    swap: kernels.Reals  # (size, columns)
     inverse: Floats  # (size, size)
 
 

@@ -15,14 +15,12 @@ from jaxrules.losses import exponential
 from jaxrules.results import Run
 from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.solvers.support.problem import SMALL, Floats, Integers, Problem
+from jaxrules.solvers.support.problem import SAMPLED, SMALL, Floats, Integers, Problem
 
 _SIZES = (22, 86)
 """Largest numbers of columns to start from: the largest supports that fit the kernels' shapes."""
 _TOLERANCE = 1e-2
 _SMALLEST_PENALTY = 2e-4
-_SAMPLED = 1 << 25
-"""Entries from which on a start is fitted on some of the patterns, drawn at random: enough for a start."""
 _LIBLINEAR = threading.Lock()
 """liblinear draws from one generator of the whole process: of two fits at once, each would disturb the other."""
 
@@ -40,7 +38,7 @@ class L1Start:
         self._starts: dict[float, list[tuple[Integers, Floats]]] = {}
         self._design: sparse_glm.Design | None = None
         activations = problem.activations
-        size = _SAMPLED // max(activations.n_rules, 1)
+        size = SAMPLED // max(activations.n_rules, 1)
         self._patterns = np.arange(activations.n_patterns)
         if size < len(self._patterns):
             self._patterns = np.sort(np.random.default_rng(seed).choice(len(self._patterns), size, replace=False))
@@ -84,7 +82,7 @@ class L1Start:
 
     def _of_patterns(self) -> tuple[Floats, Floats]:
         """Their mean targets and weights; the weights sum to 1."""
-        target, mass = self.problem.of_patterns()
+        target, mass = self.problem.target, self.problem.mass
         if len(self._patterns) < len(mass):
             target, mass = target[self._patterns], mass[self._patterns] / mass[self._patterns].sum()
         return target, mass
