@@ -16,8 +16,9 @@ from scipy.special import expit, xlogy
 
 from jaxrules import losses
 from jaxrules.results import Deadline, Run, Status
-from jaxrules.solvers.linear import on_host, proximal_newton
+from jaxrules.solvers.linear import bit_columns, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
+from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.linear.quadratic import Quadratic
 
@@ -660,13 +661,39 @@ def test_other_functions_refuse(call, message: str) -> None:
         call()
 
 
-def test_large_binary_matrices_stay_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products by blocks of rows and panels of columns: the same certified solution."""
-    X, y = data("binary", "logistic", 0, rows=300)
-    usual = glm.solve(X, y, 0.005, loss="logistic", tolerance=1e-9)
-    monkeypatch.setattr(glm, "_LARGE", 0)
-    monkeypatch.setattr(proximal_newton, "_BLOCK", 64)
-    large = glm.solve(X, y, 0.005, loss="logistic", tolerance=1e-9)
-    assert large.converged
-    assert large.objective == pytest.approx(usual.objective, rel=1e-8)
-    np.testing.assert_allclose(large.coefficients, usual.coefficients, atol=1e-4)
+@pytest.mark.parametrize("loss", ALL)
+def test_large_hessians_are_rough_and_solutions_are_not(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products in float32, by blocks of rows on two threads, kept down the path: the same certified solutions."""
+    X, y = data("binary", loss, 0, rows=300)
+    X[:] = np.unpackbits(np.arange(300, dtype=">u2").view(np.uint8).reshape(300, 2), axis=1)[:, -12:]  # all distinct
+    X ^= np.random.default_rng(1).random(X.shape) < 0.2
+    single = [glm.solve(X, y, penalty, loss=loss, tolerance=1e-9) for penalty in (0.05, 0.02, 0.005)]
+    monkeypatch.setattr(on_host, "_LARGE", 0)
+    monkeypatch.setattr(bit_columns, "_BLOCK", 3)
+    path = glm.path(X, y, [0.05, 0.02, 0.005], loss=loss, tolerance=1e-9)
+    for one, other in zip(single, path, strict=True):
+        assert other.converged
+        assert other.objective == pytest.approx(one.objective, rel=1e-8)
+        np.testing.assert_allclose(other.coefficients, one.coefficients, atol=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(0, 40), st.integers(1, 300), st.sampled_from([0.0, 0.05, 0.5, 1.0]), st.integers(1, 40))
+def test_products_of_bits_are_those_of_numbers(seed: int, k: int, rows: int, density: float, block: int) -> None:
+    rng = np.random.default_rng(seed)
+    dense = rng.random((k, rows)) < density
+    bits = BitColumns.of(dense)
+    assert bits.shape == (k, 64 * -(-rows // 64))
+    padding = bits.shape[1] - rows
+    whole = np.pad(dense, ((0, 0), (0, padding))).astype(float)
+    values, coefficients = rng.normal(size=bits.shape[1]), rng.normal(size=k) * (rng.random(k) < 0.6)
+    np.testing.assert_allclose(bits @ values, whole @ values, atol=1e-12)
+    np.testing.assert_allclose(coefficients @ bits, coefficients @ whole, atol=1e-12)
+    some = np.flatnonzero(rng.random(k) < 0.5)
+    expected = (whole * values**2) @ whole.T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bit_columns, "_BLOCK", block)
+        np.testing.assert_allclose(bits.gram(values**2, dtype=np.float64), expected, atol=1e-10)
+        np.testing.assert_allclose(bits.gram(values**2, some), expected[some], rtol=1e-5, atol=1e-5)
+        assert bits.gram(values**2, stopped=lambda: True) is None
+    np.testing.assert_allclose(bits.take(some) @ values, (whole @ values)[some], atol=1e-12)

@@ -16,12 +16,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
+from jaxrules.bits import take_columns
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds
@@ -31,6 +33,7 @@ from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
+from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.table import MissingRule
 from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, settings, training_data
 from jaxrules.warm_start import given_start
@@ -354,29 +357,32 @@ class _Problem:
     def of(cls, data: TrainingData, pool: RulePool, choices: _Choices, others: Sequence[RulePool] = ()) -> _Problem:
         """With room for other pools on about as many rows: all of them then share compiled kernels."""
         options, linear, factors, row = choices.options, None, np.ones(len(pool.rules)), pool.activations.pattern
-        columns: tuple[NDArray[Any], ...] = (pool.activations.holds().T,)
-        if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
-            columns, row = (columns[0][row],), np.arange(len(row))
+        columns: Any = BitColumns(pool.activations.bits)
         if options["linear_terms"]:
             linear, more = linear_terms_of(data, options["winsorise"])
             used = np.flatnonzero(~np.isin(linear.feature, list(choices.constraints.forbidden)))
             linear, more = linear.take(used), more[used]
-            columns, factors = (*columns, linear.values(data.table)), np.concatenate([factors, more])
-        patterns = [len(columns[0]), *(other.activations.n_patterns for other in others)]
-        rules = [sum(block.shape[1] for block in columns), *(len(other.rules) for other in others)]
-        design = sparse_glm.Design.of(columns, inverse=row, room=(max(patterns), max(rules)))
+            columns, factors = (pool.activations.holds().T[row], linear.values(data.table)), np.append(factors, more)
+        elif not data.loss.mergeable:
+            columns = BitColumns(take_columns(pool.activations.bits, pool.activations.n_patterns, row))
+        if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
+            row = np.arange(len(row))
+        size = len(factors) - len(pool.rules)
+        room = (len(row), max(len(other.rules) + size for other in (pool, *others)))
+        design = sparse_glm.Design.of(columns, inverse=row, room=room)
         signs = choices.signs(pool.rules, linear, len(data.outputs))
         free = np.arange(len(factors)) < len(choices.first)
         factors[free if signs is None else free & np.all(signs, axis=(0, 2))] = 0.0
         return cls(data, pool, linear, factors, design, choices, signs)
 
-    @property
-    def masters(self) -> list[dict[str, Any]]:
+    @cached_property
+    def masters(self) -> list[sparse_glm.Problem]:
         """What the solver is asked, for every output."""
-        same = {"X": self.design, "loss": self.data.loss, "sample_weight": self.data.weights}
-        same["penalty_factors"] = self.factors
-        signs = [None] * len(self.data.outputs) if self.signs is None else self.signs
-        return [{**same, "y": target, "signs": own} for target, own in zip(self.data.outputs, signs, strict=True)]
+        data, signs = self.data, [None] * len(self.data.outputs) if self.signs is None else self.signs
+        return [
+            sparse_glm.Problem.of(self.design, target, data.loss, data.weights, True, self.factors, own)
+            for target, own in zip(data.outputs, signs, strict=True)
+        ]
 
     def begun(self, model: RuleEnsemble) -> _Positions:
         """A model whose rules are in the pool as coefficients and intercept, an output each."""
@@ -395,15 +401,11 @@ class _Problem:
     def solve(self, l1_penalty: float, start: _Positions | None, run: Run, tolerance: float = 0.0) -> _Solved:
         """The solution at a penalty, at this tolerance or that of the fit; if the run is stopped, `start`, or the one
         without rules."""
-        masters, solutions = self.masters, []
+        solutions: list[sparse_glm.Solution] = []
         tolerance = max(tolerance, self.options["tolerance"])
-        for k, master in enumerate(masters):
-            solutions.append(
-                sparse_glm.solve(
-                    **master, l1_penalty=l1_penalty, start=None if start is None else start[k],
-                    tolerance=tolerance, run=run.child(1 / (len(masters) - k)),
-                )
-            )  # fmt: skip
+        for k, master in enumerate(self.masters):
+            begin, part = None if start is None else start[k], run.child(1 / (len(self.masters) - k))
+            solutions.append(master.solve(l1_penalty, start=begin, tolerance=tolerance, run=part))
         return _Solved(l1_penalty, tuple(solutions))
 
     def model(self, solved: _Solved) -> RuleEnsemble:
@@ -442,7 +444,7 @@ def _prepare(
 
 
 def _penalties(problem: _Problem, n: int, run: Run) -> NDArray[np.float64]:
-    largest = max(sparse_glm.max_penalty(**master, run=run) for master in problem.masters)
+    largest = max(master.max_penalty(run) for master in problem.masters)
     return largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)
 
 

@@ -1,4 +1,4 @@
-"""A matrix as the linear-model kernels want it: columns first, bytes or float32, padded, equal binary rows merged."""
+"""A matrix as the linear-model solvers want it: columns first; bits, equal rows merged, or float32, padded."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.float64 import our_settings
 from jaxrules.rows import distinct_rows, is_binary
+from jaxrules.solvers.linear.bit_columns import BitColumns
 
 Floats = NDArray[np.float64]
 Parts = tuple[jax.Array, jax.Array]
-"""High and low parts of columns, (columns, rows) float32 each; their sum holds 48 bits. Of binary columns: bytes, and
-(columns, 1) zeros."""
+"""High and low parts of columns, (columns, rows) float32 each; their sum holds 48 bits."""
 
 
 @dataclass(frozen=True)
 class Design:
     """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
 
-    Binary matrices: equal rows are merged, zeros and ones stay as they are, a byte each. Other columns are centred (an
+    Binary matrices: equal rows are merged, zeros and ones are bits. Columns of other matrices are centred (an
     exact change of variables when there is an intercept), scaled, and kept as the sum of two float32 numbers,
     which hold 48 bits. One copy on the device serves all kernels.
 
@@ -34,7 +34,7 @@ class Design:
         centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
             an intercept.
         scale: (n_columns,) what each column was divided by after that.
-        storage: (stored columns, padded rows): int8 where all columns are binary, else float32: the high parts,
+        storage: (stored columns, padded rows): bits where all columns are binary, else float32: the high parts,
             columns of zeros, the low parts.
         low: (padded_columns,) where the low part of each column is stored; a column of zeros for none.
     """
@@ -44,14 +44,14 @@ class Design:
     inverse: NDArray[np.integer]
     centre: Floats
     scale: Floats
-    storage: jax.Array
+    storage: jax.Array | BitColumns
     low: NDArray[np.int32]
 
     @classmethod
     @our_settings()
     def of(
         cls,
-        X: ArrayLike | tuple[ArrayLike, ...] | Design,
+        X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
         *,
         intercept: bool = True,
         inverse: NDArray[np.integer] | None = None,
@@ -61,7 +61,8 @@ class Design:
 
         Args:
             X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by side, of
-                which the binary ones are not copied to floats on the host; or a Design, returned as it is.
+                which the binary ones are not copied to floats on the host; or bits, with `inverse`; or a Design,
+                returned as it is.
             intercept: False if no intercept will be fitted: columns are then not centred.
             inverse: where rows are merged already, the row of X that stands for each original row; arange
                 keeps rows apart, so that matrices that differ only in their columns have one shape and share
@@ -73,6 +74,8 @@ class Design:
         """
         if isinstance(X, Design):
             return X
+        if isinstance(X, BitColumns):
+            return cls._of_bits(X, np.arange(X.shape[1]) if inverse is None else inverse)
         blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
         if len({len(block) for block in blocks}) > 1:
             raise ValueError("X is a tuple of matrices with different numbers of rows")
@@ -82,13 +85,15 @@ class Design:
             if n_columns > 0 and all(is_binary(block) for block in blocks):
                 first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
                 blocks = [block[first] for block in blocks]
+        if all(is_binary(block) for block in blocks):
+            columns = [np.ascontiguousarray(block.astype(bool, copy=False).T) for block in blocks]
+            return cls._of_bits(BitColumns.of(np.concatenate(columns)), inverse)
         parts = [_columns(block, intercept) for block in blocks]
         low_parts = np.flatnonzero(np.concatenate([part.has_low for part in parts]))
         padded = padded_size(max(n_columns, room[1]) + 1)  # at least one zero column, the last
         stored = padded + (padded_size(len(low_parts)) if len(low_parts) else 0)
         kept = len(blocks[0])
-        kind = np.int8 if all(part.high.dtype == bool for part in parts) else np.float32
-        storage = np.zeros((stored, padded_size(max(kept, room[0]))), kind)
+        storage = np.zeros((stored, padded_size(max(kept, room[0]))), np.float32)
         column, low_column = 0, padded
         for part in parts:
             storage[column : column + len(part.high), :kept] = part.high
@@ -100,6 +105,11 @@ class Design:
         scale = np.concatenate([part.scale for part in parts])
         return cls(n_columns, kept, inverse, centre, scale, jnp.asarray(storage), low)
 
+    @classmethod
+    def _of_bits(cls, columns: BitColumns, inverse: NDArray[np.integer]) -> Design:
+        k = len(columns)
+        return cls(k, int(inverse.max()) + 1, inverse, np.zeros(k), np.ones(k), columns, np.arange(k, dtype=np.int32))
+
     @property
     def n_rows(self) -> int:
         """Rows of the original matrix."""
@@ -107,7 +117,7 @@ class Design:
 
     @property
     def padded_columns(self) -> int:
-        """Columns of the kernels: those of the matrix, then columns of zeros."""
+        """Columns of the solver: those of the matrix; for kernels, then columns of zeros."""
         return len(self.low)
 
     @our_settings()
@@ -179,8 +189,6 @@ def padded_size(size: int) -> int:
 @jax.jit
 def _take(storage: jax.Array, low: jax.Array, columns: jax.Array) -> Parts:
     """The high and the low parts of some columns."""
-    if storage.dtype == jnp.int8:
-        return storage[columns], jnp.zeros((len(columns), 1), jnp.float32)
     return storage[columns], storage[low[columns]]
 
 

@@ -1,7 +1,9 @@
-"""Proximal Newton in NumPy, for small problems, and for when there is no time to compile the kernels of
-`proximal_newton`.
+"""Proximal Newton in NumPy: for zeros and ones, for small problems, and for when there is no time to compile the
+kernels of `proximal_newton`.
 
-The same steps towards the same minimum of the same second-order model, without the kernels' care for the last digits.
+The same steps towards the minimum of a second-order model, without the kernels' care for the last digits. Most of the
+work is the model's Gram matrix, weighted by the curvature of every row. It is kept from step to step, from one working
+set to the next and down a path, as long as steps towards its minimum make good progress: `Curvature`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 from jaxrules.float64 import in_x64
 from jaxrules.losses import Loss
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.proximal_newton import Data, Iterate, SecondOrder, model_minimum, project_out
 from jaxrules.solvers.linear.quadratic import Floats, kkt_violation
 
@@ -28,7 +32,6 @@ _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
 _LARGE = 1 << 20  # entries from which on a Hessian is computed in float32: it only has to be good enough for a step
 _TINY = np.finfo(np.float64).tiny
-_BLOCK = 1 << 12  # rows of a matrix of bytes that are cast at once
 
 
 class Point(NamedTuple):
@@ -51,11 +54,60 @@ class Visit(NamedTuple):
     steps: Any
 
 
+@dataclass
+class Curvature:
+    """Second derivatives of the loss at some score, for columns that come and go.
+
+    Products of pairs of columns that stay are kept: down a path each pair is multiplied about once.
+
+    Attributes:
+        rows: (rows,) times the weights; None before the first.
+        columns: (k,) names of the columns whose products are known.
+        products: (k, k).
+    """
+
+    rows: Floats | None = None
+    columns: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def model(
+        self, matrix: Any, columns: NDArray[np.intp], fit_intercept: Any, stopped: Callable[[], bool]
+    ) -> SecondOrder | None:
+        """The second-order model of some columns; None if it was stopped.
+
+        Args:
+            matrix: the columns, (k, rows).
+            columns: their names, (k,) ascending.
+        """
+        assert self.rows is not None
+        _, place, known = np.intersect1d(columns, self.columns, assume_unique=True, return_indices=True)
+        new = np.setdiff1d(np.arange(len(columns)), place)
+        left = new if 2 * len(new) <= len(columns) else None  # the whole is symmetric: half the work
+        if isinstance(matrix, BitColumns):
+            found = matrix.gram(self.rows, left, np.float32 if matrix.size > _LARGE else np.float64, stopped)
+        else:
+            kind = np.float32 if matrix.size > _LARGE else np.float64
+            weighted = (matrix if left is None else matrix[left]) * self.rows
+            found = (weighted.astype(kind) @ matrix.T.astype(kind)).astype(np.float64)
+        if found is None:
+            return None
+        if left is not None:
+            products = np.empty((len(columns),) * 2)
+            products[np.ix_(place, place)] = self.products[np.ix_(known, known)]
+            products[new], products[:, new] = found, found.T
+            found = products
+        self.columns, self.products = columns, found
+        coupling, total = matrix @ self.rows, self.rows.sum() + _TINY if fit_intercept else np.inf
+        return SecondOrder(found - np.outer(coupling, coupling / total), coupling, total)
+
+
 @in_x64
 def newton(
     loss: Loss,
     data: Data,
     score: Floats,
+    curvature: Curvature,
+    names: NDArray[np.intp],
     penalties: Floats,
     coefficients: Floats,
     intercept: float,
@@ -64,11 +116,10 @@ def newton(
     stopped: Callable[[], bool] = lambda: False,
     signs: NDArray[np.bool_] | None = None,
 ) -> Visit:
-    """Minimise over the columns of `data`, float64, from a start and its score, until no KKT violation exceeds the
-    tolerance."""
+    """Minimise over the columns of `data`, bits or float64, from a start and its score, until no KKT violation exceeds
+    the tolerance. The curvature may be that of an earlier score; `names` are the columns' in it."""
     columns, weights, target, fit_intercept = data
-    rough = columns.astype(np.float32) if columns.size > _LARGE else columns
-    stale, stuck, steps, violation = True, False, 0, np.inf
+    model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
 
     def objective(coefficients: Floats, score: Floats) -> float:
         return float(weights @ np.asarray(loss.value(target, score)) + penalties @ np.abs(coefficients))
@@ -80,43 +131,49 @@ def newton(
             gradient, by_intercept = columns @ rows, rows.sum() * fit_intercept
             previous = violation
             violation = kkt_violation(coefficients, gradient, penalties, signs).max(initial=abs(by_intercept))
-            if violation <= tolerance or (stuck and not violation <= _REUSE * previous):
+            slow = not violation <= _REUSE * previous
+            if violation <= tolerance or (stuck and slow and (renewed or loss.quadratic)):
                 break
-            if stale or not violation <= _REUSE * previous:
-                curvature = weights * np.asarray(loss.curvature(target, score))
-                coupling, total = columns @ curvature, curvature.sum() + _TINY if fit_intercept else np.inf
-                products = (rough * curvature.astype(rough.dtype)) @ rough.T
-                model = SecondOrder(products - np.outer(coupling, coupling / total), coupling, total)
+            renewed = curvature.rows is None or ((stale or slow) and not loss.quadratic)
+            if renewed:
+                vars(curvature).update(vars(Curvature(weights * np.asarray(loss.curvature(target, score)))))
+            if renewed or model is None:
+                model = curvature.model(columns, names, fit_intercept, stopped)
+                if model is None:
+                    break
             at = Iterate(coefficients, intercept, gradient, by_intercept, value, violation, steps, True, False)
             goal = model_minimum(model, at, penalties, tolerance, signs)
             direction = goal - coefficients
-            by = -(by_intercept + coupling @ direction) / total
+            by = -(by_intercept + model.coupling @ direction) / model.total
             score_step, size, moved = by + direction @ columns, 2.0, np.inf
             while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
                 size /= 2
                 moved = objective(coefficients + size * direction, score + size * score_step)
             steps, stuck, stale = steps + 1, not moved < value, size < 1
-            if not moved <= value + _ROUNDING * abs(value):
+            if moved <= value + _ROUNDING * abs(value):
+                coefficients = goal if size == 1 else coefficients + size * direction
+                intercept, score, value = intercept + size * by, score + size * score_step, moved
+            elif renewed or loss.quadratic:
                 break
-            coefficients = goal if size == 1 else coefficients + size * direction
-            intercept, score, value = intercept + size * by, score + size * score_step, moved
     return Visit(coefficients, intercept, score, steps)
 
 
 @in_x64
-def point(
-    loss: Loss, storage: NDArray[Any], low: NDArray[np.int32], unpenalised: Floats, data: Data, score: Floats
-) -> Point:
-    """The point at a score, its intercept shifted to the best one; `storage` and `low` are those of the design, and
-    `unpenalised` are columns of it, float64."""
+def point(loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: Data, score: Floats) -> Point:
+    """The point at a score, its intercept shifted to the best one.
+
+    Args:
+        sums: rows (rows,) -> sum_i rows_i x_ij for all columns.
+        unpenalised: some of these columns, bits or float64.
+    """
     _, weights, target, _ = data
-    with np.errstate(all="ignore"), _threads(storage):
+    with np.errstate(all="ignore"), _threads(unpenalised):
         shift = _centring_shift(loss, data, score)
         score = score + shift
         rows, curvature = (np.asarray(of(target, score)) for of in (loss.gradient, loss.curvature))
-        gradient = _gradient(storage, low, weights * rows)
-        dual = project_out(data._replace(columns=unpenalised), unpenalised.any(axis=1), rows, curvature)
-        dual_gradient = _gradient(storage, low, weights * dual) if len(unpenalised) else gradient
+        gradient = sums(weights * rows)
+        dual = project_out(data._replace(columns=unpenalised), rows, curvature)
+        dual_gradient = sums(weights * dual) if len(unpenalised) else gradient
         return Point(shift, score, weights @ np.asarray(loss.value(target, score)), gradient, dual, dual_gradient)
 
 
@@ -144,13 +201,5 @@ def _centring_shift(loss: Loss, data: Data, score: Floats) -> float:
     return shift
 
 
-def _threads(matrix: NDArray[Any]) -> Any:
+def _threads(matrix: Any) -> Any:
     return one_blas_thread() if matrix.size <= FEW else nullcontext()
-
-
-def _gradient(storage: NDArray[Any], low: NDArray[np.int32], rows: Floats) -> Floats:
-    """sum_i rows_i x_ij for all columns, cast by blocks of rows."""
-    stored = np.zeros(len(storage))
-    for start in range(0, len(rows), _BLOCK):
-        stored += storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
-    return stored[: len(low)] + (0.0 if storage.dtype == np.int8 else stored[low])

@@ -16,7 +16,6 @@ loss is static. `project_out` and `dual_bound` are for arrays of NumPy, too.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +26,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from jaxrules.losses import Loss, require
+from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
 
 _NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
@@ -35,8 +35,6 @@ _CENTRING_ITERATIONS = 60  # for the intercept alone
 _CENTRING_STEP = 3.0  # the largest change of a logarithm in one of them
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
-_BLOCK = 1 << 12  # rows of a matrix of bytes that are cast at once
-_PANELS = 6  # of its columns
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
 
 
@@ -44,14 +42,13 @@ class Data(NamedTuple):
     """What the solver knows of the rows.
 
     Attributes:
-        columns: (k, rows): columns come first, so that each is contiguous. Zeros and ones may be int8: they are
-            cast by blocks, without another copy of them all.
+        columns: (k, rows): columns come first, so that each is contiguous.
         weights: (rows,), at least 0, sum 1; 0 masks a row.
         target: (rows,) in the loss's coding, or means of it for merged rows.
         fit_intercept: scalar bool; False keeps the intercept where it starts.
     """
 
-    columns: Any  # jax arrays inside kernels, NumPy arrays outside
+    columns: Any  # jax arrays inside kernels, NumPy arrays or `BitColumns` outside
     weights: Any
     target: Any
     fit_intercept: Array | bool
@@ -98,40 +95,42 @@ def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
     return lax.while_loop(unfinished, step, start)[0]
 
 
-def project_out(data: Data, chosen: Any, dual: Any, curvature: Any, refinements: int = 3) -> Any:
-    """`dual` (rows,) made orthogonal, under the weights, to the chosen columns and to the constant.
+def project_out(data: Data, dual: Any, curvature: Any, refinements: int = 3) -> Any:
+    """`dual` (rows,) made orthogonal, under the weights, to the columns of `data` and to the constant.
 
     A dual point is feasible only if it is orthogonal to everything without a penalty. The correction is the
     change that a Newton step of the score makes: proportional to the curvature, it keeps duals of saturated
     rows in the domain of the conjugate.
 
     Args:
-        chosen: (k,) bool, the columns to project out.
         curvature: (rows,) of the loss.
     """
-    traced = isinstance(dual, jax.Array)
-    xp: Any = jnp if traced else np
-    cho_solve = jax.scipy.linalg.cho_solve if traced else scipy.linalg.cho_solve
+    xp: Any = jnp if isinstance(dual, jax.Array) else np
+    cho_solve = jax.scipy.linalg.cho_solve if xp is jnp else scipy.linalg.cho_solve
     columns, weights, _, fit_intercept = data
-    tiny = xp.finfo(columns.dtype).tiny
     metric = weights * curvature
-
-    def mean(values: Any) -> Any:
-        return xp.where(fit_intercept, values @ metric / (xp.sum(metric) + tiny), 0)
-
+    # Without an intercept the constant is one of infinite curvature.
+    total = xp.where(fit_intercept, xp.sum(metric) + xp.finfo(dual.dtype).tiny, xp.inf)
     if columns.shape[0] == 0:
-        gradient = xp.where(fit_intercept, xp.sum(weights * dual), 0)
-        return dual - curvature * (gradient / (xp.sum(metric) + tiny))
-    basis = xp.where(chosen[:, None], columns, 0)
-    basis = xp.concatenate([basis - mean(basis)[:, None], xp.where(fit_intercept, 1, 0) * xp.ones_like(basis[:1])])
-    matrix = (basis * metric[None, :]) @ basis.T
-    ridge = xp.finfo(columns.dtype).eps ** _NEWTON_RIDGE * xp.max(xp.diagonal(matrix)) + tiny
-    used = xp.diagonal(matrix) > 0
-    factor = xp.linalg.cholesky(matrix + xp.diag(xp.where(used, ridge, 1)))
+        return dual - curvature * (xp.sum(weights * dual) / total)
+    coupling = columns @ metric
+    matrix = weighted_gram(columns, metric) - coupling[:, None] * (coupling / total)[None, :]
+    diagonal = xp.diagonal(matrix)
+    ridge = xp.finfo(dual.dtype).eps ** _NEWTON_RIDGE * xp.max(diagonal) + xp.finfo(dual.dtype).tiny
+    factor = xp.linalg.cholesky(matrix + xp.diag(xp.where(diagonal > 0, ridge, 1)))
     for _ in range(refinements):
-        along = cho_solve((factor, True), basis @ (weights * dual))
-        dual = dual - curvature * (along @ basis)
+        rows = weights * dual
+        level = xp.sum(rows) / total
+        along = cho_solve((factor, True), columns @ rows - coupling * level)
+        dual = dual - curvature * (level + along @ columns - along @ coupling / total)
     return dual
+
+
+def weighted_gram(columns: Any, weights: Any) -> Any:
+    """sum_i weights_i x_ij x_ik (k, k), in the precision of the weights."""
+    if isinstance(columns, BitColumns):
+        return columns.gram(weights, dtype=weights.dtype)
+    return (columns * weights[None, :]) @ columns.T
 
 
 def dual_bound(
@@ -211,7 +210,7 @@ def first_iterate(
     loss: Loss, data: Data, penalties: Array, coefficients: Array, intercept: Array, signs: Array | None = None
 ) -> tuple[Iterate, Array]:
     """The start, and the scores there (rows,)."""
-    score = intercept + scores(data.columns, coefficients)
+    score = intercept + coefficients @ data.columns
     gradient, by_intercept, violation = _derivatives(loss, data, penalties, signs, coefficients, score)
     objective = _objective(loss, data, penalties, coefficients, score)
     no = jnp.bool_(False)
@@ -222,66 +221,11 @@ def first_iterate(
 def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     """The second-order model at a score: the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
-    coupling, products = _curved(data.columns, curvature)
+    coupling = data.columns @ curvature
     # A fixed intercept is one of infinite curvature.
     total = jnp.where(data.fit_intercept, jnp.sum(curvature) + jnp.finfo(score.dtype).tiny, jnp.inf)
-    hessian = products - coupling[:, None] * (coupling / total)[None, :]
+    hessian = weighted_gram(data.columns, curvature) - coupling[:, None] * (coupling / total)[None, :]
     return SecondOrder(hessian, coupling, total)
-
-
-def scores(columns: Array, coefficients: Array) -> Array:
-    """sum_k coefficients_k x_ik (rows,); bytes are cast by blocks of rows."""
-    if columns.dtype != jnp.int8:
-        return coefficients @ columns
-    width = math.gcd(columns.shape[1], _BLOCK)
-
-    def of(block: Array) -> Array:
-        return coefficients @ _rows(columns, block, width).astype(coefficients.dtype)
-
-    return lax.map(of, jnp.arange(columns.shape[1] // width)).ravel()
-
-
-def sums(columns: Array, rows: Array) -> Array:
-    """sum_i rows_i x_ik (k,); bytes are cast by blocks of rows."""
-    if columns.dtype != jnp.int8:
-        return columns @ rows
-    width = math.gcd(columns.shape[1], _BLOCK)
-
-    def add(block: Array, total: Array) -> Array:
-        return total + _rows(columns, block, width).astype(rows.dtype) @ _rows(rows, block, width)
-
-    return lax.fori_loop(0, len(rows) // width, add, jnp.zeros(len(columns), rows.dtype))
-
-
-def _rows(array: Array, block: Array, width: int) -> Array:
-    return lax.dynamic_slice_in_dim(array, block * width, width, axis=-1)
-
-
-def _curved(columns: Array, curvature: Array) -> tuple[Array, Array]:
-    """X c (k,) and X diag(c) X' (k, k).
-
-    Bytes go by blocks of rows, in float32 that is summed in float64: a Hessian only has to be good enough for a step.
-    It is symmetric: a panel of columns is multiplied by those up to its last one.
-    """
-    if columns.dtype != jnp.int8:
-        weighted = columns * curvature[None, :]
-        return jnp.sum(weighted, axis=1), weighted @ columns.T
-    size, rows = columns.shape
-    width, step = math.gcd(rows, _BLOCK), -(-size // _PANELS)
-    panels = [(start, min(start + step, size)) for start in range(0, size, step)]
-
-    def add(block: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        part = _rows(columns, block, width).astype(jnp.float32)
-        weighted = part * _rows(curvature, block, width).astype(jnp.float32)[None, :]
-        return tuple(
-            one + jnp.matmul(weighted[start:end], part[:end].T, precision=lax.Precision.HIGHEST)
-            for one, (start, end) in zip(total, panels, strict=True)
-        )
-
-    zeros = tuple(jnp.zeros((end - start, end), curvature.dtype) for start, end in panels)
-    found = lax.fori_loop(0, rows // width, add, zeros)
-    lower = jnp.tril(jnp.concatenate([jnp.pad(one, ((0, 0), (0, size - one.shape[1]))) for one in found]))
-    return sums(columns, curvature), lower + lower.T - jnp.diag(jnp.diagonal(lower))
 
 
 def model_minimum(
@@ -308,7 +252,7 @@ def advance(
     """The line search from an iterate and its scores towards the model's minimum; without descent it stays."""
     b, d = at.coefficients, goal - at.coefficients
     d0 = -(at.intercept_gradient + model.coupling @ d) / model.total
-    score_step = d0 + scores(data.columns, d)
+    score_step = d0 + d @ data.columns
     predicted = (
         at.gradient @ d + at.intercept_gradient * d0 + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
     )  # below 0 unless b is optimal
@@ -350,7 +294,7 @@ def _derivatives(
 ) -> tuple[Array, Array, Array]:
     """Gradient of the loss by the coefficients and by the intercept, and the KKT violation."""
     rows = data.weights * loss.gradient(data.target, score)
-    gradient = sums(data.columns, rows)
+    gradient = data.columns @ rows
     by_intercept = jnp.sum(rows)
     worst = jnp.maximum(
         jnp.max(kkt_violation(coefficients, gradient, penalties, signs)),

@@ -7,7 +7,8 @@ penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for `LogisticReg
 whose squared loss is halved.
 
 Method: proximal Newton on a working set, the support and the columns whose gradient is closest to the penalty
-(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, as bytes or float32.
+(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, as bits or float32.
+Bits are multiplied on the host (`bit_columns`), where a path shares the products of its columns (`on_host.Curvature`).
 Gradients, objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
 on what is left to gain, is small relative to its objective (to the part above the least loss of every row by itself,
 if that is negative, as it is for large counts).
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -35,8 +36,9 @@ from jaxrules.float64 import in_x64, x64_kernel
 from jaxrules.losses import Loss, check_target, loss_by_name, merge_rows, require, squared
 from jaxrules.results import Run, Status
 from jaxrules.solvers.linear import on_host
+from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats, Parts, whole
-from jaxrules.solvers.linear.on_host import Point, Visit
+from jaxrules.solvers.linear.on_host import Curvature, Point, Visit
 from jaxrules.solvers.linear.proximal_newton import (
     Data,
     advance,
@@ -46,7 +48,6 @@ from jaxrules.solvers.linear.proximal_newton import (
     model_minimum,
     project_out,
     second_order,
-    sums,
 )
 from jaxrules.solvers.linear.quadratic import kkt_violation, pull
 from jaxrules.table import check_sample_weight
@@ -54,8 +55,7 @@ from jaxrules.table import check_sample_weight
 Bools = NDArray[np.bool_]
 
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
-_LARGE = 1 << 26  # entries of a working set of binary columns that stays as bytes, and whose kernels have many sizes
-_STEP = 128  # between those
+_BLOCK = 1 << 12
 _COMPILATION = 3.0
 """Seconds that kernels of a new shape take: with less time left the steps are made in NumPy."""
 _COMPILED: set[tuple[Any, ...]] = set()
@@ -144,8 +144,6 @@ class Path(Sequence[Solution]):
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
-    if storage.dtype == jnp.int8:
-        return sums(storage, rows)[: len(low)]
     # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
@@ -162,7 +160,7 @@ def _all_columns(
     score = score + shift
     rows = loss.gradient(target, score)
     gradient = _gradient(storage, low, weights * rows)
-    dual = project_out(data, jnp.any(data.columns != 0, axis=1), rows, loss.curvature(target, score))
+    dual = project_out(data, rows, loss.curvature(target, score))
     dual_gradient = _gradient(storage, low, weights * dual) if len(data.columns) else gradient
     return Point(shift, score, weights @ loss.value(target, score), gradient, dual, dual_gradient)
 
@@ -193,8 +191,7 @@ def _newton(
     signs: Bools | None,
 ) -> Visit:
     """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
-    large = parts[0].dtype == jnp.int8 and parts[0].size > _LARGE
-    data = jax.tree.map(jnp.asarray, data._replace(columns=parts[0] if large else _whole.jitted(parts)))
+    data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
     at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept), signs)
     while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled and not stopped():
         if at.stale:
@@ -236,18 +233,18 @@ class Problem:
     worth: float  # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
     run: Run | None = None  # whose time is left
+    curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
 
     @classmethod
     def of(
         cls,
-        X: ArrayLike | tuple[ArrayLike, ...] | Design,
+        X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
         y: ArrayLike,
         loss: str | Loss,
         sample_weight: ArrayLike | None,
         intercept: bool,
         penalty_factors: ArrayLike | None,
         signs: Bools | None = None,
-        run: Run | None = None,
     ) -> Problem:
         loss = loss_by_name(loss)
         conjugate = require(loss, "conjugate", "the certificate of a sparse linear model")
@@ -276,7 +273,30 @@ class Problem:
                 raise ValueError("signs bind a coefficient without a penalty; give it one")
             allowed = np.ones((2, design.padded_columns), bool)
             allowed[:, : design.n_columns] = signs.T
-        return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed, run)
+        return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed)
+
+    def solve(
+        self,
+        l1_penalty: float,
+        *,
+        start: Solution | tuple[ArrayLike, float] | None = None,
+        tolerance: float = 1e-6,
+        max_iterations: int = 1000,
+        run: Run | None = None,
+    ) -> Solution:
+        """The solution at a penalty; see `solve`. What a solution on the way learnt of the rows, the next one takes."""
+        check_penalty("l1_penalty", l1_penalty)
+        check_limits(tolerance, max_iterations)
+        if self.signs is not None and l1_penalty == 0:
+            raise ValueError("l1_penalty must be positive where signs bind coefficients")
+        problem = replace(self, run=run)
+        position = problem.start(start)
+        if start is not None and problem.loss.curvature_bound is None:
+            # Where the curvatures of the rows differ beyond all digits, Newton's method does not move.
+            null = problem.start(None)
+            if problem.certificate(null, l1_penalty).objective < problem.certificate(position, l1_penalty).objective:
+                position = null
+        return _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)[0]
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
@@ -308,9 +328,7 @@ class Problem:
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
         size = self._working_size(len(free)) if len(free) else 0
         if not self._is_compiled(size):
-            found = on_host.point(
-                self.loss, np.asarray(self.design.storage), self.design.low, self._on_host(free), self.data, score
-            )
+            found = on_host.point(self.loss, self._sums, self._on_host(free), self.data, score)
             return Position(coefficients, intercept + found.shift, found, all_free)
         unpenalised = self.design.take(free, size)
         point = _all_columns(self.loss, self.design.storage, self.design.low, unpenalised, self.data, score)
@@ -337,24 +355,35 @@ class Problem:
             found = _newton(self.loss, self.design.take(working, size), self.data, *asked)
         else:
             data = self.data._replace(columns=self._on_host(working))
-            found = on_host.newton(self.loss, data, position.point.score, *asked)
+            found = on_host.newton(self.loss, data, position.point.score, self.curvature, working, *asked)
         coefficients = np.zeros_like(position.coefficients)
         coefficients[working] = found.coefficients[: len(working)]
         return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(found.steps)
 
     def _is_compiled(self, size: int) -> bool:
         """Whether the kernels for so many working columns pay, and are there or there is time to compile them."""
-        if self.design.storage.size <= on_host.FEW:
+        if isinstance(self.design.storage, BitColumns) or self.design.storage.size <= on_host.FEW:
             return False
         shape = self.loss, self.design.storage.shape, self.design.storage.dtype, size
         if self.run is None or self.run.deadline.remaining() >= _COMPILATION:
             _COMPILED.add(shape)
         return shape in _COMPILED
 
-    def _on_host(self, columns: NDArray[np.integer]) -> Floats:
-        """Columns as a float64 array of NumPy, (columns, padded rows)."""
-        storage, low = np.asarray(self.design.storage), self.design.low[columns]
-        return storage[columns].astype(np.float64) + (0.0 if storage.dtype == np.int8 else storage[low])
+    def _on_host(self, columns: NDArray[np.integer]) -> Floats | BitColumns:
+        """Columns as bits or a float64 array of NumPy, (columns, padded rows)."""
+        if isinstance(self.design.storage, BitColumns):
+            return self.design.storage.take(columns)
+        storage = np.asarray(self.design.storage)
+        return storage[columns].astype(np.float64) + storage[self.design.low[columns]]
+
+    def _sums(self, rows: Floats) -> Floats:
+        """sum_i rows_i x_ij for all columns, on the host."""
+        if isinstance(self.design.storage, BitColumns):
+            return self.design.storage @ rows
+        storage, stored = np.asarray(self.design.storage), np.zeros(self.design.storage.shape[0])
+        for start in range(0, len(rows), _BLOCK):  # rows that are cast at once
+            stored += storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
+        return stored[: len(self.design.low)] + stored[self.design.low]
 
     def certificate(self, position: Position, l1_penalty: float) -> _Certificate:
         penalties = l1_penalty * self.factors
@@ -395,8 +424,9 @@ class Problem:
             status,
         )
 
-    def max_penalty(self, null: Position) -> float:
-        """The smallest penalty under which the null model is the solution."""
+    def max_penalty(self, run: Run | None = None) -> float:
+        """The smallest penalty under which the null model is the solution; see `max_penalty`."""
+        null = replace(self, run=run).start(None)
         gradient = pull(null.point.gradient, self.signs)[: self.design.n_columns]
         factors = self.factors[: self.design.n_columns]
         return float(np.max(gradient[factors > 0] / factors[factors > 0], initial=0.0))
@@ -406,8 +436,7 @@ class Problem:
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
         must = (position.coefficients[:n_columns] != 0) | (penalties == 0)
-        large = must.sum() * self.design.storage.shape[1] > _LARGE
-        size = min(self._working_size(int((1.2 if large else 1.5) * must.sum())), n_columns)
+        size = min(self._working_size(int(1.5 * must.sum())), n_columns)
         if size == n_columns:
             return np.arange(n_columns)
         closeness = pull(position.point.gradient, self.signs)[:n_columns] / np.where(penalties == 0, 1.0, penalties)
@@ -415,9 +444,9 @@ class Problem:
         return np.sort(np.argpartition(-closeness, size)[:size])
 
     def _working_size(self, size: int) -> int:
-        """The number of columns of the kernel that holds `size` of them."""
-        if size * self.design.storage.shape[1] > _LARGE:  # there work on padding is dearer than compilations
-            return min(-(-size // _STEP) * _STEP, self.design.padded_columns)
+        """The number of columns of the kernel that holds `size` of them; bits need none."""
+        if isinstance(self.design.storage, BitColumns):
+            return max(size, _WORKING_SETS[0])
         return next((allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns)
 
 
@@ -466,7 +495,7 @@ def _minimise(
 
 
 def solve(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
+    X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
     y: ArrayLike,
     l1_penalty: float,
     *,
@@ -483,7 +512,7 @@ def solve(
     """Minimise the weighted mean loss plus l1_penalty * sum_j c_j |b_j|.
 
     Args:
-        X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a `Design`. Rows
+        X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, bits, or a `Design`. Rows
             of zeros and ones are merged where equal.
         y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers for "squared";
             or its mean for a row that stands for several (then `sample_weight` holds how many).
@@ -512,22 +541,12 @@ def solve(
         ValueError: names the argument that has a wrong shape, is not finite or is out of range, y if
             the rows of positive weight hold only one class or no count, and a loss without a conjugate.
     """
-    check_penalty("l1_penalty", l1_penalty)
-    check_limits(tolerance, max_iterations)
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs, run)
-    if problem.signs is not None and l1_penalty == 0:
-        raise ValueError("l1_penalty must be positive where signs bind coefficients")
-    position = problem.start(start)
-    if start is not None and problem.loss.curvature_bound is None:
-        # Where the curvatures of the rows differ beyond all digits, Newton's method does not move.
-        null = problem.start(None)
-        if problem.certificate(null, l1_penalty).objective < problem.certificate(position, l1_penalty).objective:
-            position = null
-    return _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)[0]
+    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
+    return problem.solve(l1_penalty, start=start, tolerance=tolerance, max_iterations=max_iterations, run=run)
 
 
 def max_penalty(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
+    X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
     y: ArrayLike,
     *,
     loss: str | Loss,
@@ -542,12 +561,11 @@ def max_penalty(
     It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
     column has a penalty. Arguments and errors as in `solve`.
     """
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs, run)
-    return problem.max_penalty(problem.start(None))
+    return Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs).max_penalty(run)
 
 
 def path(
-    X: ArrayLike | tuple[ArrayLike, ...] | Design,
+    X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
     y: ArrayLike,
     penalties: ArrayLike | int | None = None,
     *,
@@ -592,10 +610,10 @@ def path(
             raise ValueError("penalties must hold at least one penalty")
         for penalty in given:
             check_penalty("penalties", penalty)
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, run=run)
+    problem = replace(Problem.of(X, y, loss, sample_weight, intercept, penalty_factors), run=run)
     position = problem.start(None)
     if given is None:
-        given = problem.max_penalty(position) * np.geomspace(1.0, smallest_ratio, count)
+        given = problem.max_penalty(run) * np.geomspace(1.0, smallest_ratio, count)
     solutions: list[Solution] = []
     for penalty in given:
         solution, position = _minimise(problem, float(penalty), position, tolerance, max_iterations, run)

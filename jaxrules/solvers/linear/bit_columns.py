@@ -1,0 +1,118 @@
+"""A matrix of zeros and ones as bits, and its products: nothing of it is ever a number of its own.
+
+Eight columns and eight rows are 64 bits, which are transposed in a register. Then a row's eight entries are one octet,
+an index: of the 256 sums of eight coefficients (scores), or of 256 sums over rows (sums). A product with a vector so
+takes an eighth of the additions, and an eighth of the memory of bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.bits import Words, pack
+from jaxrules.solvers.blas import one_blas_thread
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 512
+"""Octets of a column, eight rows each, that are numbers at once, to be multiplied by BLAS."""
+_STRANDS = 2
+"""Threads that share the blocks; sums do not depend on how many cores there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class BitColumns:
+    """A binary matrix, columns first. ``columns @ rows`` and ``coefficients @ columns`` are float64.
+
+    Attributes:
+        words: (columns, words) uint64, see `jaxrules.bits.Words`. The rows are as many as there are bits: those that
+            pad the last word are zeros.
+    """
+
+    words: Words
+
+    __array_ufunc__ = None  # NumPy leaves products to this class
+
+    @classmethod
+    def of(cls, columns: NDArray[np.bool_]) -> BitColumns:
+        """Of a boolean matrix (columns, rows)."""
+        return cls(pack(columns))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.words), 64 * self.words.shape[1]
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def take(self, columns: Any) -> BitColumns:
+        return BitColumns(self.words[columns])
+
+    def __matmul__(self, rows: Floats) -> Floats:
+        """sum_i x_ij rows_i, (columns,)."""
+        from jaxrules.solvers.linear.bit_products import add_sums
+
+        by_octet = np.zeros((-(-len(self) // 8), 256))
+        add_sums(self._octets, np.ascontiguousarray(rows, np.float64), by_octet)
+        octet = np.arange(256)
+        return np.concatenate([by_octet @ (octet >> bit & 1) for bit in range(8)]).reshape(8, -1).T.ravel()[: len(self)]
+
+    def __rmatmul__(self, coefficients: Floats) -> Floats:
+        """sum_j x_ij coefficients_j, (rows,); columns without a coefficient cost nothing."""
+        from jaxrules.solvers.linear.bit_products import add_scores
+
+        used = np.flatnonzero(coefficients)
+        eights = np.zeros((-(-len(used) // 8), 8))
+        eights.ravel()[: len(used)] = coefficients[used]
+        by_octet = eights @ (np.arange(256) >> np.arange(8)[:, None] & 1)
+        scores = np.zeros(self.shape[1])
+        add_scores(self.take(used)._octets, by_octet, scores)
+        return scores
+
+    def gram(
+        self, weights: Floats, left: NDArray[np.intp] | None = None, dtype: Any = np.float32,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Floats | None:  # fmt: skip
+        """sum_i weights_i x_ij x_ik, for j in `left` (all) and all k; None if it was stopped.
+
+        Args:
+            weights: (rows,), at least 0.
+            left: indices of columns.
+            dtype: what blocks of rows are multiplied in; they are summed in float64.
+        """
+        from jaxrules.solvers.linear.bit_products import scaled
+
+        root, octets = np.sqrt(weights).astype(dtype), self._octets
+        entries = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(dtype)
+
+        def strand(first: int) -> Floats:
+            total = np.zeros((len(self) if left is None else len(left), len(self)))
+            for start in range(first * _BLOCK, octets.shape[1], _STRANDS * _BLOCK):
+                if stopped():
+                    break
+                block = np.empty((len(self), 8 * min(_BLOCK, octets.shape[1] - start)), dtype)
+                scaled(octets, start, entries, root, block)
+                total += (block if left is None else block[left]) @ block.T
+            return total
+
+        if octets.shape[1] <= _BLOCK:
+            total = strand(0)
+        else:
+            with one_blas_thread(), ThreadPoolExecutor(_STRANDS) as pool:
+                total = functools.reduce(np.add, pool.map(strand, range(_STRANDS)))
+        return None if stopped() else total
+
+    @property
+    def _octets(self) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(self.words).view(np.uint8)

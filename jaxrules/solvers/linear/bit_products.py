@@ -1,0 +1,81 @@
+"""Products of bits and vectors for `jaxrules.solvers.linear.bit_columns`, compiled; imported on first use: numba is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import float32, float64, int64, uint8
+
+_OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
+_READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
+
+_TILE = 1024
+"""Octets of a column, eight rows each, that are transposed at once: their scores stay in the cache."""
+
+
+@numba.njit(inline="always")
+def _transpose(octets: Any, first: int, start: int, tile: Any) -> None:
+    """Octet i of tile[b] is row 8 (start + b) + i of the eight columns from `first` on."""
+    tile[:] = 0
+    for j in range(min(8, len(octets) - first)):
+        for b in range(len(tile)):
+            tile[b] |= np.uint64(octets[first + j, start + b]) << np.uint64(8 * j)
+    for b in range(len(tile)):  # Warren, "Hacker's Delight", section 7-3
+        x = tile[b]
+        t = (x ^ (x >> np.uint64(7))) & np.uint64(0x00AA00AA00AA00AA)
+        x = x ^ t ^ (t << np.uint64(7))
+        t = (x ^ (x >> np.uint64(14))) & np.uint64(0x0000CCCC0000CCCC)
+        x = x ^ t ^ (t << np.uint64(14))
+        t = (x ^ (x >> np.uint64(28))) & np.uint64(0x00000000F0F0F0F0)
+        tile[b] = x ^ t ^ (t << np.uint64(28))
+
+
+@numba.njit((_OCTETS, _READ, float64[:, ::1]), cache=True, nogil=True)
+def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
+    """Add every row's number where its eight entries of a group of columns point, in (groups, 256)."""
+    count = octets.shape[1]
+    buffer = np.empty(_TILE, np.uint64)
+    for start in range(0, count, _TILE):
+        tile = buffer[: min(_TILE, count - start)]
+        for group in range(len(by_octet)):
+            _transpose(octets, 8 * group, start, tile)
+            into = by_octet[group]
+            for b in range(len(tile)):
+                entries, row = tile[b], 8 * (start + b)
+                for i in range(8):
+                    into[entries & np.uint64(255)] += rows[row + i]
+                    entries >>= np.uint64(8)
+
+
+@numba.njit((_OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True)
+def add_scores(octets: Any, by_octet: Any, scores: Any) -> None:
+    """Add to every row the number that its eight entries of a group of columns point to, in (groups, 256)."""
+    count = octets.shape[1]
+    buffer = np.empty(_TILE, np.uint64)
+    for start in range(0, count, _TILE):
+        tile = buffer[: min(_TILE, count - start)]
+        for group in range(len(by_octet)):
+            _transpose(octets, 8 * group, start, tile)
+            worth = by_octet[group]
+            for b in range(len(tile)):
+                entries, row = tile[b], 8 * (start + b)
+                for i in range(8):
+                    scores[row + i] += worth[entries & np.uint64(255)]
+                    entries >>= np.uint64(8)
+
+
+def _scaled(octets: Any, start: Any, bits: Any, factors: Any, out: Any) -> None:
+    """Entries from octet `start` of every column on, times a number per row, into (columns, rows of `out`); `bits`,
+    (256, 8), are those of every octet."""
+    for j in range(len(octets)):
+        for b in range(out.shape[1] // 8):
+            entries = bits[octets[j, start + b]]
+            for i in range(8):
+                out[j, 8 * b + i] = entries[i] * factors[8 * (start + b) + i]
+
+
+scaled = numba.njit(
+    [(_OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)], cache=True, nogil=True
+)(_scaled)
