@@ -18,7 +18,7 @@ from jaxrules.cross_validation import folds
 from jaxrules.ensembles import rulefit
 from jaxrules.ensembles.extraction import rule_pool
 from jaxrules.results import Deadline, Run, Status
-from jaxrules.solvers.linear import sparse_glm
+from jaxrules.solvers.linear import on_host, sparse_glm
 
 
 @pytest.fixture(scope="module")
@@ -204,14 +204,16 @@ def test_time_limit_returns_the_best_so_far(cancer, cancer_rules):
 
 
 @pytest.mark.parametrize("l1_penalty", [None, 0.01])
-def test_with_little_time_rules_are_found_and_nothing_is_compiled(cancer, l1_penalty, monkeypatch):
+@pytest.mark.parametrize("linear_terms", [False, True])
+def test_with_little_time_rules_are_found_and_nothing_is_compiled(cancer, l1_penalty, linear_terms, monkeypatch):
     X, y = cancer
     monkeypatch.setattr(sparse_glm, "_COMPILED", set())
+    monkeypatch.setattr(on_host, "FEW", 0)
     kernels = [sparse_glm._all_columns, sparse_glm._first_iterate, sparse_glm._second_order, sparse_glm._advance]
     before = [kernel.jitted._cache_size() for kernel in kernels]
     ticks = itertools.count()
     limit = Deadline(2.5, clock=lambda: 0.002 * next(ticks))
-    fit = jr.rulefit.fit(X, y, l1_penalty=l1_penalty, time_limit=limit)
+    fit = jr.rulefit.fit(X, y, l1_penalty=l1_penalty, linear_terms=linear_terms, time_limit=limit)
     assert [kernel.jitted._cache_size() for kernel in kernels] == before
     assert jr.support(fit.model) > 0
     assert fit.bound <= fit.objective < 0.5 * 0.66  # that of the constant

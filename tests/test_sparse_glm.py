@@ -638,10 +638,12 @@ def test_solve_refuses(change: dict, error: type[Exception], message: str) -> No
         glm.solve(**arguments)
 
 
-def test_a_centred_design_refuses_fits_without_intercept() -> None:
+def test_designs_refuse() -> None:
     design = Design.of(X_OK + 100.5)
     with pytest.raises(ValueError, match=r"Design.of\(X, intercept=False\)"):
         glm.solve(design, Y_OK, 0.1, loss="logistic", intercept=False)
+    with pytest.raises(ValueError, match="X is bits; inverse must say"):
+        Design.of(BitColumns.of(np.eye(3, dtype=bool)))
     uncentred = Design.of(X_OK + 100.5, intercept=False)
     assert glm.solve(uncentred, Y_OK, 0.1, loss="logistic", intercept=False).intercept == 0.0
 

@@ -355,7 +355,7 @@ class _Problem:
 
     @classmethod
     def of(cls, data: TrainingData, pool: RulePool, choices: _Choices, others: Sequence[RulePool] = ()) -> _Problem:
-        """With room for other pools on about as many rows: all of them then share compiled kernels."""
+        """With room for other pools on as many rows: with linear terms, all of them share compiled kernels."""
         options, linear, factors, row = choices.options, None, np.ones(len(pool.rules)), pool.activations.pattern
         columns: Any = BitColumns(pool.activations.bits)
         if options["linear_terms"]:

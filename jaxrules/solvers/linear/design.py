@@ -75,7 +75,9 @@ class Design:
         if isinstance(X, Design):
             return X
         if isinstance(X, BitColumns):
-            return cls._of_bits(X, np.arange(X.shape[1]) if inverse is None else inverse)
+            if inverse is None:
+                raise ValueError("X is bits; inverse must say which of their rows stands for each original row")
+            return cls._of_bits(X, inverse)
         blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
         if len({len(block) for block in blocks}) > 1:
             raise ValueError("X is a tuple of matrices with different numbers of rows")

@@ -70,6 +70,10 @@ class Curvature:
     columns: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
+    def renew(self, rows: Floats) -> None:
+        """At another score: nothing is known."""
+        self.rows, self.columns, self.products = rows, self.columns[:0], self.products[:0, :0]
+
     def model(
         self, matrix: Any, columns: NDArray[np.intp], fit_intercept: Any, stopped: Callable[[], bool]
     ) -> SecondOrder | None:
@@ -83,12 +87,13 @@ class Curvature:
         _, place, known = np.intersect1d(columns, self.columns, assume_unique=True, return_indices=True)
         new = np.setdiff1d(np.arange(len(columns)), place)
         left = new if 2 * len(new) <= len(columns) else None  # the whole is symmetric: half the work
+        kind = np.float32 if matrix.size > _LARGE else np.float64
         if isinstance(matrix, BitColumns):
-            found = matrix.gram(self.rows, left, np.float32 if matrix.size > _LARGE else np.float64, stopped)
+            found = matrix.gram(self.rows, left, kind, stopped)
         else:
-            kind = np.float32 if matrix.size > _LARGE else np.float64
-            weighted = (matrix if left is None else matrix[left]) * self.rows
-            found = (weighted.astype(kind) @ matrix.T.astype(kind)).astype(np.float64)
+            rough = matrix.astype(kind, copy=False)
+            weighted = (rough if left is None else rough[left]) * self.rows.astype(kind)
+            found = (weighted @ rough.T).astype(np.float64, copy=False)
         if found is None:
             return None
         if left is not None:
@@ -136,7 +141,7 @@ def newton(
                 break
             renewed = curvature.rows is None or ((stale or slow) and not loss.quadratic)
             if renewed:
-                vars(curvature).update(vars(Curvature(weights * np.asarray(loss.curvature(target, score)))))
+                curvature.renew(weights * np.asarray(loss.curvature(target, score)))
             if renewed or model is None:
                 model = curvature.model(columns, names, fit_intercept, stopped)
                 if model is None:

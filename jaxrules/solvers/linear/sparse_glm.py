@@ -55,7 +55,7 @@ from jaxrules.table import check_sample_weight
 Bools = NDArray[np.bool_]
 
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
-_BLOCK = 1 << 12
+_BLOCK = 1 << 12  # rows that NumPy casts at once
 _COMPILATION = 3.0
 """Seconds that kernels of a new shape take: with less time left the steps are made in NumPy."""
 _COMPILED: set[tuple[Any, ...]] = set()
@@ -238,7 +238,7 @@ class Problem:
     @classmethod
     def of(
         cls,
-        X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
+        X: ArrayLike | tuple[ArrayLike, ...] | Design,
         y: ArrayLike,
         loss: str | Loss,
         sample_weight: ArrayLike | None,
@@ -284,7 +284,7 @@ class Problem:
         max_iterations: int = 1000,
         run: Run | None = None,
     ) -> Solution:
-        """The solution at a penalty; see `solve`. What a solution on the way learnt of the rows, the next one takes."""
+        """The solution at a penalty, see `solve`; solutions one after the other share products of columns."""
         check_penalty("l1_penalty", l1_penalty)
         check_limits(tolerance, max_iterations)
         if self.signs is not None and l1_penalty == 0:
@@ -381,7 +381,7 @@ class Problem:
         if isinstance(self.design.storage, BitColumns):
             return self.design.storage @ rows
         storage, stored = np.asarray(self.design.storage), np.zeros(self.design.storage.shape[0])
-        for start in range(0, len(rows), _BLOCK):  # rows that are cast at once
+        for start in range(0, len(rows), _BLOCK):
             stored += storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
         return stored[: len(self.design.low)] + stored[self.design.low]
 
@@ -495,7 +495,7 @@ def _minimise(
 
 
 def solve(
-    X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
+    X: ArrayLike | tuple[ArrayLike, ...] | Design,
     y: ArrayLike,
     l1_penalty: float,
     *,
@@ -512,7 +512,7 @@ def solve(
     """Minimise the weighted mean loss plus l1_penalty * sum_j c_j |b_j|.
 
     Args:
-        X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, bits, or a `Design`. Rows
+        X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a `Design`. Rows
             of zeros and ones are merged where equal.
         y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers for "squared";
             or its mean for a row that stands for several (then `sample_weight` holds how many).
@@ -546,7 +546,7 @@ def solve(
 
 
 def max_penalty(
-    X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
+    X: ArrayLike | tuple[ArrayLike, ...] | Design,
     y: ArrayLike,
     *,
     loss: str | Loss,
@@ -565,7 +565,7 @@ def max_penalty(
 
 
 def path(
-    X: ArrayLike | tuple[ArrayLike, ...] | BitColumns | Design,
+    X: ArrayLike | tuple[ArrayLike, ...] | Design,
     y: ArrayLike,
     penalties: ArrayLike | int | None = None,
     *,
