@@ -417,6 +417,27 @@ def test_a_pool_of_useless_rules_gives_the_constant_model() -> None:
         np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 3))), [[0.25, 0.75]], atol=1e-4)
 
 
+def test_little_noise_has_a_small_ridge() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (300, 3)).astype(float)
+    clear = (X[:, 0] > 1) & (X[:, 1] < 3)
+    blurred = clear ^ (rng.random(300) < 0.3)
+    fits = [jr.lire.fit(X, y) for y in (clear, blurred)]
+    ridges = [fit.details["l2_penalty"] for fit in fits]
+    assert ridges == [0.15, 1.0] == [dict(fit.model.options)["l2_penalty"] for fit in fits]
+    share = clear.mean()
+    constant = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert fits[0].details["global_penalty"] == pytest.approx(0.005 * constant)
+    assert fits[0].details["loss"] < fits[0].details["paper_objective"] < fits[0].objective
+    names = ("global_penalty", "local_penalty", "l2_penalty")
+    given = {name: fits[0].details[name] for name in names}
+    assert jr.lire.objective(fits[0].model, X, clear, **given) == pytest.approx(fits[0].objective, rel=1e-9)
+    assert jr.lire.fit(X, clear, l2_penalty=1.0).details["l2_penalty"] == 1.0
+    assert all(a.objective >= b.objective for a, b in itertools.pairwise(fits[0].history))
+    proved = jr.lire.fit(X, clear, rules=fits[0].model.conjunctions, search="optimal")
+    assert (proved.status, proved.details["l2_penalty"]) == ("optimal", 0.15)
+
+
 def test_the_default_price_is_half_a_percent_and_above_noise() -> None:
     """Of the best constant's loss; rules without effect stay out of small data."""
     for n_rows in (100, 2400):

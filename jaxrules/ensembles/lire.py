@@ -35,7 +35,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of, unfinished
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
-from jaxrules.losses import Loss, loss_by_name, mean_loss
+from jaxrules.losses import Loss, logistic, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations, check_memory
@@ -62,6 +62,8 @@ _RESTARTS = 20
 _PROMISING = 1.1
 """Times the best objective: a restart whose first moves do not lead below is given up."""
 _RIDGE = 1.0
+_LITTLE, _SMALL_RIDGE = 0.25, 0.15
+"""A model that leaves less than this share of the constant's loss tells of little noise: such a ridge is enough."""
 _RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
 """Ridges that fall to none, in long steps and in short ones: neither ends lower on all problems."""
 _PRICE = 0.005
@@ -79,6 +81,9 @@ PAPER: Mapping[str, Any] = MappingProxyType({"loss": "exponential", "l2_penalty"
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
     """Descend from every start; whether the limit on moves ended one of them."""
     exhausted, run, begun = False, watch.run, None
+    if problem.previous is not None:
+        watch.start = "previous"
+        watch(search.complete(search.start_from(problem.previous.columns, problem.previous.weights)))
     if problem.given is not None:
         begun, watch.start = search.complete(search.start_from(*problem.given)), "given"
         if search.fits(begun):
@@ -222,7 +227,9 @@ def fit(
             With lambda = 0 it is plain L0-penalised selection.
         l2_penalty: mu, the ridge on the weights of the rules, against the sum of the losses as in `jaxrules.boosting`,
             at least 0: larger weights are drawn to 0 by more, those of rules that cover few rows most of all. 0 is
-            the paper's problem. None: 1, or 0 for ``search="published"``.
+            the paper's problem. None: 1, or 0 for ``search="published"``. Where all penalties are None, the loss is
+            logistic and a model at these leaves less than a quarter of the constant's loss, there is little noise:
+            the search goes on from it with a ridge of .15 and a price of half a percent.
         loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), or "exponential" for
             ``search="published"``, else "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)),
             or "squared" for regression: the penalties are then in units of the squared target.
@@ -272,13 +279,13 @@ def fit(
     Returns:
         A Fit whose objective is G and the ridge. With ``search="optimal"`` its bound holds for all models of these
         rules, and the status is OPTIMAL when the two agree within 5e-6. Weights of rules stay below 23.1 (exponential)
-        and 46.1 (logistic) without a ridge, far below with one. ``details``: paper_objective (G alone), n_candidates
-        (rules in the pool), start ("empty", "given", "l1", "restart", "branches", ...: where the result was reached
-        from), swap_optimal (True when every single addition, drop and swap was refitted and none improves, as it is
-        for small pools and for the squared loss; False when only the most promising were), nodes (of
+        and 46.1 (logistic) without a ridge, far below with one. ``details``: paper_objective (G alone), loss (without
+        any price), n_candidates (rules in the pool), start ("empty", "given", "l1", "restart", "branches", ...: where
+        the result was reached from), swap_optimal (True when every single addition, drop and swap was refitted and none
+        improves, as it is for small pools and for the squared loss; False when only the most promising were), nodes (of
         branch-and-bound), sample (rows that the rules come from, None for all), global_penalty, local_penalty,
-        l2_penalty. With more than two classes see
-        `jaxrules.training.one_against_rest`; objective and bound are the means over the classes.
+        l2_penalty. With more than two classes see `jaxrules.training.one_against_rest`; objective and bound are the
+        means over the classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -297,6 +304,7 @@ def fit(
     lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
     run = Run("lire", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
+    settles = options.loss is logistic and gamma is None and lam is None and l2_penalty is None
     gamma = _default_price(data) if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)
@@ -312,7 +320,7 @@ def fit(
         found_there = fit(**rows_of(some), **same, time_limit=run.child(0.5).deadline).model.conjunctions
         rules, run.shortened = found_there if len(found_there) else rules, True
     candidates = _Candidates(rules, first, constraints, data, run, options, begun)
-    found = one_against_rest(data, run, partial(candidates.fit, gamma=gamma, lam=lam))
+    found = candidates.fit_all(data, run, gamma, lam, settles)
     return dataclasses.replace(found, details={**found.details, "sample": None if some is None else len(some.weights)})
 
 
@@ -605,15 +613,35 @@ class _Candidates:
                 used = np.flatnonzero(weights)
                 output.given = problem.columns_of(pool.activations.bits[n_rules + used], weights[used])
 
+    def fit_all(self, data: TrainingData, run: Run, gamma: float, lam: float, settles: bool) -> Fit[RuleEnsemble]:
+        """The best model found; where its loss `settles` the penalties, it may be that of those for little noise."""
+
+        def best(options: _Options) -> Fit[RuleEnsemble]:
+            self.options = options
+            return one_against_rest(data, run, partial(self.fit, gamma=gamma, lam=lam))
+
+        asked = self.options
+        if settles:
+            found = best(dataclasses.replace(asked, search="combo"))
+            if np.mean(found.details["loss"]) < _LITTLE * data.constant_loss:
+                asked, gamma = dataclasses.replace(asked, l2_penalty=_SMALL_RIDGE), _PRICE * data.constant_loss
+                lam = 2 * gamma
+            elif asked.search == "combo":
+                return found
+        return best(asked)
+
     def fit(self, data: TrainingData, run: Run, *, gamma: float, lam: float) -> Fit[RuleEnsemble]:
         """The best model found for one output."""
         gamma, lam, ridge, total = float(gamma), float(lam), self.options.l2_penalty, float(data.weights.sum())
-        figures = {"n_candidates": len(self.pool.rules), "global_penalty": gamma, "local_penalty": lam}
+        prices = {"global_penalty": gamma, "local_penalty": lam, "l2_penalty": ridge}
+        figures = {"n_candidates": len(self.pool.rules), **prices}
         fit = self._published if self.options.search == "published" else self._combo
         rules, weights, intercept, objective, status, bound, found = fit(data, gamma, lam, run)
         if self.options.encoding == "signed":  # in terms of 0/1 rules
             intercept, weights = intercept - float(weights.sum()), 2 * weights
         squares = float(weights @ weights)
+        scores = (intercept + weights @ self.pool.activations.holds(rules))[self.pool.activations.pattern]
+        figures["loss"] = mean_loss(data.loss, data.target, scores, data.weights)
         chosen = np.union1d(np.arange(self.n_first), rules)
         every = np.zeros(len(self.pool.rules))
         every[rules] = weights
@@ -623,10 +651,10 @@ class _Candidates:
             np.array([intercept]),
             None,
             data.loss.link,
-            tuple((dict(self.options.made) | {"global_penalty": gamma, "local_penalty": lam}).items()),
+            tuple((dict(self.options.made) | prices).items()),
             data.loss.name,
         )
-        figures["l2_penalty"], figures["paper_objective"] = ridge, float(objective) - ridge / (2 * total) * squares
+        figures["paper_objective"] = float(objective) - ridge / (2 * total) * squares
         return run.finish(model, objective, "min", status, bound, **found, **figures)
 
     def _combo(self, data: TrainingData, gamma: float, lam: float, run: Run) -> _Found:

@@ -766,9 +766,8 @@ def propose(
         risks = over_sizes(risk)(rows, weight_signs)
         return Proposals(w, b, admits, penalties, found, rows, jnp.abs(rows @ gains), risks)
 
-    def nothing(
-        lane: tuple[Array, Array, Any],
-    ) -> Proposals:  # in words: to ask `answer` for its shapes traces it twice
+    def nothing(lane: tuple[Array, Array, Any]) -> Proposals:
+        # Written out: to ask `answer` for its shapes would trace it twice.
         w, rows = jnp.zeros((sizes, columns.shape[0])), jnp.zeros((sizes, columns.shape[1]), bool)
         zero, no = w[:, 0], rows[:, 0]
         return Proposals(w, zero, no, zero, no, rows, zero, zero)
