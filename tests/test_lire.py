@@ -17,6 +17,7 @@ import jaxrules as jr
 from jaxrules import losses
 from jaxrules import rows as row_module
 from jaxrules.ensembles import lire, lire_published
+from jaxrules.float64 import x64_kernel
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.solvers.support import kernels as support_kernels
@@ -175,8 +176,10 @@ def test_the_kernels_call_lemma_1_and_theorem_1() -> None:
     assert support_kernels.best_weight is lire.best_weight
     share = np.array([0.0, 1e-12, 0.2, 0.5, 0.9, 1.0, 0.5])
     loss = np.array([1.0, 1.0, 2.0, 1.0, 0.1, 0.4, 0.0])
-    weight = lire.best_weight(loss, share, -np.inf)
-    after = least_loss(loss * (1 - share), loss * share)
+    weight = x64_kernel(lire.best_weight)(loss, share, -np.inf)
+    np.testing.assert_allclose(weight, lire.best_weight(loss, share, -np.inf), atol=1e-12)
+    after = x64_kernel(least_loss)(loss * (1 - share), loss * share)
+    np.testing.assert_allclose(after, least_loss(loss * (1 - share), loss * share), atol=1e-12)
     reached = loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight))
     np.testing.assert_allclose(after[2:5], reached[2:5], atol=1e-15)  # the others are clipped
     np.testing.assert_allclose(after, reached, atol=2.1e-5)
@@ -519,6 +522,52 @@ def test_blocks_threads_and_sampled_starts_give_the_same(
     blocks = fit_pool(satisfied, target, **options)
     assert chosen_rules(blocks.model) == chosen_rules(whole.model)
     assert blocks.objective == pytest.approx(whole.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "encoding"), [("exponential", "signed"), ("exponential", "binary"), ("logistic", "signed")]
+)
+def test_the_product_on_an_accelerator_gives_the_same(
+    loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX's kernel, here on the CPU."""
+    satisfied, target = noisy(5, 400, 8)
+    options = {"loss": loss, "encoding": encoding, "restarts": 0}
+    host = fit_pool(satisfied, target, **options)
+    monkeypatch.setattr(support_kernels, "_FEW", 0)
+    monkeypatch.setattr(support_kernels, "_ON_DEVICE", (4, 16, 3))  # several blocks, and padding everywhere
+    monkeypatch.setattr(support_kernels, "_has_accelerator", lambda: True)
+    shapes: set[tuple[int, ...]] = set()
+    product = support_kernels._device_product
+
+    def counted(rows: np.ndarray, blocks: Any) -> np.ndarray:
+        shapes.add(rows.shape)
+        return product(rows, blocks)
+
+    monkeypatch.setattr(support_kernels, "_device_product", counted)
+    device = fit_pool(satisfied, target, **options)
+    assert shapes
+    assert all(height % 3 == 0 for height, _ in shapes)  # few shapes are compiled
+    assert chosen_rules(device.model) == chosen_rules(host.model)
+    assert device.objective == pytest.approx(host.objective, rel=1e-9)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 70), st.integers(1, 40))
+def test_the_product_is_that_of_the_matrices(seed: int, height: int, n_patterns: int, n_columns: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.choice(np.array([-1, 1], np.int8), (n_columns, n_patterns))
+    rows = rng.normal(size=(height, n_patterns)).astype(np.float32)
+    data = support_kernels.Data(columns, np.zeros(n_patterns), np.zeros(n_patterns))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(support_kernels, "_FEW", 0)
+        patch.setattr(support_kernels, "_BLOCK", (7, 16))
+        patch.setattr(support_kernels, "_ON_DEVICE", (16, 32, 4))
+        patch.setattr(support_kernels, "_has_accelerator", lambda: True)
+        device = data._replace(device=support_kernels.on_accelerator(columns))
+        assert device.device is not None
+        for one in (data, device):
+            np.testing.assert_allclose(support_kernels._product(rows, one), rows @ columns.T, atol=1e-4)
 
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:

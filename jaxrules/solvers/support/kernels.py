@@ -2,18 +2,24 @@
 
 Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per entry, and serves
 predictions in float32; margins, weights and what is accepted are float64. Nearly all of the time goes to one product
-with the matrix, which is BLAS's: nothing is compiled, for no shape of the data and for no size of the support.
+with the matrix. On a CPU it is BLAS's, so that nothing is compiled, for no shape of the data and for no size of the
+support; where JAX has an accelerator, a large matrix lies there, and the product is a kernel of JAX's.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from numpy.typing import NDArray
 
+from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss, exponential
 from jaxrules.solvers.support.objective import (
     best_weight,
@@ -34,7 +40,10 @@ ADDITIONS = 8
 _BLOCK = 192, 1024
 """Columns and patterns that are cast to float32 at once: the cast stays in the cache."""
 _FEW = 1 << 20
-"""Entries for which threads do not pay."""
+"""Entries for which neither threads nor an accelerator pay."""
+_ON_DEVICE = 256, 8192, 32
+"""What columns, patterns and rows are padded to on an accelerator: few shapes are compiled. Patterns are cast by
+blocks: a float32 copy of all would be four times as large."""
 ONES = 0
 """The column of ones, the intercept."""
 
@@ -42,11 +51,13 @@ _quiet = np.errstate(all="ignore")  # predictions may overflow or be tiny; nothi
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), int8, and the mean target and the weight of every pattern (P,), float64."""
+    """The matrix (C, P), int8, and the mean target and the weight of every pattern (P,), float64; and the matrix
+    `on_accelerator`."""
 
     columns: NDArray[np.int8]
     target: Floats
     weight: Floats
+    device: jax.Array | None = None
 
 
 class Charges(NamedTuple):
@@ -87,10 +98,14 @@ class Sums(NamedTuple):
     products: Reals
 
 
-def _product(rows: Reals, columns: NDArray[np.int8]) -> Reals:
-    """rows @ columns.T in float32. How it rounds does not depend on the number of threads."""
+def _product(rows: Reals, data: Data) -> Reals:
+    """rows @ columns.T in float32, (R, C). How it rounds does not depend on the number of threads."""
+    if data.device is not None:
+        size, (n_blocks, _, width) = len(rows), data.device.shape
+        padding = (0, -size % _ON_DEVICE[2]), (0, n_blocks * width - rows.shape[1])
+        return np.asarray(_device_product(np.pad(rows, padding), data.device)[:size, : len(data.columns)])
+    columns, (height, width) = data.columns, _BLOCK
     result = np.zeros((len(columns), len(rows)), np.float32)
-    height, width = _BLOCK
 
     @_quiet  # in every thread
     def fill(start: int) -> None:
@@ -109,6 +124,37 @@ def _product(rows: Reals, columns: NDArray[np.int8]) -> Reals:
     return np.ascontiguousarray(result.T)
 
 
+@functools.cache
+def _has_accelerator() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+def on_accelerator(columns: NDArray[np.int8]) -> jax.Array | None:
+    """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of JAX's accelerator, if any."""
+    if columns.size <= _FEW or not _has_accelerator():
+        return None
+    height, width, _ = _ON_DEVICE
+    n_columns, n_blocks = len(columns), -(-columns.shape[1] // width)
+    blocks = np.zeros((n_blocks, n_columns + -n_columns % height, width), np.int8)
+    for k, block in enumerate(blocks):
+        part = columns[:, k * width : (k + 1) * width]
+        block[:n_columns, : part.shape[1]] = part
+    return on_device(blocks)
+
+
+@x64_kernel
+def _device_product(rows: Any, blocks: Any) -> Any:
+    """rows @ columns.T for the matrix `on_accelerator`, padded rows (R, P) of float32."""
+    parts = jnp.moveaxis(rows.reshape(len(rows), len(blocks), -1), 1, 0)
+
+    def add(total: Any, part: tuple[Any, Any]) -> tuple[Any, None]:
+        rows, block = part
+        product = lax.dot_general(rows, block.astype(rows.dtype), (((1,), (1,)), ((), ())), precision="highest")
+        return total + product, None
+
+    return lax.scan(add, jnp.zeros((len(rows), blocks.shape[1]), rows.dtype), (parts, blocks))[0]
+
+
 @_quiet
 def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
     """One product of shapes (K, P) and (P, C)."""
@@ -116,7 +162,7 @@ def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: E
     single = np.stack([slope, curvature]).astype(np.float32)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
     rows = np.concatenate([data.columns[columns] * single[1], single if encoding == "binary" else single[:1]])
-    products, size = _product(rows, data.columns), len(columns)
+    products, size = _product(rows, data), len(columns)
     own = products[-1] if encoding == "binary" else np.full(len(data.columns), curvature.sum(), np.float32)
     return Sums(float(value), products[size], own, products[:size])
 
@@ -370,7 +416,7 @@ def _closed_form_losses(
         return left + drop, paid + least(value, slopes), left[:, None] + least(drop[:, None], swap_slopes)
 
     _, slope, _ = loss_terms(exponential, data.target, data.weight, margins)
-    tilted = _product(data.columns[columns] * slope.astype(np.float32), data.columns)
+    tilted = _product(data.columns[columns] * slope.astype(np.float32), data)
     helped, harmed = (sums.own + slopes) / 2, (sums.own - slopes) / 2
     up, down = np.expm1(weights), np.expm1(-weights)
     drop = value + up * helped[columns] + down * harmed[columns]

@@ -1,6 +1,7 @@
 """What a support costs and what one column can win: the penalty and Lemma 1 and Theorem 1 of LIRE (Kanamori, 2023).
 
-Every function works element by element, on numbers and NumPy arrays: the kernels call them, and so do the tests.
+Every function works element by element, on numbers, NumPy arrays and jax arrays, traced ones included: the
+kernels call them, and so do the tests.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxrules.losses import Loss, exponential
 
-Array = Any  # a number or a NumPy array
+Array = Any  # a number, a NumPy array or a jax array
 
 SHARE_CLIP = 1e-10
 """Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10]: separable data have finite
@@ -77,10 +80,11 @@ def best_weight(
         1/2 ln((1 - eps-) / eps-) without a ridge, or 0 where the rule stays out: also where eps = 0, and where
         eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
     """
+    xp = jnp if isinstance(loss, jax.Array) else np
     helped, harmed = loss * (1 - wrong_share), loss * wrong_share
-    weight = np.clip(_free_weight(helped, harmed, ridge), least, most)
+    weight = xp.clip(_free_weight(helped, harmed, ridge), least, most)
     decrease = loss - _loss_at(weight, helped, harmed, ridge)
-    return np.where((decrease > increase) & (loss > 0), weight, 0.0)
+    return xp.where((decrease > increase) & (loss > 0), weight, 0.0)
 
 
 def least_loss(
@@ -92,11 +96,13 @@ def least_loss(
         helped, harmed: that loss where a positive weight helps and harms: eps (1 - eps-) and eps eps-.
         ridge, least, most: as in `best_weight`.
     """
-    return _loss_at(np.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge)
+    xp = jnp if isinstance(helped, jax.Array) else np
+    return _loss_at(xp.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge)
 
 
 def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
-    return helped * np.exp(-weight) + harmed * np.exp(weight) + ridge * weight * weight / 2
+    xp = jnp if isinstance(weight, jax.Array) else np
+    return helped * xp.exp(-weight) + harmed * xp.exp(weight) + ridge * weight * weight / 2
 
 
 def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
@@ -107,20 +113,21 @@ def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
     b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the smaller of two upper bounds: b_0,
     and the weight W(helped / ridge) of a pure rule (Lambert's function, approximately).
     """
-    least = np.finfo(np.result_type(helped)).tiny / _PURE**1.1  # so that nothing below overflows
-    more = np.maximum(np.maximum(helped, harmed), least)
-    less = np.maximum(np.minimum(helped, harmed), _PURE * more)
-    unpenalised = 0.5 * (np.log(more) - np.log(less))
-    if not np.any(ridge):
+    xp = jnp if isinstance(helped, jax.Array) else np
+    least = xp.finfo(xp.result_type(helped)).tiny / _PURE**1.1  # so that nothing below overflows
+    more = xp.maximum(xp.maximum(helped, harmed), least)
+    less = xp.maximum(xp.minimum(helped, harmed), _PURE * more)
+    unpenalised = 0.5 * (xp.log(more) - xp.log(less))
+    if xp is np and not np.any(ridge):
         return np.copysign(unpenalised, helped - harmed)
-    tilt = ridge / (2 * np.sqrt(more) * np.sqrt(less))
-    growth = np.log1p(more / np.maximum(ridge, least))
-    weight = np.minimum(unpenalised, growth * (1 - np.log1p(growth) / (2 + growth)))
+    tilt = ridge / (2 * xp.sqrt(more) * xp.sqrt(less))
+    growth = xp.log1p(more / xp.maximum(ridge, least))
+    weight = xp.minimum(unpenalised, growth * (1 - xp.log1p(growth) / (2 + growth)))
     for _ in range(_NEWTON_STEPS):
         steep = tilt * weight
-        excess = weight + np.arcsinh(steep) - unpenalised
-        weight = np.maximum(weight - excess / (1 + tilt / np.sqrt(1 + steep * steep)), 0.0)
-    return np.copysign(weight, helped - harmed)
+        excess = weight + xp.arcsinh(steep) - unpenalised
+        weight = xp.maximum(weight - excess / (1 + tilt / xp.sqrt(1 + steep * steep)), 0.0)
+    return xp.copysign(weight, helped - harmed)
 
 
 def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tuple[Array, Array, Array]:
@@ -130,7 +137,8 @@ def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tupl
         target, weight: the mean target and the weight of every pattern, see `jaxrules.losses.merge_rows`.
     """
     if loss is exponential:  # one power serves all three; it stays finite, because 0 * inf would be NaN
-        power = np.exp(np.clip(margins, -600.0, 600.0))
+        xp = jnp if isinstance(margins, jax.Array) else np
+        power = xp.exp(xp.clip(margins, -600.0, 600.0))
         right, wrong = weight * (1 + target) / 2 / power, weight * (1 - target) / 2 * power
         return (right + wrong).sum(), right - wrong, right + wrong
     value, slope = weight * loss.value(target, margins), -weight * loss.gradient(target, margins)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import Words, pack
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
-from jaxrules.solvers.support.kernels import ONES, Encoding
+from jaxrules.solvers.support.kernels import ONES, Encoding, on_accelerator
 from jaxrules.solvers.support.objective import WEIGHT_CAP, penalty
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,7 @@ class Problem:
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
+        device: the columns on an accelerator, see `jaxrules.solvers.support.kernels.on_accelerator`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2); None for both.
         fixed: columns that are in every support.
@@ -63,6 +65,7 @@ class Problem:
     mass: Floats
     constant: float = 0.0
     shift: float = 0.0
+    device: jax.Array | None = None
     gram: Floats | None = None
     moment: Floats | None = None
     signs: NDArray[np.bool_] | None = None
@@ -219,6 +222,7 @@ def make_problem(
         weight=weight,
         total=total,
         columns=columns,
+        device=None if loss.quadratic else on_accelerator(columns),
         coverage=np.append(intercept_cost, coverage[kept]),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
         addable=(origin >= n_fixed) | ((np.arange(n_columns) == ONES) & penalise_intercept),
