@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 
 _BLOCK = 512
 """Octets of a column, eight rows each, that are numbers at once, to be multiplied by BLAS."""
+_ENTRIES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
+"""(256, 8) the eight bits of every octet."""
 _STRANDS = 2
 """Threads that share the blocks; sums do not depend on how many cores there are."""
 
@@ -63,10 +65,9 @@ class BitColumns:
         """sum_i x_ij rows_i, (columns,)."""
         from jaxrules.solvers.linear.bit_products import add_sums
 
-        by_octet = np.zeros((-(-len(self) // 8), 256))
+        by_octet = np.zeros((-(-len(self) // 8), 4, 256))
         add_sums(self._octets, np.ascontiguousarray(rows, np.float64), by_octet)
-        octet = np.arange(256)
-        return np.concatenate([by_octet @ (octet >> bit & 1) for bit in range(8)]).reshape(8, -1).T.ravel()[: len(self)]
+        return (by_octet.sum(axis=1) @ _ENTRIES).ravel()[: len(self)]
 
     def __rmatmul__(self, coefficients: Floats) -> Floats:
         """sum_j x_ij coefficients_j, (rows,); columns without a coefficient cost nothing."""
@@ -75,7 +76,7 @@ class BitColumns:
         used = np.flatnonzero(coefficients)
         eights = np.zeros((-(-len(used) // 8), 8))
         eights.ravel()[: len(used)] = coefficients[used]
-        by_octet = eights @ (np.arange(256) >> np.arange(8)[:, None] & 1)
+        by_octet = eights @ _ENTRIES.T
         scores = np.zeros(self.shape[1])
         add_scores(self.take(used)._octets, by_octet, scores)
         return scores
@@ -94,7 +95,7 @@ class BitColumns:
         from jaxrules.solvers.linear.bit_products import scaled
 
         root, octets = np.sqrt(weights).astype(dtype), self._octets
-        entries = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(dtype)
+        entries = _ENTRIES.astype(dtype)
 
         def strand(first: int) -> Floats:
             total = np.zeros((len(self) if left is None else len(left), len(self)))

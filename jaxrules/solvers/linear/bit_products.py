@@ -32,9 +32,12 @@ def _transpose(octets: Any, first: int, start: int, tile: Any) -> None:
         tile[b] = x ^ t ^ (t << np.uint64(28))
 
 
-@numba.njit((_OCTETS, _READ, float64[:, ::1]), cache=True, nogil=True)
+@numba.njit((_OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True)
 def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
-    """Add every row's number where its eight entries of a group of columns point, in (groups, 256)."""
+    """Add every row's number where its eight entries of a group of columns point, in (groups, 4, 256).
+
+    Neighbours add to different tables: most rows of rare rules point to the same place, and would wait for each other.
+    """
     count = octets.shape[1]
     buffer = np.empty(_TILE, np.uint64)
     for start in range(0, count, _TILE):
@@ -45,7 +48,7 @@ def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
             for b in range(len(tile)):
                 entries, row = tile[b], 8 * (start + b)
                 for i in range(8):
-                    into[entries & np.uint64(255)] += rows[row + i]
+                    into[i % 4, entries & np.uint64(255)] += rows[row + i]
                     entries >>= np.uint64(8)
 
 

@@ -213,6 +213,14 @@ class Position(NamedTuple):
     all_free: bool  # whether `point.dual` is orthogonal to all columns, as a penalty of 0 wants it
 
 
+@dataclass
+class _Latest:
+    """The solution that was found last, and its position: the next one may start there."""
+
+    solution: Solution | None = None
+    position: Position | None = None
+
+
 class _Certificate(NamedTuple):
     objective: float
     bound: float
@@ -234,6 +242,7 @@ class Problem:
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
     run: Run | None = None  # whose time is left
     curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
+    latest: _Latest = field(default_factory=_Latest)
 
     @classmethod
     def of(
@@ -296,7 +305,9 @@ class Problem:
             null = problem.start(None)
             if problem.certificate(null, l1_penalty).objective < problem.certificate(position, l1_penalty).objective:
                 position = null
-        return _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)[0]
+        solution, position = _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)
+        self.latest.solution, self.latest.position = solution, position
+        return solution
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
@@ -304,6 +315,8 @@ class Problem:
         coefficients, intercept = np.zeros(design.padded_columns), 0.0
         if start is None:
             return self._null_model(self.at(coefficients, intercept, np.zeros_like(self.data.weights), False))
+        if start is self.latest.solution and self.latest.position is not None:
+            return self.latest.position
         given, intercept = (start.coefficients, start.intercept) if isinstance(start, Solution) else start
         given = np.asarray(given, np.float64)
         if given.shape != (design.n_columns,) or not np.isfinite(given).all() or not np.isfinite(intercept):
