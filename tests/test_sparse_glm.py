@@ -16,7 +16,7 @@ from scipy.special import expit, xlogy
 
 from jaxrules import losses
 from jaxrules.results import Deadline, Run, Status
-from jaxrules.solvers.linear import bit_columns, on_host
+from jaxrules.solvers.linear import bit_columns, design, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
@@ -32,7 +32,9 @@ SEEDS = st.integers(0, 2**32 - 1)
 def solver(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both solvers pass all tests: the data are small, and NumPy alone would solve them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(on_host, "FEW", on_host.FEW if request.param == "NumPy" else 0)
+        if request.param == "kernels":
+            patch.setattr(on_host, "FEW", 0)
+            patch.setattr(design, "_accelerated", lambda entries: True)
         yield
 
 

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.bits import unpack
 from jaxrules.float64 import our_settings
 from jaxrules.rows import distinct_rows, is_binary
+from jaxrules.solvers.linear import on_host
 from jaxrules.solvers.linear.bit_columns import BitColumns
 
 Floats = NDArray[np.float64]
@@ -23,9 +25,10 @@ Parts = tuple[jax.Array, jax.Array]
 class Design:
     """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
 
-    Binary matrices: equal rows are merged, zeros and ones are bits. Columns of other matrices are centred (an
-    exact change of variables when there is an intercept), scaled, and kept as the sum of two float32 numbers,
-    which hold 48 bits. One copy on the device serves all kernels.
+    Binary matrices: equal rows are merged, zeros and ones are bits; where JAX has an accelerator, matrices of more than
+    `on_host.FEW` entries are float32 there. Columns of other matrices are centred (an exact change of variables when
+    there is an intercept), scaled, and kept as the sum of two float32 numbers, which hold 48 bits. One copy on the
+    device serves all kernels.
 
     Attributes:
         n_columns: columns of the original matrix.
@@ -34,8 +37,7 @@ class Design:
         centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
             an intercept.
         scale: (n_columns,) what each column was divided by after that.
-        storage: (stored columns, padded rows): bits where all columns are binary, else float32: the high parts,
-            columns of zeros, the low parts.
+        storage: (stored columns, padded rows): bits, or float32: the high parts, columns of zeros, the low parts.
         low: (padded_columns,) where the low part of each column is stored; a column of zeros for none.
     """
 
@@ -77,7 +79,9 @@ class Design:
         if isinstance(X, BitColumns):
             if inverse is None:
                 raise ValueError("X is bits; inverse must say which of their rows stands for each original row")
-            return cls._of_bits(X, inverse)
+            if not _accelerated(X.size):
+                return cls._of_bits(X, inverse)
+            X = unpack(X.words, X.shape[1]).T
         blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
         if len({len(block) for block in blocks}) > 1:
             raise ValueError("X is a tuple of matrices with different numbers of rows")
@@ -87,7 +91,7 @@ class Design:
             if n_columns > 0 and all(is_binary(block) for block in blocks):
                 first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
                 blocks = [block[first] for block in blocks]
-        if all(is_binary(block) for block in blocks):
+        if all(is_binary(block) for block in blocks) and not _accelerated(len(blocks[0]) * n_columns):
             columns = [np.ascontiguousarray(block.astype(bool, copy=False).T) for block in blocks]
             return cls._of_bits(BitColumns.of(np.concatenate(columns)), inverse)
         parts = [_columns(block, intercept) for block in blocks]
@@ -132,6 +136,11 @@ class Design:
         padded = np.full(size, self.padded_columns - 1, np.int32)
         padded[: len(columns)] = columns
         return padded
+
+
+def _accelerated(entries: int) -> bool:
+    """Whether a matrix of zeros and ones is worth an accelerator that is there."""
+    return entries > on_host.FEW and jax.default_backend() != "cpu"
 
 
 class _Columns(NamedTuple):
