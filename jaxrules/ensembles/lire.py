@@ -60,7 +60,9 @@ _LIBLINEAR = 2e-7
 search does without this start."""
 _RESTARTS = 20
 _PROMISING = 1.1
-"""Times the best objective: a restart whose first moves do not lead below is given up."""
+"""Times the best objective: a descent that has to show promise is given up unless its first moves lead below."""
+_IDLE = 8
+"""Restarts in a row that are given up: more of them are not worth their time."""
 _RIDGE = 1.0
 _LITTLE, _SMALL_RIDGE = 0.25, 0.15
 """A model that leaves less than this share of the constant's loss tells of little noise: such a ridge is enough."""
@@ -80,7 +82,7 @@ PAPER: Mapping[str, Any] = MappingProxyType({"loss": "exponential", "l2_penalty"
 
 def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options) -> bool:
     """Descend from every start; whether the limit on moves ended one of them."""
-    exhausted, run, begun = False, watch.run, None
+    exhausted, run, begun, idle = False, watch.run, None, 0
     if problem.previous is not None:
         watch.start = "previous"
         watch(search.complete(search.start_from(problem.previous.columns, problem.previous.weights)))
@@ -92,59 +94,64 @@ def _minimise(problem: _Output, search: Search, watch: _Watch, options: _Options
         watch.start = "l1"
         for columns, weights in problem.l1_start.starts(search.gamma, run):
             watch(search.thin_out(search.start_from(columns, weights)))
-    for start, incumbent in _starts(problem, search, watch, options, begun):
+    for start, incumbent, has_to_promise in _starts(problem, search, watch, options, begun):
         watch.start, watch.run.phase = start, "restarts" if start == "restart" else "search"
         search.moves = options.max_iterations
-        promising = _PROMISING * watch.best.objective if start == "restart" and watch.best is not None else np.inf
+        promising = _PROMISING * watch.best.objective if has_to_promise and watch.best is not None else np.inf
         reached = search.descend(incumbent, promising)
         exhausted |= search.moves <= 0
         if reached is watch.best:
             watch.certified = search.certified
-        if watch.run.stopped():
+        idle = idle + 1 if start == "restart" and reached.objective >= promising else 0
+        if watch.run.stopped() or idle == _IDLE:
             break
     return exhausted
 
 
 def _starts(
     problem: _Output, search: Search, watch: _Watch, options: _Options, begun: Incumbent | None
-) -> Iterator[tuple[str, Incumbent]]:
-    """The previous model of a path, the empty one, the given one, the L1 solution, what signed rules found, what
-    falling ridges lead to, the best one perturbed; each is made when the descent before it is over. On large data the
-    previous model stands for the empty one."""
-    small = search.problem.size <= SMALL
+) -> Iterator[tuple[str, Incumbent, bool]]:
+    """The previous model of a path, what falling ridges lead to, the empty model, the given one, the L1 solution, what
+    signed rules found, the best one perturbed, and whether a descent from it has to show promise; each is made when the
+    descent before it is over. On large data the previous model stands for the empty one."""
+    small, restarts = search.problem.size <= SMALL, options.restarts
+    ridges = small and not search.l2_penalty and problem.signed is None and restarts != 0
     if problem.previous is not None:
-        yield "previous", search.start_from(problem.previous.columns, problem.previous.weights)
+        yield "previous", search.start_from(problem.previous.columns, problem.previous.weights), False
+    if ridges:
+        yield from (("ridge", start, False) for start in _falling(search))
     if problem.previous is None or small:
-        yield "empty", search.start_empty()
+        yield "empty", search.start_empty(), ridges
     if begun is not None:
-        yield "given", begun
+        yield "given", begun, False
     watch.run.phase = "start"
     for columns, weights in problem.l1_start.starts(search.gamma, watch.run):
-        yield "l1", search.start_from(columns, weights)
+        yield "l1", search.start_from(columns, weights), ridges
     if problem.signed is not None:
         inner = _Watch(watch.run.child(), problem.signed.problem)
         signed = dataclasses.replace(search, problem=inner.problem, observe=inner)
         _minimise(problem.signed, signed, inner, options)
         if inner.best is not None:  # signed weights are half as large
-            yield "signed", search.start_from(inner.best.columns, 2 * inner.best.weights)
-    rng, restarts = np.random.default_rng(options.seed), options.restarts
+            yield "signed", search.start_from(inner.best.columns, 2 * inner.best.weights), False
+    rng = np.random.default_rng(options.seed)
     if restarts is None:
         restarts = _RESTARTS if small and not watch.certified else 0
-    if restarts and small and not search.l2_penalty and problem.signed is None:
-        yield from (("ridge", _after(search, ridges)) for ridges in _RIDGES)
     for restart in range(restarts):
         if watch.best is None or not (watch.best.columns != ONES).any():
             return
-        yield "restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0)
+        yield "restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0), True
 
 
-def _after(search: Search, ridges: Floats) -> Incumbent:
-    """What a descent leads to whose ridge falls: with a ridge there are fewer local optima."""
-    best = search.start_empty()
-    for ridge in ridges:
-        with_ridge = dataclasses.replace(search, l2_penalty=ridge, observe=lambda incumbent: None)
-        best = with_ridge.descend(with_ridge.start_from(best.columns, best.weights))
-    return search.start_from(best.columns, best.weights)
+def _falling(search: Search) -> Iterator[Incumbent]:
+    """What descents lead to whose ridge falls: with a ridge there are fewer local optima."""
+    start = begun = search.start_empty()
+    for ridges in _RIDGES:
+        best = begun
+        for ridge in ridges if begun is start else ridges[1:]:  # the first is the same
+            with_ridge = dataclasses.replace(search, l2_penalty=ridge, observe=lambda incumbent: None)
+            best = with_ridge.descend(with_ridge.start_from(best.columns, best.weights))
+            begun = best if begun is start else begun
+        yield search.start_from(best.columns, best.weights)
 
 
 class _Output:
@@ -261,9 +268,10 @@ def fit(
         max_support: largest number of rules (not for "published"); None for no limit.
         restarts: how often to search again from the best model with two to five of its rules dropped, or exchanged, at
             random (not for "published"). A restart begins with its most promising moves, and goes on if they lead
-            within a tenth of the best objective. None: 20 times on small data (a million entries of distinct rows and
-            rules) unless ``swap_optimal`` holds, where it is cheap and lowers the objective; else never. Without a
-            ridge, restarts begin with two descents along falling ridges: the order of rows hardly matters to them.
+            within a tenth of the best objective; when eight in a row do not, there are no more. None: 20 times on small
+            data (a million entries of distinct rows and rules) unless ``swap_optimal`` holds, where it is cheap and
+            lowers the objective; else never. Small data without a ridge, and with restarts, begin with two descents
+            along falling ridges, to which the order of rows hardly matters; other starts then have to promise as much.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the candidates, and the search
             starts from them, too. The result is at least as good as they are with the best weights.
         max_iterations: largest number of moves from each start, or the paper's I ("published").

@@ -138,8 +138,9 @@ def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tupl
     """
     if loss is exponential:  # one power serves all three; it stays finite, because 0 * inf would be NaN
         xp = jnp if isinstance(margins, jax.Array) else np
-        power = xp.exp(xp.clip(margins, -600.0, 600.0))
-        right, wrong = weight * (1 + target) / 2 / power, weight * (1 - target) / 2 * power
+        power = xp.exp(xp.minimum(xp.maximum(margins, -600.0), 600.0))  # sooner than np.clip
+        half = weight / 2
+        right, wrong = half * (1 + target) / power, half * (1 - target) * power
         return (right + wrong).sum(), right - wrong, right + wrong
     value, slope = weight * loss.value(target, margins), -weight * loss.gradient(target, margins)
     return value.sum(), slope, weight * loss.curvature(target, margins)

@@ -109,9 +109,10 @@ class Problem:
         """The 0/1 columns other than the intercept, shape (columns, patterns)."""
         return self.activations.holds(columns - 1)
 
-    def entries(self, columns: Integers, patterns: NDArray[np.intp]) -> Floats:
-        """The encoded columns of some patterns, float64, shape (patterns, columns)."""
-        return self.columns[np.ix_(columns, patterns)].T.astype(np.float64, order="C")
+    def entries(self, columns: Integers, patterns: NDArray[np.intp] | None = None) -> Floats:
+        """The encoded columns of some patterns, or of all, float64, shape (patterns, columns)."""
+        chosen = self.columns[columns] if patterns is None else self.columns[np.ix_(columns, patterns)]
+        return chosen.T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
         """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.

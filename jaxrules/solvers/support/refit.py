@@ -84,7 +84,7 @@ def newton(
         value, slope, curvature = loss_terms(loss, target, mass, columns @ weights)
         return value + float(ridge @ weights**2) / 2, slope @ columns - ridge * weights, curvature
 
-    weights = np.clip(weights, least, most)
+    weights = np.minimum(np.maximum(weights, least), most)  # sooner than np.clip
     value, gradient, curvature = at(weights)
     for _ in range(50 + len(weights)):
         step, predicted = _direction(columns, gradient, curvature, ridge, weights, least, most)
@@ -92,7 +92,7 @@ def newton(
             break
         scale = min(1.0, _LARGEST_STEP / np.abs(step).max())
         while True:
-            moved = np.clip(weights + scale * step, least, most)
+            moved = np.minimum(np.maximum(weights + scale * step, least), most)
             new_value, gradient, curvature = at(moved)
             if new_value <= value - 0.1 * scale * predicted or scale < 1e-6:
                 break
@@ -117,14 +117,16 @@ def _direction(
 
     Weights at an end that would cross it stay, and the others move as if they were constants.
     """
-    lowest, highest = weights <= least * (1 - 1e-12), weights >= most * (1 - 1e-12)
-    movable = ~(lowest & (gradient < 0) | highest & (gradient > 0))
-    if not movable.any():
-        return np.zeros(len(weights)), 0.0
     hessian = columns.T @ (columns * curvature[:, None])
     hessian.ravel()[:: len(hessian) + 1] += ridge + 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
+    lowest, highest = weights <= least * (1 - 1e-12), weights >= most * (1 - 1e-12)
+    if len(weights) and not (lowest | highest).any():
+        step = _solved(hessian, gradient)
+        return step, float(gradient @ step / 2)
+    movable = ~(lowest & (gradient < 0) | highest & (gradient > 0))
     while movable.any():
-        step = _newton_step(hessian, gradient, movable)
+        on, step = np.flatnonzero(movable), np.zeros(len(weights))
+        step[on] = _solved(hessian[on[:, None], on], gradient[on])
         crossing = movable & (lowest & (step < 0) | highest & (step > 0))
         if not crossing.any():
             return step, float(gradient @ step / 2)
@@ -132,11 +134,6 @@ def _direction(
     return np.zeros(len(weights)), 0.0
 
 
-def _newton_step(hessian: Floats, gradient: Floats, movable: NDArray[np.bool_]) -> Floats:
-    on = np.flatnonzero(movable)
-    step, right, block = np.zeros(len(movable)), gradient[on], hessian
-    if len(on) < len(step):
-        block = hessian[on[:, None], on]
-    _, solved, failed = dposv(block, right)  # LAPACK itself: SciPy's checks take as long as so small a system
-    step[on] = right / np.diagonal(block) if failed else solved
-    return step
+def _solved(hessian: Floats, gradient: Floats) -> Floats:
+    _, step, failed = dposv(hessian, gradient)  # LAPACK itself: SciPy's checks take as long as so small a system
+    return np.asarray(gradient / np.diagonal(hessian) if failed else step)

@@ -135,7 +135,7 @@ class Search:
         while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
             joining = np.flatnonzero(problem.required[absent].any(axis=0) & problem.addable)
             target, mass = problem.target, problem.mass
-            margins = problem.entries(best.columns, np.arange(len(mass))) @ best.weights
+            margins = problem.entries(best.columns) @ best.weights
             _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
             held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
             downhill, curved = held.covered(slope), held.covered(curvature)
@@ -234,11 +234,12 @@ class Search:
             weights, loss = _solve_squared(problem, self.gram, problem.moment, columns, least, most)
         else:
             groups = self._groups(columns, near)
-            target, mass = problem.target, problem.mass
+            target, mass, member = problem.target, problem.mass, None
             if len(mass) > _FEW_PATTERNS:
-                target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(groups.member))
+                member = groups.member
+                target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(member))
             out_of_reach = np.inf if goal == -np.inf else goal - price
-            entries = problem.entries(columns, groups.member)
+            entries = problem.entries(columns, member)
             ridge = self.ridge[columns]
             weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach)
         needed = self.needed(columns, weights) | (columns == ONES)
