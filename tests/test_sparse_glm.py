@@ -533,13 +533,19 @@ def test_a_second_solve_of_the_same_shapes_compiles_nothing() -> None:
     assert [kernel.jitted._cache_size() for kernel in kernels] == before
 
 
-def test_the_deadline_returns_the_best_so_far() -> None:
-    X, y = data("real", "logistic", 29)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_deadline_returns_the_best_so_far(kind: str) -> None:
+    X, y = data(kind, "logistic", 29)
     time = itertools.count()
     run = Run("test", Deadline(20, clock=lambda: float(next(time))))
     path = glm.path(X, y, loss="logistic", run=run)
     assert 1 < len(path) < 100
     assert run.limit is Status.TIME_LIMIT
+    for ticks in range(12):  # wherever the time ends, what was found so far is certified
+        short = Deadline(ticks, clock=map(float, itertools.count()).__next__)
+        early = glm.solve(X, y, 0.01, loss="logistic", run=Run("test", short))
+        assert early.objective == pytest.approx(optimality(X, y, early, "logistic")[0])
+        assert early.bound <= early.objective
     at_once = glm.solve(X, y, 0.01, loss="logistic", run=Run("test", 0.0))
     assert at_once.status is Status.TIME_LIMIT
     assert not at_once.converged
