@@ -219,6 +219,15 @@ def test_with_little_time_rules_are_found_and_nothing_is_compiled(cancer, l1_pen
     assert fit.bound <= fit.objective < 0.5 * 0.66  # that of the constant
 
 
+def test_time_that_ends_in_the_first_folds_is_not_taken_for_a_choice(cancer, cancer_rules):
+    X, y = cancer
+    for seconds in range(2, 40):
+        limit = Deadline(seconds, clock=map(float, itertools.count()).__next__)
+        fit = jr.rulefit.fit(X, y, rules=cancer_rules, time_limit=limit)
+        largest = fit.details["cross_validation"].settings[0]["l1_penalty"]
+        assert fit.details["l1_penalty"] < largest / 10
+
+
 def test_progress_is_reported(cancer, cancer_rules):
     X, y = cancer
     seen = []

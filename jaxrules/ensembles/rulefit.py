@@ -221,8 +221,9 @@ def _cross_validated(
     )  # fmt: skip
     # Warm starts down the path make the last fit fast; without the time for them it begins where it ends.
     chosen = found.chosen
-    reached = np.flatnonzero(~np.isnan(found.risk))
-    if search.limit is not None and len(reached) and found.risk[reached].argmin() == len(reached) - 1:
+    measured = np.sum(~np.isnan(found.risks), axis=0)
+    reached = found.risks[:, (measured > 0) & (measured == measured.max())]  # of some folds, where time ended at once
+    if search.limit is not None and reached.size and np.nanmean(reached, axis=0).argmin() == reached.shape[1] - 1:
         chosen = min(max(without_folds, chosen), len(grid) - 1)  # the risk was still falling
         found = dataclasses.replace(found, chosen=chosen)
     begin = 0 if search.limit is None else chosen
