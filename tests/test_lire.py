@@ -939,6 +939,24 @@ def test_the_scale_of_numbers_changes_nothing(scale: float) -> None:
     np.testing.assert_allclose(jr.predict(other.model, X) / scale, jr.predict(one.model, X), rtol=1e-9)
 
 
+def test_an_l1_solution_that_a_thread_asks_ahead_for_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    satisfied, target = noisy(5, 400, 30)
+    solved: list[float] = []
+    solve = start_module.L1Start._solved
+
+    def counted(self: Any, penalty: float, run: Any) -> Any:
+        solved.append(penalty)
+        return solve(self, penalty, run)
+
+    monkeypatch.setattr(start_module.L1Start, "_solved", counted)
+    gammas, X = [0.05, 0.02, 0.01, 0.005], satisfied.astype(float)
+    ahead = lire.path(X, target, global_penalties=gammas, rules=pool(satisfied))
+    assert sorted(solved, reverse=True) == gammas
+    in_turn = lire.path(X, target, global_penalties=gammas, rules=pool(satisfied), time_limit=1000.0)
+    assert [fit.objective for fit in in_turn] == pytest.approx([fit.objective for fit in ahead], rel=1e-9)
+    assert chosen_rules(in_turn[0].model) == chosen_rules(ahead[0].model)
+
+
 def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
     """liblinear draws from one generator of the whole process."""
     rng = np.random.default_rng(0)

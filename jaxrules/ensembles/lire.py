@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -387,9 +388,12 @@ def path(
     begun = given_start(start, RuleEnsemble, data, constraints)
     candidates = _Candidates(rules, first, constraints, data, run, options, begun)
     fits: list[Fit[RuleEnsemble]] = []
-    with run:
-        for gamma, lam in zip(gammas, lambdas, strict=True):
+    with run, ThreadPoolExecutor(1) as ahead:  # L1 solutions in a thread, one penalty ahead of the search
+        for k, (gamma, lam) in enumerate(zip(gammas, lambdas, strict=True)):
             step = run.child()
+            if run.deadline.seconds is None and not options.loss.quadratic:
+                for coming in gammas[k + 1 if k else 0 : k + 2].tolist():
+                    ahead.submit(candidates.solve_ahead, coming, run)
             fits.append(one_against_rest(data, step, partial(candidates.fit, gamma=gamma, lam=lam)))
             if step.limit is not None:
                 break
@@ -620,6 +624,11 @@ class _Candidates:
             for output, weights in zip(self.outputs, np.asarray(start.weights).T, strict=True):
                 used = np.flatnonzero(weights)
                 output.given = problem.columns_of(pool.activations.bits[n_rules + used], weights[used])
+
+    def solve_ahead(self, gamma: float, run: Run) -> None:
+        """The L1 solutions that a search at this penalty starts from."""
+        for output in self.outputs:
+            output.l1_start.starts(gamma, run)
 
     def fit_all(self, data: TrainingData, run: Run, gamma: float, lam: float, settles: bool) -> Fit[RuleEnsemble]:
         """The best model found; where its loss `settles` the penalties, it may be that of those for little noise."""

@@ -36,6 +36,7 @@ class L1Start:
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
         self._starts: dict[float, list[tuple[Integers, Floats]]] = {}
+        self._lock = threading.Lock()
         self._design: sparse_glm.Design | None = None
         activations = problem.activations
         size = SAMPLED // max(activations.n_rules, 1)
@@ -47,10 +48,13 @@ class L1Start:
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
         """Columns and encoded weights of the solution at this penalty on signed columns, largest influence first cut.
 
-        On signed columns the L1 norm is half of that on 0/1 columns, which are what the solvers see.
+        On signed columns the L1 norm is half of that on 0/1 columns, which are what the solvers see. A thread may ask
+        ahead for a penalty: what it is solving is waited for.
         """
         if penalty not in self._starts:
-            self._starts[penalty] = self._solved(penalty, run)
+            with self._lock:
+                if penalty not in self._starts:
+                    self._starts[penalty] = self._solved(penalty, run)
         return self._starts[penalty]
 
     def _solved(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
