@@ -218,7 +218,7 @@ def test_a_closed_form_move_minimises_the_objective(
 
     move = float(found.weights[1:].sum())
     assert taken == (move != 0)
-    best = optimize.minimize_scalar(value, bounds=(-2 * CAP, 2 * CAP), method="bounded").fun
+    best = optimize.minimize_scalar(value, bounds=(-problem.cap, problem.cap), method="bounded").fun
     assert value(move) <= min(value(0.0), best) + 1e-9
     assert value(move) == pytest.approx(min(value(0.0), best), abs=1e-7)
 
