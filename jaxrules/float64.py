@@ -69,6 +69,15 @@ def x64_kernel(
     return call
 
 
+_WORTH_IT = 1 << 20
+
+
+def worth_an_accelerator(entries: int) -> bool:
+    """Whether a matrix of so many entries is to lie on an accelerator: it is large, and JAX has one. Small ones do not
+    start JAX's backend."""
+    return entries > _WORTH_IT and jax.default_backend() != "cpu"
+
+
 def on_device(arrays: Any) -> Any:
     """The arrays in the memory of the device, float64 kept: for kernels alone, which else copy them at every call."""
     with our_settings(), jax.enable_x64(True):

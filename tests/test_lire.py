@@ -536,7 +536,7 @@ def test_the_product_on_an_accelerator_gives_the_same(
     host = fit_pool(satisfied, target, **options)
     monkeypatch.setattr(support_kernels, "_FEW", 0)
     monkeypatch.setattr(support_kernels, "_ON_DEVICE", (4, 16, 3))  # several blocks, and padding everywhere
-    monkeypatch.setattr(support_kernels, "_has_accelerator", lambda: True)
+    monkeypatch.setattr(support_kernels, "worth_an_accelerator", lambda entries: True)
     shapes: set[tuple[int, ...]] = set()
     product = support_kernels._device_product
 
@@ -563,7 +563,7 @@ def test_the_product_is_that_of_the_matrices(seed: int, height: int, n_patterns:
         patch.setattr(support_kernels, "_FEW", 0)
         patch.setattr(support_kernels, "_BLOCK", (7, 16))
         patch.setattr(support_kernels, "_ON_DEVICE", (16, 32, 4))
-        patch.setattr(support_kernels, "_has_accelerator", lambda: True)
+        patch.setattr(support_kernels, "worth_an_accelerator", lambda entries: True)
         device = data._replace(device=support_kernels.on_accelerator(columns))
         assert device.device is not None
         for one in (data, device):

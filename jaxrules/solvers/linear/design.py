@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.bits import unpack
-from jaxrules.float64 import our_settings
+from jaxrules.float64 import our_settings, worth_an_accelerator
 from jaxrules.rows import distinct_rows, is_binary
-from jaxrules.solvers.linear import on_host
 from jaxrules.solvers.linear.bit_columns import BitColumns
 
 Floats = NDArray[np.float64]
@@ -26,7 +25,7 @@ class Design:
     """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
 
     Binary matrices: equal rows are merged, zeros and ones are bits; where JAX has an accelerator, matrices of more than
-    `on_host.FEW` entries are float32 there. Columns of other matrices are centred (an exact change of variables when
+    a million entries are float32 there. Columns of other matrices are centred (an exact change of variables when
     there is an intercept), scaled, and kept as the sum of two float32 numbers, which hold 48 bits. One copy on the
     device serves all kernels.
 
@@ -79,7 +78,7 @@ class Design:
         if isinstance(X, BitColumns):
             if inverse is None:
                 raise ValueError("X is bits; inverse must say which of their rows stands for each original row")
-            if not _accelerated(X.size):
+            if not worth_an_accelerator(X.size):
                 return cls._of_bits(X, inverse)
             X = unpack(X.words, X.shape[1]).T
         blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
@@ -91,7 +90,7 @@ class Design:
             if n_columns > 0 and all(is_binary(block) for block in blocks):
                 first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
                 blocks = [block[first] for block in blocks]
-        if all(is_binary(block) for block in blocks) and not _accelerated(len(blocks[0]) * n_columns):
+        if all(is_binary(block) for block in blocks) and not worth_an_accelerator(len(blocks[0]) * n_columns):
             columns = [np.ascontiguousarray(block.astype(bool, copy=False).T) for block in blocks]
             return cls._of_bits(BitColumns.of(np.concatenate(columns)), inverse)
         parts = [_columns(block, intercept) for block in blocks]
@@ -136,11 +135,6 @@ class Design:
         padded = np.full(size, self.padded_columns - 1, np.int32)
         padded[: len(columns)] = columns
         return padded
-
-
-def _accelerated(entries: int) -> bool:
-    """Whether a matrix of zeros and ones is worth an accelerator that is there."""
-    return entries > on_host.FEW and jax.default_backend() != "cpu"
 
 
 class _Columns(NamedTuple):

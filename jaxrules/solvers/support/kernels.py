@@ -8,7 +8,6 @@ support; where JAX has an accelerator, a large matrix lies there, and the produc
 
 from __future__ import annotations
 
-import functools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from jaxrules.float64 import on_device, x64_kernel
+from jaxrules.float64 import on_device, worth_an_accelerator, x64_kernel
 from jaxrules.losses import Loss, exponential
 from jaxrules.solvers.support.objective import (
     best_weight,
@@ -40,7 +39,7 @@ ADDITIONS = 8
 _BLOCK = 192, 1024
 """Columns and patterns that are cast to float32 at once: the cast stays in the cache."""
 _FEW = 1 << 20
-"""Entries for which neither threads nor an accelerator pay."""
+"""Entries for which threads do not pay."""
 _ON_DEVICE = 256, 8192, 32
 """What columns, patterns and rows are padded to on an accelerator: few shapes are compiled. Patterns are cast by
 blocks: a float32 copy of all would be four times as large."""
@@ -124,14 +123,9 @@ def _product(rows: Reals, data: Data) -> Reals:
     return np.ascontiguousarray(result.T)
 
 
-@functools.cache
-def _has_accelerator() -> bool:
-    return jax.default_backend() != "cpu"
-
-
 def on_accelerator(columns: NDArray[np.int8]) -> jax.Array | None:
     """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of JAX's accelerator, if any."""
-    if columns.size <= _FEW or not _has_accelerator():
+    if not worth_an_accelerator(columns.size):
         return None
     height, width, _ = _ON_DEVICE
     n_columns, n_blocks = len(columns), -(-columns.shape[1] // width)
