@@ -396,7 +396,7 @@ def picture(
         panel.set_title(name, fontsize=9)
     for panel in axes.flat[len(drawn) :]:
         panel.axis("off")
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=6, fontsize=8)
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=8, fontsize=8)
     words = {"size": "rules + conditions", "support": "rules", "local": "rules that hold for a row"}
     figure.supxlabel(words[axis], fontsize=9, y=0.06)
     figure.supylabel(measure, fontsize=9)
