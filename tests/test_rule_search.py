@@ -315,11 +315,13 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
     elif isinstance(objective, SignedWeights):
         value = q @ objective.weights
     elif isinstance(objective, CorrectiveDecrease):
-        span, h = objective.found.astype(float), objective.curvature
-        metric = (span.T * h) @ span + np.diag(objective.penalties)
-        c = (q * h) @ span
-        whole = objective.ridge + q @ h
-        rest = whole - np.sum((c @ np.linalg.pinv(metric, rcond=1e-12, hermitian=True)) * c, axis=1)
+        # distances to the rules found, a row more per penalty: normal equations lose digits where rules are equal
+        root = np.sqrt(objective.curvature)
+        span = np.concatenate([objective.found * root[:, None], np.diag(np.sqrt(objective.penalties))])
+        scaled = np.concatenate([q * root, np.zeros((len(q), len(objective.penalties)))], axis=1)
+        outside = scaled - (scaled @ np.linalg.pinv(span, rcond=1e-9).T) @ span.T
+        whole = objective.ridge + q @ objective.curvature
+        rest = objective.ridge + np.sum(outside**2, axis=1)
         value = np.where(rest > 1e-9 * whole, (q @ objective.gradient) ** 2 / np.maximum(rest, 1e-9 * whole), 0.0)
     else:
         assert isinstance(objective, Orthogonal)
@@ -380,11 +382,6 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
     return space, Orthogonal(g, found, weights, **prices)
 
 
-def rounding(objective: Objective, best: float) -> float:
-    """How far values may be from one another: corrective ones solve a system that equal rules leave ill-conditioned."""
-    return (1e-7 if isinstance(objective, CorrectiveDecrease) else 1e-9) * max(1.0, abs(best))
-
-
 def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:
     limit = {} if max_length is None else {"max_length": max_length}
     searches = [functools.partial(search_best_first, **limit)]
@@ -403,7 +400,7 @@ def test_every_search_is_exact_for_every_objective(
 ) -> None:
     space, objective = problem
     best = best_worth(space, objective, max_length)
-    scale = rounding(objective, best)
+    scale = 1e-9 * max(1.0, abs(best))
     for search in exact_searches(objective, max_length):
         found = search(space, objective)
         assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
@@ -429,7 +426,7 @@ def test_pairs_are_exact_for_every_objective(
     """However the propositions share partitions, and with a true bound when it is stopped."""
     space, objective = problem
     best = best_worth(space, objective, max_length)
-    scale = rounding(objective, best)
+    scale = 1e-9 * max(1.0, abs(best))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rule_space, "_TOGETHER", (cells, 256))
         parts = space.partitions
@@ -470,7 +467,7 @@ def test_beams_keep_what_they_say(
     best, nothing = best_worth(space, objective, max_length), worth(space, objective, ())
     (found,) = search_beams(space, objective, width=width, max_length=max_length, count=count)
     assert 1 <= len(found) <= count
-    scale = rounding(objective, best)
+    scale = 1e-9 * max(1.0, abs(best))
     for one in found:
         assert one.bound is None
         assert one.status == Status.CONVERGED
