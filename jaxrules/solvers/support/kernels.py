@@ -272,7 +272,7 @@ def _rank(
             return total * (1 - np.sqrt(1 - np.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
 
-    numbers = (part if part.dtype == bool else part.astype(dtype) for part in charges)
+    numbers: list[Any] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
     single, prices = Charges(*numbers), Terms(*map(float, terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
     removable, swappable, enterable = _allowed(charges, columns, terms)
