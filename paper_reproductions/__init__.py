@@ -21,7 +21,8 @@ Make a folder ``paper_reproductions/<name>/`` whose ``__init__.py`` defines ``PA
    list of dictionaries, one CSV row each: the points of a path, for example). Tables and figures may share
    an experiment; its cells are computed once. What several cells need (a data set, a forest) is best kept
    by ``functools.lru_cache`` around a function of the cell's values; list such cells next to each other.
-   ``data(cell)`` names the data sets that a cell loads, so that a run can say at once which are missing.
+   ``data(cell)`` names the data sets that a cell loads, so that a run can say at once which are missing;
+   ``depends()`` returns what the fingerprint cannot see, such as the `Path` of a program that is run.
 3. **Exhibits.** An `Exhibit` is one table or figure. ``show(results, canvas)`` turns rows into a `Section`:
    text, `ComparisonTable` s (each `Value` holds our number, the paper's, and what difference counts as
    agreement, or why they are not compared), and figures drawn on the `Canvas`, of what was measured alone. It must

@@ -42,6 +42,10 @@ def chosen_exhibits(paper: Paper, tables: Sequence[int], figures: Sequence[int])
     return [exhibit for key, exhibit in there.items() if key in wanted or not wanted]
 
 
+_WHOLE_REPORTS = {"shipped": (), "ship": ("quick", "folds", "seed", "slow", "adopt", "results")}
+"""Options that write a report of everything, and the options that they go with."""
+
+
 def main(arguments: Sequence[str] | None = None, *, keep_compiled: bool = False) -> int:
     """Run the command line; the exit status is 1 if a cell failed, 130 after Ctrl-C, 2 if nothing could be done.
 
@@ -51,6 +55,11 @@ def main(arguments: Sequence[str] | None = None, *, keep_compiled: bool = False)
     options = parser.parse_args(arguments)
     if options.all and (options.table or options.figure):
         parser.error("--all goes without --table and --figure")
+    given = [name for name, value in vars(options).items() if value != parser.get_default(name)]
+    for mode, goes_with in _WHOLE_REPORTS.items():
+        other = [f"--{name}" for name in given if name not in ("paper", "all", mode, *goes_with)]
+        if mode in given and other:
+            parser.error(f"--{mode} writes the whole report; it goes without {', '.join(other)}")
     if keep_compiled:
         _keep_compiled_kernels(options.results)
     try:
@@ -184,7 +193,10 @@ def _parser() -> argparse.ArgumentParser:
         "--slow", action="store_true", help="also what is left out otherwise because it takes very long"
     )
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="compute in N processes (default 1)")
-    parser.add_argument("--only", action="append", default=[], metavar="METHOD", help="compute only this method")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="METHOD",
+        help="compute only this method; of programs of others their environment, such as imodels",
+    )  # fmt: skip
     parser.add_argument(
         "--adopt", metavar="VERSION", help="keep cells that carry no protocol as made by this version of jaxrules"
     )

@@ -16,13 +16,17 @@ SOURCES: dict[str, dict[str, str | int]] = json.loads(Path(__file__).with_suffix
 def missing(tasks: Iterable[Task]) -> str:
     """One message on all sets that the tasks need and `jaxrules.datasets.load` cannot find; "" if it finds all."""
     needed = dict.fromkeys(name for task in tasks for name in task.experiment.data(task.cell))
-    absent = [name for name in needed if name not in datasets.available()]
+    try:
+        there, problem = set(datasets.available()), ""
+    except FileNotFoundError as error:  # the folder is none, or has no manifest: there are those without a file
+        there, problem = needed.keys() - SOURCES.keys(), f": {error}"
+    absent = [name for name in needed if name not in there]
     if not absent:
         return ""
     lines = [f"  {name}: {where(name)}" for name in absent]
     return "\n".join(
         [
-            f"{len(absent)} data sets are missing; nothing was computed.",
+            f"{len(absent)} data sets are missing; nothing was computed{problem}.",
             *lines,
             "Write each as a CSV file with a header, the target last and named target, missing values empty, and list "
             "the files in a manifest.json beside them (see the docstring of jaxrules.datasets); the environment "

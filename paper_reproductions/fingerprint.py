@@ -9,7 +9,8 @@ import hashlib
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -20,18 +21,19 @@ SHARED = ("paper_reproductions.framework", "paper_reproductions.report")
 
 
 @functools.cache
-def fingerprint(measure: Callable[..., Any]) -> str:
+def fingerprint(measure: Callable[..., Any], depends: Callable[[], Iterable[Any]] = tuple) -> str:
     """ "p" and twelve hexadecimal digits, which change when the protocol of a cell does.
 
-    The protocol is the code of `measure`, of the functions and classes of the same paper that it reaches, and the
-    constants that these read. Comments, docstrings and layout are no part of it, nor is the library, whose version
-    a cell carries beside this.
+    The protocol is the code of `measure`, of the functions and classes of the same paper that it reaches, the values
+    of their defaults, the constants that they read, and what `depends` returns: values, and files by their `Path`.
+    Comments, docstrings and layout are no part of it, nor is the library, whose version a cell carries beside this.
     """
     reached = _Reached(measure.__module__)
-    reached.parts["measure"] = reached.text(measure)
+    reached.parts.add(f"measure: {reached.text(measure)}")
+    for k, thing in enumerate(depends()):
+        reached.parts.add(f"depends {k}: {_of_file(thing) if isinstance(thing, Path) else reached.text(thing)}")
     reached.close()
-    parts = "\n".join(f"{name}: {text}" for name, text in sorted(reached.parts.items()))
-    return "p" + hashlib.sha256(parts.encode()).hexdigest()[:12]
+    return "p" + hashlib.sha256("\n".join(sorted(reached.parts)).encode()).hexdigest()[:12]
 
 
 class _Reached:
@@ -39,8 +41,9 @@ class _Reached:
 
     def __init__(self, module: str) -> None:
         self.scope = ".".join(module.split(".")[:2]) if module.startswith("paper_reproductions.") else module
-        self.parts: dict[str, str] = {}
+        self.parts: set[str] = set()
         self._open: list[tuple[str, Any]] = []
+        self._seen: set[Any] = set()  # not by name, which all lambdas of a module share
 
     def _inside(self, module: str | None) -> bool:
         within = module == self.scope or str(module).startswith(f"{self.scope}.")
@@ -50,11 +53,16 @@ class _Reached:
         """Follow what was named until nothing new is found."""
         while self._open:
             name, thing = self._open.pop()
-            if name not in self.parts:
-                self.parts[name] = _source(thing)
-                for used, value in _used(thing, self._inside):
-                    if not isinstance(value, ModuleType):
-                        self.parts.setdefault(f"{used} =", self.text(value))
+            if thing in self._seen:
+                continue
+            self._seen.add(thing)
+            self.parts.add(f"{name}: {_source(thing)}")
+            for function in _functions(thing):  # of a default the source has the name, which was read long before
+                defaults = self.text([function.__defaults__, function.__kwdefaults__])
+                self.parts.add(f"{name}, {function.__name__}: {defaults}")
+            for used, value in _used(thing, self._inside):
+                if not isinstance(value, ModuleType):
+                    self.parts.add(f"{used} = {self.text(value)}")
 
     def text(self, value: Any) -> str:
         """A value in words that do not change from run to run."""
@@ -97,12 +105,22 @@ def _filled(cell: Any) -> bool:
         return False
 
 
+def _of_file(path: Path) -> str:
+    """Its name and its text, of a program as `_source` has it."""
+    text = path.read_text()
+    return f"{path.name}: {_bare(text) if path.suffix == '.py' else text}"
+
+
 def _source(thing: Any) -> str:
     """The code without comments, docstrings and layout; the byte code where a source cannot be read alone."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(thing)))
+        return _bare(textwrap.dedent(inspect.getsource(thing)))
     except (OSError, TypeError, SyntaxError):
         return " ".join(f"{code.co_code!r}{code.co_names}{_constants(code)}" for code in _codes(thing))
+
+
+def _bare(source: str) -> str:
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             node.body = [line for line in node.body if not _is_text(line)] or [ast.Pass()]

@@ -94,17 +94,20 @@ class Experiment:
         cells: the cells that the settings ask for, in the order of computation.
         measure: computes one cell: one row, or several.
         data: the names, for `jaxrules.datasets.load`, of the sets that a cell needs.
+        depends: what else changes what is measured, outside the paper's folder or unseen by its code: values, and
+            files by their `Path`, such as a program that is run.
     """
 
     name: str
     cells: Callable[[Settings], Iterable[Cell]]
     measure: Callable[[Cell, Settings], Row | Sequence[Row]]
     data: Callable[[Cell], Iterable[str]] = lambda cell: ()
+    depends: Callable[[], Iterable[Any]] = tuple
 
     @property
     def protocol(self) -> str:
         """The hash of what `measure` does."""
-        return fingerprint(self.measure)
+        return fingerprint(self.measure, self.depends)
 
 
 @dataclass(frozen=True)
@@ -265,6 +268,12 @@ class Store:
             return None
         return [_without(row, _MADE) for row in _read(self.path(experiment, cell))]
 
+    def seconds(self, experiment: Experiment, settings: Settings) -> tuple[float, int]:
+        """The seconds by the clock of its finished cells, summed, and how many of them say theirs."""
+        rows = [found[0] for cell in experiment.cells(settings) if (found := self.read(experiment, cell))]
+        known = [seconds for row in rows if (seconds := float(row.get("cell_seconds", 0.0))) > 0]
+        return round(sum(known), 3), len(known)
+
     def write(self, experiment: Experiment, cell: Cell, measured: Row | Sequence[Row], seconds: float) -> None:
         """Keep a finished cell."""
         rows = [measured] if isinstance(measured, Mapping) else list(measured)
@@ -312,6 +321,10 @@ class Archive(Store):
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         return [_without(row, ("made",)) for row in self._rows(experiment, cell)] or None
 
+    def seconds(self, experiment: Experiment, settings: Settings) -> tuple[float, int]:
+        seconds, cells = self._about.get("Seconds", {}).get(experiment.name, (0.0, 0))
+        return seconds, cells
+
     def _rows(self, experiment: Experiment, cell: Cell) -> list[Row]:
         path = self.path(experiment, cell)
         names, values = zip(*((name, _parsed(_text(value))) for name, value in cell.key), strict=True)
@@ -320,6 +333,7 @@ class Archive(Store):
     def pack(self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]) -> None:
         """Replace the archive by these results."""
         made: dict[Made, int] = {}
+        seconds: dict[str, tuple[float, int]] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("*.csv"):
             old.unlink()
@@ -330,12 +344,13 @@ class Archive(Store):
                 if origin is not None and measured is not None:
                     number = made.setdefault(origin, len(made))
                     for row in measured:
-                        kept = _without(row, ("cell_seconds",))  # which no report reads
+                        kept = _without(row, ("cell_seconds",))  # of which reports have the sum
                         rows.append({**{name: _short(value) for name, value in kept.items()}, "made": number})
             if rows:
                 _write(self.folder / f"{experiment.name}.csv", rows)
+                seconds[experiment.name] = results.store.seconds(experiment, results.settings)
         entries = [dataclasses.asdict(origin) for origin in made]
-        whole = {**about, "Settings": dataclasses.asdict(results.settings), "Made": entries}
+        whole = {**about, "Settings": dataclasses.asdict(results.settings), "Seconds": seconds, "Made": entries}
         (self.folder / "about.json").write_text(json.dumps(whole, indent=1) + "\n")
         _archived.cache_clear()
 
@@ -460,7 +475,7 @@ def unfinished(
     tasks = [Task(experiment, cell) for experiment in different for cell in experiment.cells(settings)]
     methods = {str(dict(task.cell.key).get("method", "")) for task in tasks} - {""}
     if unknown := [name for name in only if name not in methods]:
-        there = ", ".join(sorted(methods)) or "none, its cells have no method"
+        there = ", ".join(map(repr, sorted(methods))) or "none, its cells have no method"
         raise ValueError(f"no cell has the method {unknown[0]!r}; there are {there}")
     wanted = [task for task in tasks if not only or str(dict(task.cell.key).get("method", "")) in only]
     return [task for task in wanted if fresh or not store.has(task.experiment, task.cell)]
@@ -503,7 +518,7 @@ def run(
             outcome.computed += 1
             elapsed = time.monotonic() - started
             left = elapsed / (done + 1) * (len(tasks) - done - 1)
-            report(f"{line}: {measured.seconds:.1f} s ({_duration(elapsed)} so far, about {_duration(left)} to go)")
+            report(f"{line}: {measured.seconds:.1f} s ({duration(elapsed)} so far, about {duration(left)} to go)")
     except KeyboardInterrupt:
         report("interrupted; run the same command to go on")
         outcome.interrupted = True
@@ -559,7 +574,8 @@ def _noticed_interrupt() -> Iterator[list[int]]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """In words, to two digits or so."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jaxrules
-from paper_reproductions.framework import Archive, Exhibit, Failure, Paper, Results, Settings, missing_cells, origins
+from paper_reproductions.framework import (
+    Archive,
+    Exhibit,
+    Failure,
+    Paper,
+    Results,
+    Settings,
+    duration,
+    missing_cells,
+    origins,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -212,7 +222,8 @@ def _blocks(
 ) -> Iterator[_Block]:
     yield _Heading(f"{paper.title}: our numbers beside the paper's", 1)
     yield f"{paper.reference}. " + _run_in_words(results)
-    yield _origins_in_words([exhibit for exhibit, _ in chapters], results)
+    shown = [exhibit for exhibit, _ in chapters]
+    yield " ".join(text for text in (_origins_in_words(shown, results), _times_in_words(shown, results)) if text)
     yield "In every cell: ours, then in brackets the paper's number and the difference (ours minus the paper's)."
     if paper.protocol:
         yield from _paragraphs(paper.protocol)
@@ -348,7 +359,26 @@ def _origins_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
         listed.append(f"{count} by jaxrules {maker or 'of a version not recorded'}, {days}")
         if older:
             listed[-1] += " (measured in another way than this version of the reproduction would)"
-    return f"Cells: {'; '.join(listed)}." if listed else "No cell is finished."
+    adopted = (
+        " Adopted: made before cells recorded how; the version was entered by hand, and that they would be measured in "
+        "the same way now is taken on trust."
+    )
+    if not listed:
+        return "No cell is finished."
+    return f"Cells: {'; '.join(listed)}." + (adopted if any("adopted" in maker for maker, _ in versions) else "")
+
+
+def _times_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
+    """How long the cells took, by experiment, and of how many that is known."""
+    times = {e.name: results.store.seconds(e, results.settings) for exhibit in exhibits for e in exhibit.experiments}
+    known, finished = sum(cells for _, cells in times.values()), origins(exhibits, results).total()
+    if not known:
+        return "How long they took was not kept." if finished else ""
+    listed = ", ".join(f"{name} {duration(seconds)}" for name, (seconds, cells) in times.items() if cells)
+    return (
+        f"Computed in {duration(sum(seconds for seconds, _ in times.values()))}, by the clock, one cell after the "
+        f"other: the sum over {known} of {finished} cells ({listed})."
+    )
 
 
 def made_with(settings: Settings) -> dict[str, str]:

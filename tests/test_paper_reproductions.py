@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import re
 import signal
 import subprocess
 import sys
@@ -273,6 +274,9 @@ def test_command_line(capsys, tmp_path):
         main(["no_such_paper", "--folds", "0"])
     with pytest.raises(SystemExit):
         main(["no_such_paper", "--all", "--table", "1"])
+    with pytest.raises(SystemExit):
+        main(["no_such_paper", "--shipped", "--table", "1", "--folds", "3"])
+    assert "--shipped writes the whole report; it goes without --table, --folds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", available_papers())
@@ -368,6 +372,33 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
     assert table == (tmp_path / "toy/full/report.md").read_text().split("## Table 1")[1]
 
 
+def test_an_archive_says_how_long_its_cells_took(toy, tmp_path):
+    """By experiment, of the cells that say so: those that were restored from an archive have no seconds."""
+    store = Store(tmp_path / "toy/full")
+    for cell, seconds in zip(toy.cells(FULL), (60.0, 30.0, 0.0), strict=False):
+        store.write(toy.size, cell, {"size": 1.0}, seconds)
+    store.write(toy.path, Cell.of(data="rose"), [{"penalty": 1, "rules": 2}, {"penalty": 2, "rules": 1}], 4.2)
+    archive = Archive(tmp_path / "archive")
+    results = Results(store, FULL)
+    archive.pack(results, [toy.size, toy.path], {})
+    for kept in (results, Results(archive, FULL)):
+        assert kept.store.seconds(toy.size, FULL) == (90.0, 2)
+        text = write(toy.paper, toy.paper.exhibits, kept, tmp_path / "docs")[0].read_text()
+        assert "Computed in 2 min, by the clock" in text
+        assert "the sum over 3 of 4 cells (size 2 min, path 4 s)" in text
+
+
+@pytest.mark.parametrize("name", [name for name in available_papers() if name != "others"])
+def test_the_overview_names_all_exhibits(name):
+    overview = (Path(paper_reproductions.__file__).parents[1] / "docs" / "reproductions.md").read_text()
+    line = next(line for line in overview.splitlines() if line.startswith(f"| `{name}` |"))
+    named = set()
+    for kind, numbers in re.findall(r"(Table|Figure)s? ((?:\d+|, | to | and )+)", line):
+        for first, last in re.findall(r"(\d+)(?: to (\d+))?", numbers):
+            named |= {f"{kind} {number}" for number in range(int(first), int(last or first) + 1)}
+    assert named == {exhibit.name for exhibit in load_paper(name).exhibits}
+
+
 # With what a cell was made
 
 
@@ -378,6 +409,18 @@ def doubled(cell: Cell, settings: Settings) -> dict[str, float]:
 
 def helped(k: int) -> float:
     return k + 1.0
+
+
+def timed(cell: Cell, settings: Settings) -> dict[str, float]:
+    """Measures, for a time that is a default here and there."""
+    return {"x": waited(cell["k"]) + PATIENT[0](cell["k"]) + PATIENT[1](cell["k"])}
+
+
+def waited(k: int, seconds: float = 20.0, *, more: float = 1.0) -> float:
+    return k + seconds + more
+
+
+PATIENT = [lambda k: k + 1.0, lambda k: k + 2.0]
 
 
 FACTOR = 2.0
@@ -393,6 +436,37 @@ def test_a_fingerprint_is_that_of_the_code_and_of_what_it_reads(monkeypatch):
     assert fingerprint.__wrapped__(doubled) != first, "a function"
     monkeypatch.undo()
     assert fingerprint.__wrapped__(doubled) == first
+
+
+def test_defaults_and_every_lambda_of_a_module_are_part_of_a_fingerprint(monkeypatch):
+    hashes = [fingerprint.__wrapped__(timed)]
+    for patch in (
+        lambda: monkeypatch.setattr(waited, "__defaults__", (19.0,)),
+        lambda: monkeypatch.setattr(waited, "__kwdefaults__", {"more": 2.0}),
+        lambda: monkeypatch.setattr(PATIENT[1], "__code__", (lambda k: k + 3.0).__code__),
+    ):
+        patch()
+        hashes.append(fingerprint.__wrapped__(timed))
+        monkeypatch.undo()
+    assert len(set(hashes)) == 4
+    assert fingerprint.__wrapped__(timed) == hashes[0]
+
+
+def test_what_an_experiment_depends_on_is_part_of_its_protocol(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("x = 1\n")
+    protocols = []
+
+    def protocol(pin: str) -> str:
+        return Experiment("x", lambda settings: [], doubled, depends=lambda: (program, {"peer": pin})).protocol
+
+    protocols.append(protocol("1.0"))
+    program.write_text('"""Words."""\nx = 1  # change nothing\n')
+    assert protocol("1.0") == protocols[0]
+    protocols.append(protocol("1.1"))
+    program.write_text("x = 2\n")
+    protocols.append(protocol("1.0"))
+    assert len({*protocols, Experiment("x", lambda settings: [], doubled).protocol}) == 4
 
 
 def test_closures_differ_by_what_they_close_over():
@@ -474,7 +548,7 @@ def test_only_a_method(tmp_path):
     experiment = Experiment("x", lambda settings: cells, doubled)
     tasks = unfinished([experiment, experiment], FULL, Store(tmp_path), only=["b"])
     assert [task.cell for task in tasks] == cells[2:]
-    with pytest.raises(ValueError, match="no cell has the method 'c'; there are a, b"):
+    with pytest.raises(ValueError, match="no cell has the method 'c'; there are 'a', 'b'"):
         unfinished([experiment], FULL, Store(tmp_path), only=["c"])
 
 
@@ -500,6 +574,19 @@ def test_missing_data_sets_are_named_together(tmp_path, monkeypatch, capsys):
     for name in ("prestige", "caschool", "bike_day"):
         assert f"  {name}: github.com/{data_sources.SOURCES[name]['repository']}, " in said
     assert not list(tmp_path.rglob("cells"))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_data_folder_without_a_manifest_or_that_is_not_there(there, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "data"
+    if there:
+        folder.mkdir()
+    monkeypatch.setenv("JAXRULES_DATA", str(folder))
+    assert main(["coordinate_paths", "--quick", "--results", str(tmp_path / "results")]) == 2
+    said = capsys.readouterr().err
+    assert "3 data sets are missing; nothing was computed: the environment variable JAXRULES_DATA names" in said
+    bundled = Experiment("x", lambda settings: [], doubled, lambda cell: ("iris",))
+    assert not data_sources.missing([Task(bundled, Cell.of(k=1))]), "it comes with scikit-learn"
 
 
 @pytest.mark.parametrize("name", available_papers())
