@@ -30,7 +30,33 @@ TABLE_1 = {
     "RuleFit": {"accuracy": 0.830, "support": 8, "local_support": 3.8, "intercept": 0.0, "satisfied": 6},
     "LIRE": {"accuracy": 0.842, "support": 7, "local_support": 1.1, "intercept": -1.637, "satisfied": 2},
 }
-"""Table 1 (b), (c) and the average numbers of satisfied rules in Section 1; ``satisfied``: rules in boldface."""
+"""Table 1 (b), (c) and the average numbers of satisfied rules in Section 1; ``satisfied``: rules in boldface.
+
+``intercept`` is a threshold: the sum of the weights has to be greater for an income of at most $50K.
+"""
+
+TABLE_1_RULES = {
+    "RuleFit": (
+        ("Education-Num <= 12 & Capital-Gain <= 5119", 1.006, True),
+        ("Marital-Status != Married-civ-spouse & Education != Prof-school", 0.644, True),
+        ("Capital-Loss <= 1820 & Marital-Status != Married-civ-spouse", 0.411, True),
+        ("Marital-Status != Married-civ-spouse & Hours-per-week <= 44", 0.312, True),
+        ("Age > 31 & Sex = Male", -0.191, True),
+        ("Marital-Status != Married-civ-spouse & Education != Masters", 0.050, True),
+        ("Marital-Status = Married-civ-spouse & Education != HS-grad", -0.027, False),
+        ("Hours-per-week > 43 & Marital-Status != Never-married", -0.014, False),
+    ),
+    "LIRE": (
+        ("Capital-Gain > 5119", -1.536, False),
+        ("Relationship = Own-child & Hours-per-week <= 49", 1.255, True),
+        ("Capital-Loss > 1820 & Capital-Loss <= 1978", -1.245, False),
+        ("Marital-Status = Married-civ-spouse", -1.192, False),
+        ("Hours-per-week <= 43 & Occupation = Other-service", 0.906, True),
+        ("Education-Num > 12", -0.801, False),
+        ("Relationship != Own-child & Capital-Gain > 5095", -0.661, False),
+    ),
+}
+"""Rule, weight, and whether it is in boldface: the input satisfies it."""
 
 TABLE_2 = {
     "adult": {"rows": 32561, "columns": 108, "rules": 1220.3},
@@ -57,6 +83,17 @@ TABLE_4 = {
     "compas": {"LIRE": 9.875, "RuleFit": 1.191, "GLRM": 2.528, "RF": 0.492, "LightGBM": 0.084, "KernelSVM": 4.47},
 }
 """Seconds of the final fit, without the forest that the rules come from."""
+
+TABLE_4_AVERAGE = {"LIRE": 49.36, "RuleFit": 2.974, "GLRM": 27.36, "RF": 1.744, "LightGBM": 0.176, "KernelSVM": 83.86}
+
+TABLE_4_DEVIATIONS = {
+    "adult": {"LIRE": 0.01, "RuleFit": 0.01, "GLRM": 0.0, "RF": 0.01, "LightGBM": 0.0, "KernelSVM": 0.01},
+    "bank": {"LIRE": 0.01, "RuleFit": 0.01, "GLRM": 0.01, "RF": 0.01, "LightGBM": 0.01, "KernelSVM": 0.0},
+    "heart": {"LIRE": 0.01, "RuleFit": 0.02, "GLRM": 0.02, "RF": 0.01, "LightGBM": 0.01, "KernelSVM": 0.05},
+    "fico": dict.fromkeys(METHODS, 0.02),
+    "compas": dict.fromkeys(METHODS, 0.02),
+}
+"""What stands behind the sign of plus or minus after every number of seconds."""
 
 TABLE_5 = {
     "accuracy": {
@@ -98,7 +135,7 @@ TABLE_6 = {
 
 @functools.cache
 def comparison() -> Rows:
-    """Figures 4, 5, 10, 11, 12 per fold: data, method, fold, accuracy, f1, auc, seconds, support, local_support."""
+    """Figures 4, 5, 10, 11, 12 per fold: data, method, fold, accuracy, f1, auc, seconds, sizes of ensembles."""
     return _read("comparison.csv")
 
 
@@ -109,8 +146,14 @@ def tradeoff() -> Rows:
 
 
 def _read(name: str) -> Rows:
+    """The rows of a file, those with a support with the support ratio."""
     with (Path(__file__).parent / "published" / name).open(newline="") as file:
-        return Rows({key: _entry(text) for key, text in row.items()} for row in csv.DictReader(file))
+        rows = [{key: _entry(text) for key, text in row.items()} for row in csv.DictReader(file)]
+    for row in rows:
+        if row["support"] != "":
+            size, local = float(row["support"]), float(row["local_support"])
+            row["ratio"] = local / size if size else 0.0
+    return Rows(rows)
 
 
 def _entry(text: str) -> str | int | float:
