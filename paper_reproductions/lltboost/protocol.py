@@ -23,7 +23,7 @@ EXACT_CUT_POINTS, EXACT_SECONDS = 20, 2.0
 
 LEAST_PROBABILITY = 1e-3
 """A rule set that says 0 or 1 would have an infinite log loss."""
-SLOW = ("TGB, exact search", "TGB, all, exact search", "LTRNet, to the letter")
+SLOW = ("TGB, exact search", "TGB, all, exact search")
 """Not in the quick version, and without --slow in few repetitions."""
 FEW_REPEATS = 3
 
@@ -188,7 +188,7 @@ def _experiment(name: str, methods: Iterable[str]) -> Experiment:
 
 
 boosting = _experiment("boosting", [name for name in (*READINGS, *TGBS) if name not in SLOW])
-networks = _experiment("networks", ("LTRNet", "DRNet"))
+networks = _experiment("networks", (*LTRNETS, "DRNet"))
 slow = _experiment("slow", SLOW)
 more = Experiment(
     "more repetitions",
