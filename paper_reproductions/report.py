@@ -42,7 +42,7 @@ class Value:
             below the paper's is no failure, and neither is a higher accuracy.
         spread: standard deviation of ours over folds.
         reason: why the numbers differ, if they do and an experiment of this report shows it; "" is unexplained.
-        mark: a remark for the cell itself, such as "5000 rows".
+        mark: a remark for the cell itself, such as "5000 rows"; `Quoted` if it has further numbers of the paper.
         apart: why it is not compared; needed where the paper has a number and there is no tolerance.
         number: which number of the paper it is, in any words, for one that stands in several tables: it counts once,
             for the exhibit where it stands first, and agrees if it does wherever it is compared.
@@ -55,7 +55,7 @@ class Value:
     only: str | None = None
     spread: float | None = None
     reason: str = ""
-    mark: str = ""
+    mark: str | Quoted = ""
     apart: str = ""
     number: str = ""
 
@@ -85,20 +85,22 @@ class Value:
         if self.paper is not None:
             text += f" (paper {self.paper:.{self.digits}f}"
             text += ")" if self.difference is None else f", {self.difference:+.{self.digits}f})"
-        return text + (f" [{self.mark}]" if self.mark else "")
+        return text + (f" [{self.mark}]" if str(self.mark) else "")
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """Numbers of the paper that stand beside nothing of ours.
+    """Numbers of the paper that are not compared: for what is not run here, or for the reason that is given.
 
     Attributes:
         text: as they are printed.
         numbers: how many they are.
+        apart: why they are not compared, if not because nothing of ours stands beside them.
     """
 
     text: str
     numbers: int = 1
+    apart: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -137,10 +139,14 @@ class ComparisonTable:
                 if isinstance(value, Value) and value.paper is not None:
                     yield value
 
-    def quoted(self) -> int:
-        """Numbers of the paper that stand alone."""
-        shown = (self.values.get((row, column)) for row in self.rows for column in self.columns)
-        return sum(entry.numbers for entry in shown if isinstance(entry, Quoted))
+    def quoted(self) -> Iterator[Quoted]:
+        """Numbers of the paper that stand alone or in the mark of another."""
+        for row in self.rows:
+            for column in self.columns:
+                entry = self.values.get((row, column))
+                found = entry.mark if isinstance(entry, Value) else entry
+                if isinstance(found, Quoted):
+                    yield found
 
     def compared(self) -> Iterator[tuple[str, str, Value]]:
         """(row, column, value) wherever agreement is claimed and both numbers are there."""
@@ -291,6 +297,16 @@ class _Counted:
     quoted: int = 0
     apart: dict[str, int] = field(default_factory=dict)
 
+    def set_apart(self, why: str, numbers: int = 1) -> None:
+        self.apart[why] = self.apart.get(why, 0) + numbers
+
+    def add(self, quoted: Quoted) -> None:
+        if quoted.apart:
+            self.printed += quoted.numbers
+            self.set_apart(quoted.apart, quoted.numbers)
+        else:
+            self.quoted += quoted.numbers
+
 
 def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> Iterator[_Block]:
     """What became of every number that the paper prints, exhibit by exhibit, and why some are not compared."""
@@ -324,8 +340,8 @@ def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
         for table in section.tables:
             for value in table.printed():
                 numbers.setdefault(value.number or object(), (exhibit.name, []))[1].append(value)
-            if table.quoted():
-                counted.setdefault(exhibit.name, _Counted()).quoted += table.quoted()
+            for quoted in table.quoted():
+                counted.setdefault(exhibit.name, _Counted()).add(quoted)
     for name, values in numbers.values():
         here = counted.setdefault(name, _Counted())
         here.printed += 1
@@ -337,8 +353,7 @@ def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
         elif all(value.ours is None for value in values):
             here.missing += 1
         else:
-            why = next((value.apart for value in values if value.apart), "no tolerance is given")
-            here.apart[why] = here.apart.get(why, 0) + 1
+            here.set_apart(next((value.apart for value in values if value.apart), "no tolerance is given"))
     return {exhibit.name: counted[exhibit.name] for exhibit, _ in chapters if exhibit.name in counted}
 
 

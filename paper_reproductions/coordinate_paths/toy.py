@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 ROUNDED = 0.005 + 1e-9  # two printed decimals
 FEATURES = ("height", "weight")
 STEP_NAMES = ("no step", "1 step", "2 steps", "3 steps")
+GIVEN = "a coefficient that is given, not found"
+
+
+def compared_cost(ours: float | None, printed: float, of: str) -> Value:
+    """Our cost of a model beside the paper's, which counts once wherever it stands."""
+    return Value(ours, printed, digits=3, tolerance=ROUNDED, number=f"cost of {of}")
+
+
+def name_of(model: tuple[float, float, float]) -> str:
+    """A model of Table 1, by its coefficients: the paper prints its cost for every path that it is on."""
+    return f"({model[0]:g}, {model[1]:g})"
 
 
 def price(models: list[tuple[float, float]]) -> list[Row]:
@@ -75,15 +86,23 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         steps = [f"b{k}" for k in range(len(models))]
         values: dict[tuple[str, str], Value | str] = {}
         for step, printed, ours in zip(steps, models, rows, strict=False):
-            for name, number in zip((*FEATURES, "cost"), printed, strict=True):
-                values[step, name] = Value(ours[name], number, digits=3, tolerance=ROUNDED)
+            given = path == "b" or printed in (models[0], models[-1])
+            for name, coefficient in zip(FEATURES, printed[:2], strict=True):
+                values[step, name] = Value(
+                    ours[name],
+                    coefficient,
+                    digits=3,
+                    tolerance=None if given else ROUNDED,
+                    apart=GIVEN if given else "",
+                )
+            values[step, "cost"] = compared_cost(ours["cost"], printed[2], name_of(printed))
         if rows and len(rows) != len(models):
             titles[path] += f"; OURS HAS {len(rows) - 1} STEPS"
         tables.append(ComparisonTable(titles[path], steps, (*FEATURES, "cost"), values))
     greedy = results[decompositions].where(path="greedy").column("cost")[1:]
     costs = dict(zip(("b1", "b2"), greedy, strict=False))
     values = {
-        (step, "cost"): Value(costs.get(step), printed, digits=3, tolerance=ROUNDED)
+        (step, "cost"): compared_cost(costs.get(step), printed, f"greedy {step}")
         for step, printed in zip(("b1", "b2"), published.GREEDY_COSTS, strict=True)
     }
     tables.append(ComparisonTable("The greedy path of Section 2.2", ("b1", "b2"), ("cost",), values))
@@ -92,7 +111,8 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
     text = f"""
         The data are four rows that have exactly the moments of problem (1): correlation 0.9, optimum
         (2.12, -0.94), residual variance 0.25. The optimum's digits are taken as exact, so that differences of
-        half a unit in the second decimal are rounding.
+        half a unit in the second decimal are rounding. Both ends of a path are given, and all of (b); what is found are
+        the coefficients on the way. A model that stands on several paths has one cost.
 
         The paper gives path (c) as an example. It is more: of all paths of any length that end in the optimum
         it has the least loss of Definition 1 for gamma = 1 ({proof}), and 1.70 is the best coefficient, 1.697, rounded.
@@ -133,10 +153,9 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
     figure, axes = canvas.subplots(width=5, height=3.6)
     ax = axes[0, 0]
     ax.plot(rows.column("first"), rows.column("second"), color="C0")
-    ends = {
-        "greedy path": (rows[-1], published.GREEDY_COSTS, (8, -4)),
-        "path (a) of Table 1": (rows[0], tuple(m[2] for m in published.DECOMPOSITIONS["a"][1:]), (0, 14)),
-    }
+    greedy = {f"greedy b{k}": cost for k, cost in enumerate(published.GREEDY_COSTS, start=1)}
+    direct = {name_of(model): model[2] for model in published.DECOMPOSITIONS["a"][1:]}
+    ends = {"greedy path": (rows[-1], greedy, (8, -4)), "path (a) of Table 1": (rows[0], direct, (0, 14))}
     values: dict[tuple[str, str], Value | str] = {}
     for name, (row, printed, offset) in ends.items():
         ax.plot(row["first"], row["second"], "o", color="C0")
@@ -144,15 +163,16 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
             name, (row["first"], row["second"]), xytext=offset, textcoords="offset points",
             ha="left" if offset[0] > 0 else "right",
         )  # fmt: skip
-        for column, number in zip(("first", "second"), printed, strict=True):
-            values[name, f"cost of the {column} model"] = Value(row[column], number, digits=3, tolerance=ROUNDED)
+        for column, (model, cost) in zip(("first", "second"), printed.items(), strict=True):
+            values[name, f"cost of the {column} model"] = compared_cost(row[column], cost, model)
     ax.set_xlabel("cost of the first model")
     ax.set_ylabel("cost of the second model")
     orders = " or ".join(str(order) for order in rows.values("order"))
     text = f"""
         The {len(rows)} points of the curve are certified optimal paths of two steps, from all weight on the second
         cost to all weight on the first; the order of the features is {orders}. The paper prints no numbers
-        beside the curve; its ends are path (a) and the greedy path, whose costs are in Table 1 and Section 2.2.
+        beside the curve; its ends are path (a) and the greedy path, whose costs are in Table 1 and Section 2.2 and
+        count there.
     """
     columns = ("cost of the first model", "cost of the second model")
     table = ComparisonTable("The ends of the curve", tuple(ends), columns, values)
@@ -222,9 +242,9 @@ def show_figure_2(results: Results, canvas: Canvas) -> Section:
         hull, found by enumerating the sequences of features.
 
         The paper shows the front as a picture without numbers, so that there is little to compare: the numbers of
-        steps of its segments (caption), the costs of no step and of one step (Table 1, Section 2.2), and the
-        right end, which is path (c) of Table 1: nothing explains the least-squares model at a smaller loss, and no
-        model costs less. The models of the paper's inset table are in the picture, too; ours has the ends of the
+        steps of its segments (caption), and three costs that count with Table 1: of no step, of one step (Section 2.2)
+        and of the right end, which is path (c) of Table 1: nothing explains the least-squares model at a smaller loss,
+        and no model costs less. The models of the paper's inset table are in the picture, too; ours has the ends of the
         segments and of their dashed parts.
     """
     return Section(text, (_segments(rows), _inset(rows)), (canvas.save(figure, "figure_2"),))
@@ -232,15 +252,11 @@ def show_figure_2(results: Results, canvas: Canvas) -> Section:
 
 def _segments(rows: Rows) -> ComparisonTable:
     """Where each number of steps begins and ends."""
-    start, one, last = (
-        published.DECOMPOSITIONS["a"][0][2], published.GREEDY_COSTS[0], published.DECOMPOSITIONS["c"],
-    )  # fmt: skip
+    path = published.DECOMPOSITIONS["c"]
     printed = {
-        ("no step", "from"): {"loss": 0.0, "cost": start},
-        ("no step", "to"): {"loss": 0.0, "cost": start},
-        ("1 step", "from"): {"loss": one, "cost": one},
-        ("1 step", "to"): {"loss": one, "cost": one},
-        ("3 steps", "to"): {"loss": sum(model[2] for model in last[1:]), "cost": last[-1][2]},
+        ("no step", "from"): (path[0][2], name_of(path[0])),
+        ("1 step", "from"): (published.GREEDY_COSTS[0], "greedy b1"),
+        ("3 steps", "to"): (path[-1][2], name_of(path[-1])),
     }
     values: dict[tuple[str, str], Value | str] = {}
     found = rows.values("steps")
@@ -250,14 +266,13 @@ def _segments(rows: Rows) -> ComparisonTable:
         values[name, "steps"] = Value(here, float(steps), digits=0, tolerance=0.0)
         segment = rows.where(steps=steps)
         for side, index in (("from", 0), ("to", -1)):
-            numbers = printed.get((name, side), {})
-            for column in ("loss", "cost"):
-                ours = segment[index][column] if segment else None
-                summands = max(steps, 1) if column == "loss" else 1
-                tolerance = summands * ROUNDED if numbers else None
-                values[name, f"{column} {side}"] = Value(ours, numbers.get(column), digits=3, tolerance=tolerance)
+            loss, cost = (segment[index][column] if segment else None for column in ("loss", "cost"))
+            values[name, f"loss {side}"] = Value(loss, digits=3)
+            known = printed.get((name, side))
+            values[name, f"cost {side}"] = compared_cost(cost, *known) if known else Value(cost, digits=3)
     columns = ("steps", "loss from", "cost from", "loss to", "cost to")
-    note = "The paper's last loss is the sum of three rounded costs, those of Table 1(c): tolerance 0.015."
+    total = sum(model[2] for model in path[1:])
+    note = f"The paper prints no loss; the costs on path (c) of Table 1 add up to {total:.2f}."
     return ComparisonTable("The segments of the front", STEP_NAMES, columns, values, corner="segment", note=note)
 
 

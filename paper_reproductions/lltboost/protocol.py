@@ -200,5 +200,14 @@ more = Experiment(
     measure,
     data.files,
 )
+
+
+def measure_size(cell: Cell, settings: Settings) -> Row:
+    """Columns and rows of a data set."""
+    loaded = data.load(cell["data"])
+    return {"columns": len(loaded.X.names), "rows": len(loaded)}
+
+
+sizes = Experiment("sizes", lambda settings: [Cell.of(data=name) for name in sets(settings)], measure_size, data.files)
 ALL = (boosting, networks, slow)
 """The repetitions of the tables."""

@@ -21,6 +21,14 @@ def interval(values: Sequence[float] | Floats, share: float) -> Interval:
     return float(ordered[k]), float(np.median(ordered)), float(ordered[len(ordered) - 1 - k])
 
 
+def half_width(found: Interval) -> float:
+    """Of an interval without an end: from its other end to the median; 0 if the median is infinite."""
+    low, median, high = found
+    if math.isinf(median):
+        return 0.0
+    return median - low if math.isinf(high) else (high - low) / 2
+
+
 def complexity_at(models: Rows, risk: float, measure: str) -> float:
     """The smallest complexity of a model that is no worse than this risk; infinity if none is."""
     reached = [row["complexity"] for row in models if row[measure] <= risk]
