@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jaxrules as jr
 import paper_reproductions
 from paper_reproductions import (
     Cell,
@@ -291,14 +292,17 @@ def test_every_number_of_the_paper_is_counted(tmp_path):
     values = {
         ("a", "x"): Value(1.0, 1.0, tolerance=0.1), ("b", "x"): Value(1.0, 2.0, apart="another machine"),
         ("c", "x"): Value(None, 2.0), ("d", "x"): Value(1.0), ("e", "x"): Value(1.0, 2.0, tolerance=0.1, only="above"),
-        ("f", "x"): Quoted("3 ± 1", 2),
+        ("f", "x"): Quoted("3 ± 1", 2), ("g", "x"): Quoted("x >= 3", apart="rules"),
+        ("h", "x"): Value(1.0, mark=Quoted("paper's 1 to 2", 2, apart="rules")),
     }  # fmt: skip
-    section = Section(tables=(ComparisonTable("t", tuple("abcdef"), ("x",), values),))
+    section = Section(tables=(ComparisonTable("t", tuple("abcdefgh"), ("x",), values),))
     exhibit = Exhibit("table", 7, "t", (), lambda results, canvas: section)
     paper = Paper("p", "P", "R", (exhibit,))
     markdown, _ = write(paper, (exhibit,), Results(Store(tmp_path), Settings()), tmp_path)
     text = markdown.read_text()
-    assert "| Table 7 | 4 | 2 | 1 | 2 | 1 | 1 | 2 |" in text
+    assert "| Table 7 | 7 | 2 | 1 | 2 | 4 | 1 | 2 |" in text
+    assert "- Table 7: 3 (rules)" in text
+    assert "| h | 1.0000 [paper's 1 to 2] |" in text
     assert "- Table 7: 1 (another machine)" in text
 
 
@@ -321,7 +325,9 @@ def test_a_number_in_several_tables_counts_once(tmp_path):
 
 
 @pytest.mark.parametrize("name", available_papers())
-def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path):
+def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path, monkeypatch):
+    """In the report of what is shipped, which needs no data."""
+    monkeypatch.setattr(jr.datasets, "load", lambda *names, **options: pytest.fail(f"it loads {names}"))
     paper = load_paper(name)
     root = Archive(Path(paper_reproductions.__file__).parent / name / "archive")
     shipped = root.folder.exists()

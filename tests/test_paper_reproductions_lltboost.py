@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jaxrules as jr
+from paper_reproductions import lltboost
 from paper_reproductions.__main__ import load_paper
-from paper_reproductions.framework import Cell, Results, Rows, Settings, Store
+from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
 from paper_reproductions.lltboost import data, figures, protocol, published, scores, tables
-from paper_reproductions.report import Canvas, Value, write
+from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Value, write
 
 QUICK = Settings(quick=True)
 ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4"]
@@ -46,6 +49,12 @@ def test_order_statistics():
     assert scores.interval(values, 0.3) == (3, 5.5, 8)
     assert scores.interval([2.0, math.inf, math.inf], 0.4) == (2, math.inf, math.inf)
     assert scores.interval([3.0], 0.4) == (3, 3, 3)
+
+
+def test_half_an_interval():
+    assert scores.half_width((4, 5, 8)) == 2
+    assert scores.half_width((4, 5, math.inf)) == 1, "what lies below the median"
+    assert scores.half_width((4, math.inf, math.inf)) == scores.half_width(published.NEVER) == 0
 
 
 def rows(*entries):
@@ -89,7 +98,46 @@ def test_claims_are_one_sided_for_lltboost():
     rounded = tables.compared([0.494] * 10, (0.47, 0.49, 0.51), "risk", "LLTBoost")
     assert isinstance(rounded, Value)
     assert not rounded.departs, "the paper rounds to two decimals"
-    assert str(tables.compared([math.inf] * 10, published.NEVER, "complexity", "DRNet")).startswith("inf (paper inf, ")
+
+
+@pytest.mark.parametrize("method", ["TGB", "DRNet", "LTRNet, to the letter"])
+def test_baselines_are_compared_on_both_sides(method):
+    """The tolerance is the sum of half the widths of both intervals, here 1.5 + 1.5."""
+    found = {ours: [ours - 1.5] * 4 + [ours] * 2 + [ours + 1.5] * 4 for ours in (16.5, 19.0, 22.0, 25.0, 26.0)}
+    departing = {ours: tables.compared(values, (20, 22, 23), "complexity", method) for ours, values in found.items()}
+    assert [ours for ours, value in departing.items() if value.departs] == [16.5, 26.0]
+    never = tables.compared([math.inf] * 10, (20, 22, 23), "complexity", method)
+    assert isinstance(never, Value)
+    assert never.departs, "it never gets there, the paper's does"
+    open_ended = tables.compared([math.inf] * 10, (28, 81, math.inf), "complexity", method)
+    assert isinstance(open_ended, Value)
+    assert (open_ended.departs, open_ended.tolerance) == (True, 53)
+
+
+@pytest.mark.parametrize("ours", [12.0, math.inf])
+@pytest.mark.parametrize("method", tables.PAPER)
+def test_an_infinite_median_of_the_paper_is_not_compared(method, ours):
+    value = tables.compared([ours] * 10, published.NEVER, "complexity", method)
+    assert isinstance(value, Value)
+    assert (value.tolerance, value.apart) == (None, tables.ENDLESS)
+    table = ComparisonTable("t", ("a",), ("x",), {("a", "x"): value})
+    assert f"infinite 1 times; ours is, too, in {int(ours == math.inf)}" in tables._infinite(table)
+
+
+def test_ltrnet_of_jaxrules_is_not_compared_with_the_paper():
+    assert "LTRNet" not in tables.PAPER
+    assert tables.compared([16.5] * 10, None, "complexity", "LTRNet") == "16.5 [16.5 to 16.5]"
+
+
+@pytest.mark.parametrize(
+    ("paper", "text", "printed"),
+    [((21, 22, 24), "1 to 2; paper's 21 to 24", 2), ((28, 81, math.inf), "1 to 2; paper's 28 to inf", 2),
+     ((73, math.inf, math.inf), "1 to 2; paper's from 73", 1), (published.NEVER, "1 to 2", 0)],
+)  # fmt: skip
+def test_order_statistics_are_counted_as_they_are_printed(paper, text, printed):
+    mark = tables._bounds("1 to 2", paper)
+    assert str(mark) == text
+    assert (mark.numbers if isinstance(mark, Quoted) else 0) == printed
 
 
 def test_a_single_repetition_is_shown_and_not_compared():
@@ -182,6 +230,9 @@ def test_one_oblique_rule_separates_banknotes(tmp_path):
     for method in ("TGB", "LLTBoost"):
         cell = Cell.of(method=method)
         store.write(figures.regions, cell, figures.measure_regions(cell, QUICK), 1.0)
+    assert not figures.show_figure_1(Results(store, QUICK), Canvas(tmp_path)).figures, "without its points"
+    cell = Cell.of(repeat=0)
+    store.write(figures.points, cell, figures.measure_points(cell, QUICK), 1.0)
     results = Results(store, QUICK)
     picture = figures.show_figure_1(results, Canvas(tmp_path))
     assert picture.figures[0].stat().st_size > 20_000
@@ -191,3 +242,12 @@ def test_one_oblique_rule_separates_banknotes(tmp_path):
     assert "var + " in str(rule.values["1", "our rule"])
     train, _ = data.two_columns(0, 0)
     assert jr.accuracy(figures.single_rule(train), train.X, train.y) > 0.85
+
+
+def test_every_number_of_the_tables_is_counted(tmp_path):
+    """As the paper prints them: 55 medians and 15 targets in Table 2, an infinite median without bounds."""
+    paper = load_paper("lltboost")
+    archive = Archive(Path(lltboost.__file__).parent / "archive")
+    text = write(paper, paper.exhibits, Results(archive, archive.settings), tmp_path)[0].read_text()
+    printed = dict(re.findall(r"^\| (Table \d) \| (\d+) \|", text, re.MULTILINE))
+    assert printed == {"Table 1": "52", "Table 2": "169", "Table 3": "155", "Table 4": "55"}

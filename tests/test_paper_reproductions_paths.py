@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from paper_reproductions import coordinate_paths
 from paper_reproductions.__main__ import load_paper, main, reproduce
 from paper_reproductions.coordinate_paths import bikes, data, prestige, published, schools, toy
-from paper_reproductions.framework import Cell, Results, Rows, Settings, Store, run, unfinished
-from paper_reproductions.report import Canvas
+from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store, run, unfinished
+from paper_reproductions.report import Canvas, write
 
 QUICK = Settings(quick=True)
 needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
@@ -48,6 +51,23 @@ def test_every_number_of_the_toy_problem_agrees_with_the_paper(exhibit, measured
     assert not [(row, column, str(value)) for row, column, value in compared if value.departs]
     assert all(path.stat().st_size > 5000 for path in section.figures)
     assert len(section.figures) == (exhibit.kind == "figure")
+
+
+def test_every_number_of_the_paper_counts_once(tmp_path):
+    """As the paper prints them: 28 of Table 1 and the greedy path of Section 2.2, of which Fig. 1 and 2 show some."""
+    paper = load_paper("coordinate_paths")
+    archive = Archive(Path(coordinate_paths.__file__).parent / "archive")
+    text = write(paper, paper.exhibits, Results(archive, archive.settings), tmp_path)[0].read_text()
+    printed = dict(re.findall(r"^\| ((?:Table|Figure) \d) \| (\d+) \|", text, re.MULTILINE))
+    assert printed == {"Table 1": "28", "Figure 2": "4", "Table 2": "6", "Figure 3": "11", "Figure 4": "51"}
+
+
+def test_what_is_given_is_not_compared(measured, tmp_path):
+    """Both ends of a path, and all of the models that are only priced."""
+    *paths, greedy = toy.show_table_1(measured, Canvas(tmp_path)).tables
+    coefficients = [[name for _, name, _ in table.compared() if name != "cost"] for table in paths]
+    assert [len(names) for names in coefficients] == [2, 0, 4]
+    assert len(list(greedy.compared())) == 2
 
 
 def test_two_step_curve_against_its_closed_form(measured):
