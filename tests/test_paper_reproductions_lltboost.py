@@ -143,7 +143,7 @@ def test_order_statistics_are_counted_as_they_are_printed(paper, text, printed):
 def test_a_single_repetition_is_shown_and_not_compared():
     alone = tables.compared([50.0], (21, 22, 24), "complexity", "LLTBoost")
     assert isinstance(alone, Value)
-    assert (alone.departs, alone.apart, alone.mark) == (
+    assert (alone.departs, alone.apart, str(alone.mark)) == (
         False,
         "a single repetition",
         "one repetition; paper's 21 to 24",
