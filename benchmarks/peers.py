@@ -45,6 +45,11 @@ PEERS = {
         ("interpret-core==0.7.8", "scikit-learn", "pandas", "joblib"),
         imports="from interpret.glassbox import ExplainableBoostingClassifier",
     ),
+    "aix360": Peer(
+        ("numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.2.2", "scipy", "cvxpy", "matplotlib"),
+        ("aix360==0.3.0",),  # pins much that its rule regression does not need
+        "from aix360.algorithms.rbm import LogisticRuleRegression",
+    ),
     "corels": Peer(("corels==1.1.29",), imports="import corels"),
     "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
     "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),

@@ -6,13 +6,13 @@
 """
 
 from paper_reproductions.framework import Paper
-from paper_reproductions.others import known_splits, peers
+from paper_reproductions.others import known_splits, peers, rule_regression
 
 PAPER = Paper(
     "others",
     "Numbers of others",
     "IBM rulelearn and AIX360 (demos and tutorial), interpret (classification comparison)",
-    (*known_splits.EXHIBITS, *peers.EXHIBITS),
+    (*known_splits.EXHIBITS, *peers.EXHIBITS, *rule_regression.EXHIBITS),
     protocol="""
         "Paper" in brackets is what the source publishes. Splits are drawn as in the source's notebook, by scikit-learn
         and its seed; the counts of classes that a source prints are checked. Ours: every learner at its defaults, and

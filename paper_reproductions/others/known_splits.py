@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+
+import numpy as np
 
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.others import methods, published
@@ -13,6 +16,7 @@ DIGITS = {"accuracy": 4, "balanced": 4, "AUC": 4, "R2": 4, "rules": 1, "linear_t
 LABELS = {"balanced": "balanced accuracy", "linear_terms": "linear terms", "seconds": "seconds"}
 COUNTS = {"adult, rulelearn": (4942, 1571)}
 """Test rows of either class, where a source prints them."""
+PICKED = "the learner, too, chosen"
 
 
 def cells(settings: Settings) -> list[Cell]:
@@ -29,17 +33,23 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def measure(cell: Cell, settings: Settings) -> Row:
-    """Scores and size on the test rows; seconds of the final fit, and of choosing before it."""
+    """Scores and size on the test rows; seconds of the final fit, and of choosing before it.
+
+    ``inside`` is the score of a chosen setting on the rows that it was chosen on.
+    """
     problem = PROBLEMS[cell["problem"]]
     train, test = rows_of(cell["problem"], cell["split"])
     if cell["problem"] in COUNTS and (int((test.y == 0).sum()), int(test.y.sum())) != COUNTS[cell["problem"]]:
         raise ValueError(f"the split of {cell['problem']} is not the source's: it has other counts")
     began = time.process_time()
-    options = methods.chosen(cell["method"], train, problem.measure) if cell["setting"] == "chosen" else {}
+    options: methods.Options = {}
+    inside: dict[str, float] = {}
+    if cell["setting"] == "chosen":
+        options, inside["inside"] = methods.chosen(cell["method"], train, problem.measure)
     choosing = time.process_time() - began
     fit, seconds = methods.timed(cell["method"], train, options)
     return {
-        **methods.scores(fit.model, test), "seconds": seconds, "choosing": choosing,
+        **methods.scores(fit.model, test), "seconds": seconds, "choosing": choosing, **inside,
         "options": methods.in_words(options), "status": str(fit.status),
     }  # fmt: skip
 
@@ -60,7 +70,7 @@ def path_cells(settings: Settings) -> list[Cell]:
 def measure_path(cell: Cell, settings: Settings) -> Row:
     """As `measure`; seconds are of the choice, too."""
     train, test = rows_of(cell["problem"], cell["split"])
-    fit, seconds = methods.own_path(cell["method"], train)
+    fit, seconds = methods.own_path(cell["method"], train, PROBLEMS[cell["problem"]].measure)
     return {**methods.scores(fit.model, test), "seconds": seconds, "status": str(fit.status)}
 
 
@@ -96,10 +106,27 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
             if setting == "chosen":
                 values[labels[-1], "choosing, s"] = Value(part.mean("choosing"), digits=1)
                 values[labels[-1], "setting"] = " / ".join(str(option) for option in part.values("options"))
+    if best := picked(rows):
+        labels.append(PICKED)
+        values |= {
+            (PICKED, LABELS.get(measure, measure)): Value(
+                best.mean(measure), digits=DIGITS[measure], spread=best.spread(measure)
+            )
+            for measure in shown
+            if best.mean(measure) is not None
+        }
+        values[PICKED, "setting"] = " / ".join(str(method) for method in best.values("method"))
     columns = [LABELS.get(measure, measure) for measure in shown]
     used = {column for _, column in values}
     wide = [column for column in (*columns, "choosing, s", "setting") if column in used]
     return ComparisonTable(name, labels, wide, values, note=PROBLEMS[name].note)
+
+
+def picked(rows: Rows) -> Rows:
+    """On every split the learner whose chosen setting is best on the quarter of training rows that it was chosen on."""
+    chosen = rows.where(setting="chosen")
+    parts = [chosen.where(split=split) for split in chosen.values("split")]
+    return Rows(max(part, key=lambda row: row["inside"]) for part in parts)
 
 
 def _splits(name: str, rows: Rows) -> str:
@@ -108,41 +135,50 @@ def _splits(name: str, rows: Rows) -> str:
     return f" ({done} of {all_} splits)" if done < all_ else ""
 
 
-def _best(rows: Rows, name: str, measure: str, **at_most: float) -> tuple[float, Row] | None:
-    """The chosen setting of largest mean over the splits that keeps the limits; with its first row."""
-    found = []
-    for method in rows.where(problem=name).values("method"):
-        for setting in rows.where(problem=name, method=method).values("setting"):
-            part = rows.where(problem=name, method=method, setting=setting)
-            if all((part.mean(limit) or 0.0) <= most for limit, most in at_most.items()):
-                found.append((part.mean(measure) or 0.0, part[0]))
-    return max(found, key=lambda pair: pair[0], default=None)
+def _whole_seconds(part: Rows) -> float:
+    """Of fitting and of choosing before it."""
+    return (part.mean("seconds") or 0.0) + (part.mean("choosing") or 0.0)
+
+
+def _best(rows: Rows, measure: str, least: Mapping[str, float]) -> tuple[Rows, float] | None:
+    """The learner and setting of largest mean over the splits that keeps the limits, and that mean."""
+    parts = [rows.where(method=row["method"], setting=row["setting"]) for row in rows]
+    kept = [
+        part
+        for part in parts
+        if all((part.mean(size) or 0.0) <= most for size, most in least.items() if size != "seconds")
+        and _whole_seconds(part) <= least.get("seconds", np.inf)
+    ]
+    return max(((part, part.mean(measure) or 0.0) for part in kept), key=lambda pair: pair[1], default=None)
 
 
 def _targets(rows: Rows) -> str:
     """What was aimed at, and the best of ours that keeps the limits. The best of several is seen on test rows."""
     ebm = published.PUBLISHED["adult, interpret"]["EBM"]
     ripper = published.PUBLISHED["adult, rulelearn"]["RIPPER"]
-    aims = [
+    aims: list[tuple[str, str, str, float, dict[str, float]]] = [
         ("HELOC, AIX360", "accuracy", "above LogRR's .7261", 0.7261, {}),
         ("adult, rulelearn", "accuracy", "above RIPPER's .8442 with fewer than its 165 conditions", 0.8442,
          {"conditions": ripper["conditions"] - 1}),
-        ("adult, interpret", "AUC", "within .01 of EBM's .928 with under 100 rules in a fifth of its 26.4 s", 0.918,
-         {"rules": 99.0, "seconds": ebm["seconds"] / 5}),
+        ("adult, interpret", "AUC", "within .01 of EBM's .928 with under 100 rules, fitted and chosen in a fifth of "
+         "its 26.4 s", 0.918, {"rules": 99.0, "seconds": ebm["seconds"] / 5}),
     ]  # fmt: skip
     lines = []
     for name, measure, aim, least, limits in aims:
-        best = _best(rows, name, measure, **limits)
-        if best is not None:
-            value, row = best
-            part = rows.where(problem=name, method=row["method"], setting=row["setting"])
-            there = _splits(name, part)
+        there = rows.where(problem=name)
+        if found := _best(there, measure, limits):
+            part, value = found
             verdict = "reached" if value > least else "not reached by what was run"
-            lines.append(
-                f"{name}, {measure} {aim}: {verdict}; {row['method']}, {row['setting']}{there}, has {value:.4f} with "
-                f"{part.mean('rules'):.3g} rules, {part.mean('conditions'):.3g} conditions, in "
-                f"{part.mean('seconds'):.1f} s."
+            line = (
+                f"{name}, {measure} {aim}: {verdict}; {part[0]['method']}, {part[0]['setting']}{_splits(name, part)}, "
+                f"has {value:.4f} with {part.mean('rules'):.3g} rules, {part.mean('conditions'):.3g} conditions, in "
+                f"{_whole_seconds(part):.1f} s."
             )
+            best = picked(there)
+            if best:
+                learners = " / ".join(str(method) for method in best.values("method"))
+                line += f" The learner that the choosing rows prefer ({learners}) has {best.mean(measure):.4f}."
+            lines.append(line)
     for name, program, measure in (
         ("HELOC, AIX360", "LogRR", "accuracy"), ("breast cancer, rulelearn", "LogRR", "accuracy"),
         ("boston, rulelearn", "LinearRR", "R2"),
@@ -153,9 +189,9 @@ def _targets(rows: Rows) -> str:
             lines.append(f"{name}: GLRM {ours}; {program} {published.PUBLISHED[name][program][measure]:g}.")
     if lines:
         lines.append(
-            "HELOC has 2468 test rows: a standard error of an accuracy there is .009. Where an aim is reached by one "
-            "of several learners and settings, the best was found on the test rows; a single number of the tables was "
-            "not."
+            "HELOC has 2468 test rows: a standard error of an accuracy there is .009, and Table 3 has further splits. "
+            "Where an aim is reached by one of several learners and settings, the best was found on the test rows; a "
+            "single number of the tables was not."
         )
     return "\n\n".join(lines)
 

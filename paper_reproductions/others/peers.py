@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 import jaxrules as jr
-from benchmarks.peers import NotRun, python_of
 from jaxrules.datasets import Dataset
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
-from paper_reproductions.others import methods
+from paper_reproductions.others import elsewhere, methods
 from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
 
 CLASSES = ("liver", "heart", "breast_cancer", "titanic", "banknote", "tic_tac_toe")
@@ -74,46 +68,20 @@ def measure(cell: Cell, settings: Settings) -> list[Row]:
 def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
     """All programs of an environment, on columns of numbers (one per category)."""
     parts = list(splits(name, settings))
-    arrays: dict[str, NDArray[np.float64] | int] = {"splits": len(parts)}
-    for k, (train, test) in enumerate(parts):
-        arrays |= {f"X_{k}": train.X.one_hot()[0], f"y_{k}": _codes(train), f"X_test_{k}": test.X.one_hot()[0]}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "data.npz"
-        np.savez(file, **arrays)
-        script = Path(__file__).with_name("programs.py")
-        command = [str(python_of(environment)), str(script), environment, parts[0][0].task, str(file), "0"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotRun(f"{environment} ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
+    arrays = [(train.X.one_hot()[0], elsewhere.codes(train), test.X.one_hot()[0]) for train, test in parts]
     rows: list[Row] = []
-    for line in done.stdout.splitlines():
-        if not line.startswith("{"):
-            continue
-        said = json.loads(line)
-        program = "RuleFit (imodels)" if said["program"] == "RuleFit" else said["program"]
-        row: dict[str, object] = {"program": program, "split": said["split"]}
-        if "error" in said:
-            row["error"] = said["error"]
+    for line in elsewhere.said(environment, parts[0][0].task, arrays):
+        program = "RuleFit (imodels)" if line["program"] == "RuleFit" else line["program"]
+        row: dict[str, object] = {"program": program, "split": line["split"]}
+        if "error" in line:
+            row["error"] = line["error"]
         else:
-            test = parts[said["split"]][1]
-            row |= {"score": _score(test, np.array(said["says"])), "seconds": said["seconds"]}
-            row |= {size: said[size] for size in ("rules", "conditions") if said[size] is not None}
+            test = parts[line["split"]][1]
+            says = np.array(line["says"])
+            row |= {"score": elsewhere.score(test, says), "seconds": line["seconds"], "answers": len(np.unique(says))}
+            row |= {size: line[size] for size in ("rules", "conditions") if line[size] is not None}
         rows.append(row)
     return rows
-
-
-def _codes(data: Dataset) -> NDArray[np.float64]:
-    """Numbers, or classes as 0 and 1."""
-    if data.task == "regression":
-        return np.asarray(data.y, np.float64)
-    return np.unique(data.y, return_inverse=True)[1].astype(np.int64)
-
-
-def _score(test: Dataset, said: NDArray[np.float64]) -> float:
-    truth = _codes(test)
-    if test.task == "regression":
-        return float(1 - ((truth - said) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
-    return float(np.mean(said == truth))
 
 
 peers = Experiment("peers", cells, measure, lambda cell: (cell["data"],))
@@ -183,6 +151,8 @@ def _table(rows: Rows, name: str) -> ComparisonTable:
         errors = [str(row["error"]) for row in part if row.get("error")]
         if errors:
             values[program, "failed"] = f"{len(errors)} splits: {errors[0][:80]}"
+        if alike := part.where(answers=1):
+            values[program, "failed"] = f"{len(alike)} splits: one class for all test rows"
     columns = [score, "rules", "conditions", "seconds"]
     columns += ["failed"] if any(column == "failed" for _, column in values) else []
     return ComparisonTable(name, _programs(rows), columns, values, corner="program")

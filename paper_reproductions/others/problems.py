@@ -53,13 +53,13 @@ def heloc() -> Dataset:
 
 
 def random_split(test_size: float, random_state: int, stratified: bool = False) -> Callable[[Dataset, int], Split]:
-    """scikit-learn's train_test_split."""
+    """scikit-learn's train_test_split; further splits have the next random states."""
 
     def split(data: Dataset, number: int) -> Split:
         from sklearn.model_selection import train_test_split
 
         rows: Any = train_test_split(
-            np.arange(len(data)), test_size=test_size, random_state=random_state,
+            np.arange(len(data)), test_size=test_size, random_state=random_state + number,
             stratify=data.y if stratified else None,
         )  # fmt: skip
         return rows[0], rows[1]

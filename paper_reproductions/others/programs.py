@@ -1,9 +1,10 @@
 """Programs of others on saved arrays, each in an environment of its own (`benchmarks/peers.py`).
 
-    PYTHON programs.py ENVIRONMENT TASK data.npz SEED
+    PYTHON programs.py ENVIRONMENT TASK data.npz OPTIONS
 
-`data.npz` holds X, y (classes as 0, 1, ...) and X_test of every split, numbered. Prints a line of JSON per program and
-split: what it predicts of the test rows, its rules and their conditions, and seconds of the processor.
+`data.npz` holds X, y (classes as 0, 1, ...) and X_test of every split, numbered; OPTIONS, of the program, are JSON.
+Prints a line of JSON per program and split: what it predicts of the test rows, its rules and their conditions, and
+seconds of the processor.
 """
 
 import inspect
@@ -52,8 +53,34 @@ def boomer_programs(task):
     return {} if task == "regression" else {"Boomer": Boomer}
 
 
+def aix360_programs(task):
+    import pandas
+    from aix360.algorithms.rbm import FeatureBinarizer, LinearRuleRegression, LogisticRuleRegression
+
+    class RuleRegression:
+        """Of binarised columns, and, with ``useOrd``, of the standardised columns; NaN is a value of its own."""
+
+        def __init__(self, **options):
+            self.binarizer = FeatureBinarizer(negations=True, returnOrd=True)
+            self.program = (LinearRuleRegression if task == "regression" else LogisticRuleRegression)(**options)
+
+        def columns(self, X):
+            return pandas.DataFrame(X, columns=[str(column) for column in range(X.shape[1])])
+
+        def fit(self, X, y):
+            binary, standardised = self.binarizer.fit_transform(self.columns(X))
+            self.program.fit(binary, pandas.Series(y), standardised)
+            self.linear_terms = len(getattr(self.program, "idxNonzeroOrd", ()))
+
+        def predict(self, X):
+            return self.program.predict(*self.binarizer.transform(self.columns(X)))
+
+    return {"LinearRR" if task == "regression" else "LogRR": RuleRegression}
+
+
 PROGRAMS = {
-    "imodels": imodels_programs, "interpret": interpret_programs, "ruleopt": ruleopt_programs, "boomer": boomer_programs
+    "imodels": imodels_programs, "interpret": interpret_programs, "ruleopt": ruleopt_programs,
+    "boomer": boomer_programs, "aix360": aix360_programs,
 }  # fmt: skip
 
 
@@ -78,6 +105,8 @@ def size(name, model):
         counter = Bodies()
         model.model_.visit_used(counter)
         return counter.rules, counter.conditions
+    if name in ("LogRR", "LinearRR"):
+        return model.program.z.shape[1], int(model.program.z.to_numpy().sum())
     return None, None
 
 
@@ -118,7 +147,8 @@ class Bodies(RuleModelVisitor):
 
 
 def main():
-    environment, task, file, seed = sys.argv[1:]
+    environment, task, file, options = sys.argv[1:]
+    options = json.loads(options)
     warnings.filterwarnings("ignore")
     data = np.load(file)
     for name, program in PROGRAMS[environment](task).items():
@@ -127,12 +157,13 @@ def main():
             line = {"program": name, "split": split}
             try:
                 seeded = "random_state" in inspect.signature(program.__init__).parameters
-                model = program(random_state=int(seed) or 1) if seeded else program()
+                model = program(random_state=1) if seeded else program(**options)
                 began = time.process_time()
                 model.fit(X, y)
                 line["seconds"] = time.process_time() - began
                 line["says"] = np.asarray(model.predict(X_test), float).ravel().tolist()
                 line["rules"], line["conditions"] = size(name, model)
+                line["linear_terms"] = getattr(model, "linear_terms", 0)
             except Exception as error:  # one program that fails must not cost the others
                 line["error"] = f"{type(error).__name__}: {error}"
             print(json.dumps(line), flush=True)
