@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import jaxrules as jr
 from paper_reproductions import Canvas, Results, Settings
-from paper_reproductions.framework import Cell, Store
-from paper_reproductions.others import known_splits, peers, programs, published
+from paper_reproductions.framework import Cell, Rows, Store
+from paper_reproductions.others import known_splits, methods, peers, problems, programs, published, rule_regression
 from paper_reproductions.others.problems import PROBLEMS, rows_of
 
 needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
@@ -80,3 +81,55 @@ def test_the_report_of_what_is_there(tmp_path):
     assert summary.values["FIGS", "accuracy below the best"] == "0.1000 (1 sets)"
     assert liver.values["boosting", "accuracy"].ours == 0.8
     assert peers.show_figure_1(results, Canvas(tmp_path)).figures[0].stat().st_size > 5000
+
+
+def chosen_row(method, split, accuracy, inside):
+    return {"method": method, "split": split, "setting": "chosen", "accuracy": accuracy, "inside": inside}
+
+
+def test_the_learner_is_picked_on_rows_of_training():
+    rows = [chosen_row("GLRM", 0, 0.7, 0.9), chosen_row("LIRE", 0, 0.8, 0.8), chosen_row("LIRE", 1, 0.6, 0.7)]
+    rows.append({"method": "RuleFit", "split": 1, "setting": "default", "accuracy": 0.99})
+    found = known_splits.picked(Rows(rows))
+    assert [row["method"] for row in found] == ["GLRM", "LIRE"]
+    assert found.mean("accuracy") == pytest.approx(0.65)
+
+
+def test_the_time_of_choosing_counts(tmp_path):
+    store = Store(tmp_path)
+    row = {"AUC": 0.93, "rules": 20, "conditions": 40.0, "seconds": 2.0, "options": "x", "inside": 0.9}
+    for split in range(3):
+        cell = Cell.of(problem="adult, interpret", split=split, method="LIRE", setting="chosen")
+        store.write(known_splits.known, cell, {**row, "choosing": 4.0}, 1.0)
+    text = known_splits.show_table_1(Results(store, Settings()), Canvas(tmp_path)).text
+    assert "26.4 s: not reached; nothing that was run keeps the limits." in text, "6 s are more than a fifth of 26.4"
+
+
+def test_rule_regression_is_compared_split_by_split(tmp_path):
+    store = Store(tmp_path)
+    for split, (theirs, ours) in enumerate([(0.7261, 0.73), (0.75, 0.75), (0.74, 0.73)]):
+        for method, score in (("LogRR", theirs), ("GLRM", ours)):
+            cell = Cell.of(problem="HELOC, AIX360", split=split, method=method, setting=rule_regression.SETTING)
+            row = {"accuracy": score, "rules": 4, "linear_terms": 1, "conditions": 6.0, "seconds": 1.0}
+            store.write(rule_regression.splits, cell, row, 1.0)
+    (table,) = rule_regression.show_table_3(Results(store, Settings()), Canvas(tmp_path)).tables
+    assert table.values[f"GLRM, {rule_regression.SETTING}", "at least theirs"] == "2 of 3"
+    assert table.values[f"GLRM, {rule_regression.SETTING}", "beside theirs"] == "-0.0020 ± 0.0041"
+    assert not table.values[f"LogRR, {rule_regression.SETTING}", "first split"].departs
+
+
+def test_the_sources_prices_in_our_units():
+    y = np.array([0.0, 0.0, 4.0, 4.0])
+    train = SimpleNamespace(task="regression", y=y)
+    options = rule_regression._as_ours(rule_regression.SOURCES["boston, rulelearn"][1], train)
+    assert options["rule_penalty"] == pytest.approx(0.05 * 2), "halved squares at half the mean deviation"
+    binary = rule_regression._as_ours(rule_regression.SOURCES["HELOC, AIX360"][1], SimpleNamespace(task="binary"))
+    assert binary == methods.TUTORIAL
+
+
+def test_further_splits_have_the_next_random_states():
+    first, second = (rows_of("breast cancer, rulelearn", number)[1] for number in (0, 1))
+    assert not np.array_equal(first.X.columns[0], second.X.columns[0])
+    rows = problems.random_split(0.2, 32)(jr.datasets.load("breast_cancer"), 0)[1]
+    again = problems.random_split(0.2, 31)(jr.datasets.load("breast_cancer"), 1)[1]
+    np.testing.assert_array_equal(rows, again)

@@ -179,6 +179,8 @@ def _targets(rows: Rows) -> str:
                 learners = " / ".join(str(method) for method in best.values("method"))
                 line += f" The learner that the choosing rows prefer ({learners}) has {best.mean(measure):.4f}."
             lines.append(line)
+        elif there:
+            lines.append(f"{name}, {measure} {aim}: not reached; nothing that was run keeps the limits.")
     for name, program, measure in (
         ("HELOC, AIX360", "LogRR", "accuracy"), ("breast cancer, rulelearn", "LogRR", "accuracy"),
         ("boston, rulelearn", "LinearRR", "R2"),
