@@ -124,7 +124,7 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
 
 def picked(rows: Rows) -> Rows:
     """On every split the learner whose chosen setting is best on the quarter of training rows that it was chosen on."""
-    chosen = rows.where(setting="chosen")
+    chosen = Rows(row for row in rows.where(setting="chosen") if "inside" in row)
     parts = [chosen.where(split=split) for split in chosen.values("split")]
     return Rows(max(part, key=lambda row: row["inside"]) for part in parts)
 

@@ -84,7 +84,7 @@ def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
     return rows
 
 
-peers = Experiment("peers", cells, measure, lambda cell: (cell["data"],))
+peers = Experiment("peers", cells, measure, lambda cell: (cell["data"],), depends=elsewhere.depends(*ENVIRONMENTS))
 
 
 def _programs(rows: Rows) -> list[str]:

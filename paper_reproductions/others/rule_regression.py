@@ -77,7 +77,13 @@ def _theirs(train: Dataset, test: Dataset, options: dict[str, Any]) -> Row:
     return {"R2" if test.task == "regression" else "accuracy": score, **sizes}
 
 
-splits = Experiment("rule_regression", cells, measure, lambda cell: (PROBLEMS[cell["problem"]].file,))
+splits = Experiment(
+    "rule_regression",
+    cells,
+    measure,
+    lambda cell: (PROBLEMS[cell["problem"]].file,),
+    depends=elsewhere.depends("aix360"),
+)
 
 
 def show_table_3(results: Results, canvas: Canvas) -> Section:
