@@ -129,7 +129,11 @@ def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
     return ComparisonTable(
         "Summary", programs, columns, values, corner="program",
         note="Below the best: the mean over data sets of the distance to the best program's mean score. Medians over "
-        "data sets of means over splits.",
+        "data sets of means over splits." + "".join(
+            f" {program} says one class for all test rows on {len(alike)} of {len(rows.where(program=program))} splits."
+            for program in programs
+            if (alike := rows.where(program=program, answers=1))
+        ),
     )  # fmt: skip
 
 
@@ -150,11 +154,11 @@ def _table(rows: Rows, name: str) -> ComparisonTable:
                 values[program, column] = Value(part.mean(measure), digits=digits, spread=part.spread(measure))
         errors = [str(row["error"]) for row in part if row.get("error")]
         if errors:
-            values[program, "failed"] = f"{len(errors)} splits: {errors[0][:80]}"
+            values[program, "remark"] = f"failed on {len(errors)} splits: {errors[0][:80]}"
         if alike := part.where(answers=1):
-            values[program, "failed"] = f"{len(alike)} splits: one class for all test rows"
+            values[program, "remark"] = f"one class for all test rows, {len(alike)} splits"
     columns = [score, "rules", "conditions", "seconds"]
-    columns += ["failed"] if any(column == "failed" for _, column in values) else []
+    columns += ["remark"] if any(column == "remark" for _, column in values) else []
     return ComparisonTable(name, _programs(rows), columns, values, corner="program")
 
 
