@@ -209,7 +209,7 @@ def test_the_demonstration_has_a_threshold_and_every_weight(store, tmp_path):
     store.write(exhibits.demonstration, Cell.of(method="LIRE"), row, 1.0)
     store.write(exhibits.demonstration, Cell.of(method="RuleFit"), row, 1.0)
     *rules, numbers = exhibits.table_1(Results(store, Settings()), Canvas(tmp_path)).tables
-    assert sum(table.quoted() for table in rules) == 15
+    assert sum(entry.numbers for table in rules for entry in table.quoted()) == 15
     assert str(numbers.values["threshold", "LIRE"]) == "-0.740 (paper -1.637, +0.897)"
     assert numbers.values["rules", "LIRE"].tolerance is None
     departs = {method: numbers.values["test accuracy", method].departs for method in ("LIRE", "RuleFit")}

@@ -167,7 +167,7 @@ def table_1(results: Results, canvas: Canvas) -> Section:
             listed[label, "weight"] = f"{row['weight']:+.3f}"
         for label, (rule, weight, satisfied) in zip(labels, theirs, strict=False):
             listed[label, "the paper's"] = _bold(rule, satisfied)
-            listed[label, "its weight"] = Quoted(f"{weight:+.3f}")
+            listed[label, "its weight"] = Quoted(f"{weight:+.3f}", apart=OTHER_RULES)
         columns = ("ours", "weight", "the paper's", "its weight")
         tables.append(ComparisonTable(f"Rules of {method} on Adult", labels, columns, listed))
         first: Mapping[str, Any] = ours[0] if ours else {}
