@@ -86,13 +86,40 @@ splits = Experiment(
 )
 
 
+LENGTHS = {f"{SETTING}, one condition": 1, f"{SETTING}, two conditions": 2}
+"""GLRM at the source's settings with shorter rules: its prices buy long rules, which the programs do not find."""
+
+
+def length_cells(settings: Settings) -> list[Cell]:
+    """GLRM on every problem and split."""
+    return [
+        Cell.of(problem=name, split=split, method="GLRM", setting=setting)
+        for name in SOURCES
+        for split in settings.first_folds(SPLITS, quick=2)
+        for setting in LENGTHS
+    ]
+
+
+def measure_lengths(cell: Cell, settings: Settings) -> Row:
+    """As `measure`."""
+    train, test = rows_of(cell["problem"], cell["split"])
+    options = {**_as_ours(SOURCES[cell["problem"]][1], train), "max_length": LENGTHS[cell["setting"]]}
+    fit, seconds = methods.timed("GLRM", train, options)
+    return {**methods.scores(fit.model, test), "seconds": seconds, "options": methods.in_words(options)}
+
+
+lengths = Experiment("rule_lengths", length_cells, measure_lengths, lambda cell: (PROBLEMS[cell["problem"]].file,))
+
+
 def show_table_3(results: Results, canvas: Canvas) -> Section:
-    tables = [_table(name, rows) for name in SOURCES if (rows := results[splits].where(problem=name))]
+    measured = Rows([*results[splits], *results[lengths]])
+    tables = [_table(name, rows) for name in SOURCES if (rows := measured.where(problem=name))]
     return Section(
         "AIX360's programs at the settings of their notebooks, run here on the notebook's split (the first) and on "
         "those of the next nine random states; ours on the same rows. Beside theirs: the mean over the splits of the "
         "difference, with its standard error, and on how many splits ours is at least as good. GLRM at the source's "
-        "settings has its prices and fits the chosen rules again without a penalty, as the program does.",
+        "settings has its prices and fits the chosen rules again without a penalty, as the program does; it finds more "
+        "rules that these prices allow, and is also shown with at most one condition and at most two in a rule.",
         tables,
     )
 
@@ -141,4 +168,4 @@ def _beside(part: Rows, theirs: Rows, score: str) -> dict[str, str]:
     return {"beside theirs": f"{differences.mean():+.4f} ± {error:.4f}", "at least theirs": wins}
 
 
-EXHIBITS = (Exhibit("table", 3, "Rule regression of AIX360 on ten splits", (splits,), show_table_3),)
+EXHIBITS = (Exhibit("table", 3, "Rule regression of AIX360 on ten splits", (splits, lengths), show_table_3),)
