@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jaxrules as jr
+from benchmarks.peers import NotRun
 from jaxrules.table import Feature, Schema, Table
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
-from paper_reproductions.optimal_rule_boosting import data, effort, parity, published, scores
+from paper_reproductions.optimal_rule_boosting import authors, data, effort, parity, published, scores, table_1
 from paper_reproductions.report import Canvas, write
 
 QUICK = Settings(quick=True)
@@ -135,7 +137,7 @@ def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch):
     first = results[scores.as_published]
     assert len(first) == 30
     assert first.column("uncertified").max() == 0
-    tables = scores.show_table_1(results, Canvas(tmp_path)).tables
+    tables = table_1.show_table_1(results, Canvas(tmp_path)).tables
     assert tables[0].values["iris (1)", "greedy"].ours == pytest.approx(0.95, abs=0.05)
     assert tables[1].values["iris (1)", "gain of optimal"][0] in "+-"
     assert effort.show_figure_4(results, Canvas(tmp_path)).figures[0].stat().st_size > 5000
@@ -187,3 +189,76 @@ def test_the_shipped_table_1_is_the_papers():
     assert (differences <= 0.001).sum() >= 44
     assert (differences <= 0.0005).sum() >= 42
     assert differences.max() < 0.02
+    assert sum(table_1._is_the_papers(measured) for measured in found.values()) >= 19
+
+
+@pytest.fixture
+def a_program(tmp_path, monkeypatch):
+    """In place of the authors' program one that this interpreter runs: its text."""
+
+    def write(text):
+        (tmp_path / "program.py").write_text(text)
+        monkeypatch.setattr(authors, "PROGRAM", tmp_path / "program.py")
+        monkeypatch.setattr(authors, "python_of", lambda name: sys.executable)
+
+    return write
+
+
+@needs_data
+def test_the_authors_program_gets_its_columns_and_settings(a_program):
+    a_program("import json, sys\nprint(json.dumps({'task': json.load(sys.stdin)}))")
+    train, test = data.split("tic-tac-toe", 0)
+    task = authors.run("tic-tac-toe", train, test, "greedy", 0.001)["task"]
+    assert {len(column) for column in task["X"].values()} == {len(train)}
+    assert (len(task["X"]), len(task["X_test"])) == (27, 27)
+    assert set(task["y"]) == {-1.0, 1.0}
+    assert (task["penalty"], task["rules"], task["stop"], task["loss"]) == (0.001, 10, False, "logistic")
+    assert set(task["attributes"].values()) == {2}
+
+
+def test_a_program_that_fails_is_not_run(a_program):
+    a_program("raise SystemExit('no such thing')")
+    train, test = data.split("friedman1", 0)
+    with pytest.raises(NotRun, match="no such thing"):
+        authors.run("friedman1", train, test, "greedy", 0.001)
+
+
+def test_a_cause_is_named_where_an_experiment_shows_it(tmp_path):
+    """Another lambda that has the paper's number; else that it is unexplained, and what comes nearest."""
+    store, printed = Store(tmp_path), published.TABLE_1["boston"].optimal
+
+    def area(experiment, keep, value):
+        for cell in experiment.cells(Settings()):
+            if cell["data"] == "boston" and keep(dict(cell.key)):
+                store.write(experiment, cell, value, 1.0)
+
+    published_row = {"rules": 1, "score": 0.5, "as_described": 0.5, "uncertified": 0}
+    area(scores.as_published, lambda key: True, [{**published_row, "rules": k} for k in scores.SIZES])
+    area(scores.by_penalty, lambda key: key["penalty"] == 5, {"area": 0.6, "as_described": printed + 1e-4})
+
+    def cause():
+        results = Results(store, Settings())
+        return table_1._cause(results, scores.measured_sets(results)["boston"], "optimal")
+
+    assert cause().startswith("Unexplained.")
+    assert f"the nearest is {printed + 1e-4:.4f}, at 5" in cause()
+    area(scores.by_penalty, lambda key: key["penalty"] == 10, {"area": 0.6, "as_described": printed})
+    assert cause().startswith("Lambda: at 10 it is 0.564505, the paper's number")
+
+
+def test_what_the_stop_changes_is_shown_by_set_and_rows(tmp_path):
+    store = Store(tmp_path)
+    for cell in authors.counts.cells(Settings()):
+        if cell["rows"] == authors.ALL_ROWS:
+            hits = dict.fromkeys(effort.COUNTS, 495 if cell["stop"] else 3620)
+            store.write(authors.counts, cell, {**hits, "n_rows": 958, "version": "0.2.1"}, 1.0)
+    for experiment in (effort.prunings, effort.prunings_of_splits):
+        for cell in experiment.cells(Settings()):
+            if cell["data"] == "iris (1)":
+                hits = dict.fromkeys(effort.COUNTS, 100 + cell["split"])
+                store.write(experiment, cell, {**hits, "uncertified": 0, "stages": 10}, 1.0)
+    table = effort._stop_table(Results(store, Settings()))
+    whole = "tic-tac-toe, all 958 rows, lambda 5, the authors' program"
+    assert table.rows == ("iris (1), the five splits, ours", whole)
+    assert [table.values[whole, column] for column in table.columns] == ["3620", "495"]
+    assert table.values[table.rows[0], "with the stop"] == "100 to 104"

@@ -31,6 +31,7 @@ def test_report_before_anything_is_computed(settings: Settings, tmp_path) -> Non
     assert "not run (paper 86.28)" in text
     assert "No set is measured." in text
     assert "What magic needs" not in text, "a table without a number of ours"
+    assert "98.63 ± 0.2" in text, "gas, of which the paper's numbers stand alone"
 
 
 def test_published_numbers() -> None:
@@ -82,6 +83,7 @@ def test_a_cell_and_its_report(tmp_path) -> None:
     assert chosen[protocol.SHORTEST]["literals"] <= chosen[protocol.ACCURATE]["literals"]
     markdown, _ = write(paper, paper.exhibits, results, tmp_path)
     assert "1 of 10 folds" in markdown.read_text()
+    assert "a mean of 1 is typically 1.00 of the deviation over folds away" in markdown.read_text()
 
 
 def test_cut_points_are_those_of_the_printed_list() -> None:

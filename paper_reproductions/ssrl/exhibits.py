@@ -69,7 +69,7 @@ def reason(results: Results, name: str, measure: str) -> str:
 def _comparison(
     results: Results, title: str, names: Sequence[str], measures: Sequence[str], digits: int
 ) -> ComparisonTable:
-    """Ours, chosen in three ways, with the paper's SSRL in brackets; the paper's numbers for its peers."""
+    """Ours, chosen in three ways, with the paper's SSRL in brackets; the paper's numbers for its peers, and for gas."""
     values: dict[tuple[str, str], Value | str] = {}
     accuracy = measures[0] == "accuracy"
     table, only = (published.ACCURACY, "below") if accuracy else (published.SIZES, "above")
@@ -83,21 +83,41 @@ def _comparison(
                     rows.mean(measure), mean, digits, spread, only, rows.spread(measure),
                     reason(results, name, measure), mark, number=f"{name} {measure}",
                 )  # fmt: skip
-        for method, cell in list(paper.items())[1:]:
+    rows = [*names, *(("gas",) if names == BINARY else ())]
+    for name in rows:
+        for method, cell in table[name].items():
             printed = " / ".join(f"{mean:g} ± {spread:g}" for mean, spread in cell)
-            values[name, f"{method} (paper)"] = Quoted(printed, len(cell))
-    peers = [f"{method} (paper)" for method in list(table[names[0]])[1:]]
-    return ComparisonTable(title, names, [*columns, *peers], values, corner="data")
+            quoted = Quoted(printed, 2 * len(cell))
+            beside_ours = method == "SSRL" and name in names  # counted there, and as deviations
+            values[name, f"{method} (paper)"] = printed if beside_ours else quoted
+    methods = [f"{method} (paper)" for method in table[names[0]]]
+    return ComparisonTable(title, rows, [*columns, *methods], values, corner="data")
+
+
+def _deviations(results: Results, names: Sequence[str], measures: Sequence[str], digits: int) -> ComparisonTable:
+    """Those over folds, of jaxrules' default choice and of the paper's SSRL."""
+    table = published.ACCURACY if measures[0] == "accuracy" else published.SIZES
+    values: dict[tuple[str, str], Value | str] = {}
+    for name in names:
+        rows = results[inside].where(data=name, choice=protocol.SHORTEST)
+        for measure, (_, spread) in zip(measures, table[name]["SSRL"], strict=True):
+            values[name, measure] = Value(
+                rows.spread(measure), spread, digits, apart="deviations over folds are what the means are judged by"
+            )
+    return ComparisonTable(
+        "Standard deviations over folds, ours with one standard error", names, measures, values, corner="data"
+    )
 
 
 def _few(results: Results) -> str:
-    """A warning where means are of fewer folds than the paper's."""
+    """How far means of fewer folds than the paper's are from those of all."""
     folds = len(results[inside].values("fold"))
     if folds in (0, protocol.FOLDS):
         return ""
+    share = float(np.sqrt((1 / folds - 1 / protocol.FOLDS) * protocol.FOLDS / (protocol.FOLDS - 1)))
     return (
-        f" Ours are of {folds} of the ten folds, so that a difference of about the paper's deviation, on either "
-        "side, is no evidence: that is how far single folds lie from the mean of ten."
+        f" Ours are of {folds} of the ten folds, or of fewer where it is said; a mean of {folds} is typically "
+        f"{share:.2f} of the deviation over folds away from the mean of all ten."
     )
 
 
@@ -107,7 +127,8 @@ def accuracies(title: str, names: Sequence[str], *more: Callable[[Results], Comp
     def show(results: Results, canvas: Canvas) -> Section:
         text = "At most one standard deviation of the paper's below its accuracy counts as agreement." + _few(results)
         first = _comparison(results, title, names, ("accuracy",), 2)
-        return Section(text, [first, *(made for table in more if (made := table(results)).rows)])
+        deviations = _deviations(results, names, ("accuracy",), 2)
+        return Section(text, [first, deviations, *(made for table in more if (made := table(results)).rows)])
 
     return show
 
@@ -120,7 +141,10 @@ def sizes(title: str, names: Sequence[str]) -> Callable[..., Section]:
             "At most the paper's mean and one standard deviation, of rules and of literals, counts as agreement; the "
             "default is a rule." + _few(results)
         )
-        return Section(text, [_comparison(results, title, names, ("rules", "literals"), 1)])
+        measures = ("rules", "literals")
+        return Section(
+            text, [_comparison(results, title, names, measures, 1), _deviations(results, names, measures, 1)]
+        )
 
     return show
 
