@@ -190,7 +190,7 @@ def _cause(results: Results, measured: Measured, method: str) -> str:
     if abs(described - printed) <= EXACT:
         return (
             f"It is {described:.6f}, the paper's number, with those descriptions of the same training rows that the "
-            f"authors' program chooses. {_program_in_words(results, name, method)}"
+            f"authors' program chooses.{_program_in_words(results, name, method)}"
         )
     tried = results[scores.by_penalty].where(data=name, search=method)
     areas = {
@@ -203,12 +203,12 @@ def _cause(results: Results, measured: Measured, method: str) -> str:
             f"Lambda: at {same[0]:g} it is {areas[same[0]]:.6f}, the paper's number, with rules described as in the "
             f"authors' program; at the lambda that they publish, {data.SETS[name].penalty:g}, it is {described:.6f}."
         )
-    said = f"Unexplained. {_program_in_words(results, name, method)}"
+    said = f"Unexplained.{_program_in_words(results, name, method)}"
     if areas:
         nearest = min(areas, key=lambda penalty: abs(areas[penalty] - printed))
         said += (
-            f" Nor has any lambda of the paper's {len(areas)} its number: the nearest is {areas[nearest]:.4f}, at "
-            f"{nearest:g}."
+            f" Of the paper's {len(areas)} lambdas none has its number on these splits: the nearest is "
+            f"{areas[nearest]:.4f}, at {nearest:g}."
         )
     return said
 
@@ -221,7 +221,7 @@ def _program_in_words(results: Results, name: str, method: str) -> str:
         return ""
     areas = [scores.area(run.column("score"), name in scores.CLASSIFICATIONS) for run in runs]
     return (
-        f"The authors' own program (realkd {rows[0]['version']}) has {np.mean(areas):.6f} on these splits"
+        f" The authors' own program (realkd {rows[0]['version']}) has {np.mean(areas):.6f} on these splits"
         f"{'' if len(runs) == 5 else f' ({len(runs)} of 5)'}."
     )
 
