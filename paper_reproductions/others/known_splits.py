@@ -95,33 +95,31 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
             (labels[-1], LABELS.get(measure, measure)): Quoted(f"{number:g}", apart=THEIRS)
             for measure, number in numbers.items()
         }
-    shown = ("accuracy", "balanced", "AUC", "R2", "rules", "linear_terms", "conditions", "seconds")
     for method in rows.values("method"):
         for setting in rows.where(method=method).values("setting"):
             part = rows.where(method=method, setting=setting)
             labels.append(f"{method}, {setting}" + _splits(name, part))
-            for measure in shown:
-                if part.mean(measure) is not None:
-                    values[labels[-1], LABELS.get(measure, measure)] = Value(
-                        part.mean(measure), digits=DIGITS[measure], spread=part.spread(measure)
-                    )
+            values |= _means(labels[-1], part)
             if setting == "chosen":
                 values[labels[-1], "choosing, s"] = Value(part.mean("choosing"), digits=1)
                 values[labels[-1], "setting"] = " / ".join(str(option) for option in part.values("options"))
     if best := picked(rows):
         labels.append(PICKED)
-        values |= {
-            (PICKED, LABELS.get(measure, measure)): Value(
-                best.mean(measure), digits=DIGITS[measure], spread=best.spread(measure)
-            )
-            for measure in shown
-            if best.mean(measure) is not None
-        }
+        values |= _means(PICKED, best)
         values[PICKED, "setting"] = " / ".join(str(method) for method in best.values("method"))
-    columns = [LABELS.get(measure, measure) for measure in shown]
+    columns = [LABELS.get(measure, measure) for measure in DIGITS]
     used = {column for _, column in values}
     wide = [column for column in (*columns, "choosing, s", "setting") if column in used]
     return ComparisonTable(name, labels, wide, values, note=PROBLEMS[name].note)
+
+
+def _means(label: str, part: Rows) -> dict[tuple[str, str], Value]:
+    """A row of the table."""
+    return {
+        (label, LABELS.get(measure, measure)): Value(part.mean(measure), digits=digits, spread=part.spread(measure))
+        for measure, digits in DIGITS.items()
+        if part.mean(measure) is not None
+    }
 
 
 def picked(rows: Rows) -> Rows:
@@ -142,14 +140,14 @@ def _whole_seconds(part: Rows) -> float:
     return (part.mean("seconds") or 0.0) + (part.mean("choosing") or 0.0)
 
 
-def _best(rows: Rows, measure: str, least: Mapping[str, float]) -> tuple[Rows, float] | None:
+def _best(rows: Rows, measure: str, limits: Mapping[str, float]) -> tuple[Rows, float] | None:
     """The learner and setting of largest mean over the splits that keeps the limits, and that mean."""
-    parts = [rows.where(method=row["method"], setting=row["setting"]) for row in rows]
+    pairs = dict.fromkeys((row["method"], row["setting"]) for row in rows)
     kept = [
         part
-        for part in parts
-        if all((part.mean(size) or 0.0) <= most for size, most in least.items() if size != "seconds")
-        and _whole_seconds(part) <= least.get("seconds", np.inf)
+        for part in (rows.where(method=method, setting=setting) for method, setting in pairs)
+        if all((part.mean(size) or 0.0) <= most for size, most in limits.items() if size != "seconds")
+        and _whole_seconds(part) <= limits.get("seconds", np.inf)
     ]
     return max(((part, part.mean(measure) or 0.0) for part in kept), key=lambda pair: pair[1], default=None)
 
