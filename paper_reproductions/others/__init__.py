@@ -16,11 +16,11 @@ PAPER = Paper(
     protocol="""
         "Paper" in brackets is what the source publishes. Splits are drawn as in the source's notebook, by scikit-learn
         and its seed; the counts of classes that a source prints are checked. Ours: every learner at its defaults, and
-        at a setting chosen on a quarter of the training rows and fitted again on all of them; "own path" is the
-        learner's own cross-validation of its penalty on three folds of the training rows, with columns beside the
-        rules, or for LIRE one path on three quarters of them. Seconds are of the processor, of the final fit with what
-        it compiles; those of choosing stand apart, but for own paths, whose seconds are of both. Test rows choose
-        nothing. Missing values are a category of their own.
+        at a setting chosen on a quarter of the training rows, or on three folds of them, and fitted again on all of
+        them; "own path" is the learner's own cross-validation of its penalty on three folds of the training rows, with
+        columns beside the rules, or for LIRE one path on three quarters of them. Seconds are of the processor, of the
+        final fit with what it compiles; those of choosing stand apart, but for own paths, whose seconds are of both.
+        Test rows choose nothing. Missing values are a category of their own.
 
         Seconds of others are what they print, of machines that they do not name.
     """,

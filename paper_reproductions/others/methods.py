@@ -80,6 +80,7 @@ GRID: dict[str, tuple[Options, ...]] = {
 """Settings that are tried; the defaults, too. GLRM's first are those of AIX360's tutorial, also with shorter rules:
 the model that the tutorial prints has none of two conditions."""
 SETTINGS = ("default", "chosen")
+FOLDS = 3
 
 
 def scores(model: Any, test: Dataset) -> dict[str, float]:
@@ -116,6 +117,23 @@ def chosen(name: str, train: Dataset, measure: str) -> tuple[Options, float]:
     measured = [scores(LEARNERS[name](inside, options).model, outside)[measure] for options in tried]
     best = int(np.argmax(measured))
     return tried[best], measured[best]
+
+
+def chosen_on_folds(name: str, train: Dataset, measure: str) -> tuple[Options, float]:
+    """As `chosen`, by the mean over three folds of the training rows, classes with their shares."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    kind = KFold if train.task == "regression" else StratifiedKFold
+    tried: list[Options] = [{}, *_scaled(GRID[name], train)]
+    parts = list(kind(FOLDS, shuffle=True, random_state=0).split(train.y, train.y))
+    measured = [
+        np.mean(
+            [scores(LEARNERS[name](train[inside], options).model, train[outside])[measure] for inside, outside in parts]
+        )
+        for options in tried
+    ]
+    best = int(np.argmax(measured))
+    return tried[best], float(measured[best])
 
 
 def _lire_path(train: Dataset, measure: str) -> Fit[Any]:

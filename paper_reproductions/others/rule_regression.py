@@ -133,7 +133,7 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
     labels = []
     pairs = [(m, s) for m in rows.values("method") for s in rows.where(method=m).values("setting")]
     parts = [(f"{m}, {s}", rows.where(method=m, setting=s)) for m, s in pairs]
-    for label, part in [*parts, (PICKED, picked(rows))]:
+    for label, part in [*parts, (PICKED + "chosen", picked(rows))]:
         if not part:
             continue
         labels.append(label)
