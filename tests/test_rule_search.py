@@ -25,6 +25,7 @@ from jaxrules.solvers.rule_search import (
     SearchSpace,
     SecondOrder,
     SignedWeights,
+    beam,
     depth_first,
     search_beams,
     search_best_first,
@@ -571,6 +572,13 @@ def test_a_search_that_is_stopped_is_not_worse_than_a_wide_beam(seed: int) -> No
     assert min(limited.objective, hurried.objective) >= rule_search.search_beam(space, problem, width=10).objective * (
         1 - 1e-9
     )
+
+
+def test_rounding_breaks_no_ties_between_extensions() -> None:
+    near = np.array([1.0, 2.0, 2.0 - 1e-15, 2.0 + 1e-15, 0.5, 1.0 + 1e-15])
+    assert beam._best_first(near).tolist() == [1, 2, 3, 0, 5, 4]
+    assert beam._best_first(-near).tolist() == [4, 0, 5, 1, 2, 3]
+    assert beam._best_first(np.empty(0)).tolist() == []
 
 
 def test_a_beam_per_unit_of_complexity_ends_when_length_no_longer_pays() -> None:

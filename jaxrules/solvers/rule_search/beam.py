@@ -18,13 +18,11 @@ from jaxrules.bits import pack, unpack
 from jaxrules.results import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
-from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
 Rule = tuple[int, ...]
 _BLOCK = 2**24
 """Row-proposition visits between two looks at the clock: some ten milliseconds."""
-_TIE = 1e-12
-"""What does not raise a value by more than this share of it does not raise it."""
 _PATIENCE = 3
 """Per unit of complexity, a beam ends after so many levels without a better conjunction; values may rise for ever."""
 
@@ -101,9 +99,9 @@ class Beam:
     ) -> None:
         """Go on with the best extensions: value, worth and outlook by partial conjunction and proposition."""
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
-        rise = max(_TIE, objective.growth) * np.abs(before) + objective.condition_price
+        rise = max(TIE, objective.growth) * np.abs(before) + objective.condition_price
         pays = np.flatnonzero(value > before + rise)
-        different = self._different(space, value, pays[np.argsort(-value.ravel()[pays], kind="stable")])
+        different = self._different(space, value, pays[_best_first(value.ravel()[pays])])
         best = list(itertools.islice(different, self.count))
         known = len(self.best), self.floor
         for place, partial in best:
@@ -130,10 +128,19 @@ class Beam:
     def _offer(self, partial: _Partial, worth: float) -> None:
         """Keep the conjunction if it is among the best."""
         rows = partial.rows.tobytes()
-        if worth > (self.best[rows][0] if rows in self.best else self.floor):
+        least = self.best[rows][0] if rows in self.best else self.floor
+        if worth > least + TIE * abs(least):
             self.best[rows] = worth, partial.rule
             if len(self.best) > self.count:
                 del self.best[min(self.best, key=lambda key: self.best[key][0])]
+
+
+def _best_first(values: Floats) -> NDArray[np.intp]:
+    """Places by falling value; ties, which rounding breaks otherwise on every machine, stay in their order."""
+    order = np.argsort(-values, kind="stable")
+    falling = values[order]
+    group = np.cumsum(np.diff(falling, prepend=falling[:1]) < -TIE * np.abs(falling))
+    return order[np.lexsort((order, group))]
 
 
 def run_beams(
