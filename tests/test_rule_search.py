@@ -581,6 +581,16 @@ def test_rounding_breaks_no_ties_between_extensions() -> None:
     assert beam._best_first(np.empty(0)).tolist() == []
 
 
+def test_greedy_goes_on_with_both_of_two_equal_beginnings() -> None:
+    """The first two columns select rows of sum 4; only one of them leads on, with the third."""
+    masks = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1]], bool)
+    g = np.array([2.0, 2.0, 2.5, 2.5, -1.0, -5.0])
+    for order in ([0, 1, 2], [1, 0, 2]):
+        space = SearchSpace.of(masks[:, order])
+        found = search_beams(space, GradientSum(g), width=1)[0][0]
+        assert found.objective == pytest.approx(5.0)
+
+
 def test_a_beam_per_unit_of_complexity_ends_when_length_no_longer_pays() -> None:
     """Every condition excludes a bad row: the value rises up to all forty, what it is worth per unit never."""
     masks = np.concatenate([~np.eye(40, dtype=bool), np.ones((160, 40), bool)])

@@ -38,7 +38,8 @@ def search_beam(
     """The best conjunction that a beam of `width` partial conjunctions reaches.
 
     With width 1 the greedy search of "Better Short than Greedy": the proposition that raises the value most, until
-    none does. When it is stopped, it has looked at all single propositions at least.
+    none does; where two raise it alike, with both. When it is stopped, it has looked at all single propositions at
+    least.
     """
     return search_beams(space, objective, width=width, max_length=max_length, stopped=stopped)[0][0]
 
@@ -113,7 +114,11 @@ class Beam:
             return
         floor = self.floor
         promising = (partial for place, partial in itertools.chain(best, different) if outlook.flat[place] > floor)
-        self.partials = list(itertools.islice(promising, width))
+        kept = list(itertools.islice(promising, width))
+        if width == 1:  # a condition and its opposite are worth the same where weights are refitted: both go on
+            least = kept[0].value - TIE * abs(kept[0].value) if kept else 0.0
+            kept += [other for other in itertools.islice(promising, 1) if other.value >= least]
+        self.partials = kept
 
     def _different(self, space: SearchSpace, value: Floats, places: NDArray[np.intp]) -> Iterator[tuple[int, _Partial]]:
         """The extensions at these places, without those that select the rows of an earlier one."""
