@@ -95,6 +95,20 @@ def test_the_learner_is_picked_on_rows_of_training():
     assert found.mean("accuracy") == pytest.approx(0.65)
 
 
+def test_settings_are_chosen_on_three_folds_of_the_training_rows(monkeypatch):
+    train, seen = jr.datasets.load("breast_cancer")[:90], []
+
+    def learner(rows, options):
+        seen.append(len(rows))
+        return SimpleNamespace(model=options.get("price", 0))
+
+    monkeypatch.setitem(methods.LEARNERS, "toy", learner)
+    monkeypatch.setitem(methods.GRID, "toy", ({"price": 1}, {"price": 2}))
+    monkeypatch.setattr(methods, "scores", lambda model, test: {"accuracy": (model == 1) * len(test) / 60})
+    assert methods.chosen_on_folds("toy", train, "accuracy") == ({"price": 1}, 0.5)
+    assert seen == [60] * 9, "the defaults and two settings, on three folds"
+
+
 def test_the_time_of_choosing_counts(tmp_path):
     store = Store(tmp_path)
     row = {"AUC": 0.93, "rules": 20, "conditions": 40.0, "seconds": 2.0, "options": "x", "inside": 0.9}
