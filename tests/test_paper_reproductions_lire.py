@@ -225,10 +225,12 @@ def test_settings_in_small_are_part_of_the_full_ones():
     assert len(full["RF"].settings) == 9
 
 
-def test_the_published_search_on_adult_is_left_out_unless_asked_for():
-    cells, slow = (set(protocol.comparison_cells(Settings(folds=3, slow=slow))) for slow in (False, True))
-    assert len(slow) == 5 * 3 * len(protocol.METHODS)
-    assert {(cell["data"], cell["method"]) for cell in slow - cells} == {("adult", "LIRE, published search")}
+def test_every_method_runs_on_every_fold_and_the_published_search_at_other_lambdas_if_asked_for():
+    assert len(set(protocol.comparison_cells(Settings(folds=3)))) == 5 * 3 * len(protocol.METHODS)
+    cells, slow = (set(protocol.tradeoff_cells(Settings(folds=3, slow=slow))) for slow in (False, True))
+    assert len(slow - cells) == 3 * (len(protocol.LOCAL_PENALTIES) - 1)
+    assert cells < slow
+    assert {cell["method"] for cell in slow - cells} == {protocol.PUBLISHED}
 
 
 def test_tests_of_few_folds_say_what_they_are(tmp_path):
