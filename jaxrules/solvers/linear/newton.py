@@ -22,7 +22,7 @@ from jax import Array, lax
 
 from jaxrules.losses import Loss
 
-_RIDGE = 1e-11
+_RIDGE = 1e-10
 """Added to the Hessian, relative to its diagonal: repeated columns share their coefficient."""
 
 
