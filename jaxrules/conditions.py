@@ -303,16 +303,16 @@ class Conjunctions:
         directions: the linear combinations of columns that conditions name; each differs from the others.
     """
 
-    offsets: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    lower_closed: NDArray[np.bool_]
-    upper_closed: NDArray[np.bool_]
-    missing: NDArray[np.bool_]
-    unseen: NDArray[np.bool_]
-    allowed: NDArray[np.bool_]
-    propositions: NDArray[np.int32]
+    offsets: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    lower: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    upper: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    lower_closed: NDArray[np.bool_] = field(metadata={"dtype": np.bool_})
+    upper_closed: NDArray[np.bool_] = field(metadata={"dtype": np.bool_})
+    missing: NDArray[np.bool_] = field(metadata={"dtype": np.bool_})
+    unseen: NDArray[np.bool_] = field(metadata={"dtype": np.bool_})
+    allowed: NDArray[np.bool_] = field(metadata={"dtype": np.bool_})
+    propositions: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     schema: Schema = field(metadata={"static": True})
     directions: Directions = field(default_factory=Directions.build)
 

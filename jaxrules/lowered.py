@@ -13,7 +13,7 @@ that reads rules (prediction, proposition pools, a trace under JAX) goes through
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -74,10 +74,10 @@ class Directions:
         weight: float64, shape (terms,).
     """
 
-    offsets: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    category: NDArray[np.int32]
-    weight: NDArray[np.float64]
+    offsets: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    category: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    weight: NDArray[np.float64] = field(metadata={"dtype": np.float64})
 
     @classmethod
     def build(cls, directions: Iterable[Direction] = ()) -> Directions:

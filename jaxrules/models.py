@@ -46,10 +46,10 @@ class LinearTerms:
         lower, upper: shape (terms,); infinite where the column is not winsorised.
     """
 
-    feature: NDArray[np.int32]
-    coefficients: Array
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    coefficients: Array = field(metadata={"dtype": np.float64})
+    lower: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    upper: NDArray[np.float64] = field(metadata={"dtype": np.float64})
 
     def take(self, terms: NDArray[np.int64]) -> LinearTerms:
         """The terms with these indices."""
@@ -113,8 +113,8 @@ class RuleEnsemble:
     """
 
     conjunctions: Conjunctions
-    weights: Array
-    intercept: Array
+    weights: Array = field(metadata={"dtype": np.float64})
+    intercept: Array = field(metadata={"dtype": np.float64})
     linear: LinearTerms | None = None
     link: Link = field(default="identity", metadata={"static": True})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
@@ -201,8 +201,8 @@ class RuleList:
     """
 
     conjunctions: Conjunctions
-    labels: NDArray[np.int32]
-    probabilities: NDArray[np.float64]
+    labels: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    probabilities: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
 
     @property

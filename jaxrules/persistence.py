@@ -1,9 +1,11 @@
 """Models as JSON: `save` and `load`.
 
-A file holds the name of the format, the type of the model with the version of its fields, and the fields. The type
-hints of the model's dataclass say how a field is written and what may be read back, so that loading executes
-nothing and accepts nothing but a well-formed model: names are looked up in a registry, arrays must have
-the dtype and the number of values that their shape promises, and `model.validate()` has the last word.
+A file holds the name of the format, the type of the model with the version of its fields, and the fields. The fields
+of the model's dataclass say what is written and what may be read back: a field of an array names its dtype,
+``field(metadata={"dtype": np.float64})``, and the type hints of the others are Python's own (classes, tuples,
+``Literal``, ``X | None``). Loading executes nothing and accepts nothing but a well-formed model: names are looked up in
+a registry, arrays must have the dtype and the number of values that their shape promises, and `model.validate()` has
+the last word.
 
 Files are kept: a field with a default may be absent, and where that is not enough a migration turns the fields of one
 version of a type into those of the next. tests/golden holds what every version wrote.
@@ -53,22 +55,19 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
     """Let `save` and `load` take models of this type.
 
     Args:
-        cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays
-            (``NDArray[np.float64]``; ``NDArray[Any] | jax.Array`` is float64 too), numbers, booleans, text,
-            ``Literal``, ``None``, tuples, named tuples and dataclasses of these. One that has a default may be
-            absent in a file.
+        cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays, which name
+            their dtype (``field(metadata={"dtype": np.float64})``), or numbers, booleans, text, ``Literal``, ``None``,
+            and tuples, named tuples and dataclasses of these. One that has a default may be absent in a file.
         migrations: functions that take the fields of version 1, 2, ... as JSON holds them and return those of the next.
             A change of the fields that defaults do not cover adds one; the version is one more than there are.
 
     Raises:
-        TypeError: if `cls` is no such dataclass, or its name is taken.
+        TypeError: if `cls` is no such dataclass, or its name is taken. Fields are checked at the first `save` or `load`.
     """
     if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "validate", None)):
         raise TypeError(f"{cls.__name__} must be a dataclass with a method validate()")
     if _models.setdefault(cls.__name__, cls) is not cls:
         raise TypeError(f"another model is registered as {cls.__name__}")
-    for name, hint in _fields(cls):
-        _check_hint(hint, f"{cls.__name__}.{name}")
     _migrations.update({(cls.__name__, number): migrate for number, migrate in enumerate(migrations, start=1)})
     return cls
 
@@ -255,25 +254,18 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "..."
 
 
-# Type hints say how values are written and read.
+# The fields of a dataclass say how values are written and read: each has a kind, the dtype of its array or a type hint.
 
 
 @functools.cache
 def _fields(cls: type) -> list[tuple[str, Any]]:
-    hints = typing.get_type_hints(cls)
-    return [(field.name, hints[field.name]) for field in dataclasses.fields(cls)]
-
-
-def _array_dtype(hint: Any) -> np.dtype[Any] | None:
-    """The dtype that an array hint asks for, float64 for ``NDArray[Any] | jax.Array``; None for other hints."""
-    if _is_union(hint):
-        if jax.Array in typing.get_args(hint):
-            return np.dtype(np.float64)
-        return None
-    if typing.get_origin(hint) is not np.ndarray:
-        return None
-    scalar = typing.get_args(typing.get_args(hint)[1])[0]
-    return np.dtype(np.float64 if scalar is Any else scalar)
+    """The names and kinds of the fields of a dataclass, checked."""
+    hints, kinds = typing.get_type_hints(cls), []
+    for field in dataclasses.fields(cls):
+        kind = np.dtype(field.metadata["dtype"]) if "dtype" in field.metadata else hints[field.name]
+        _check_kind(kind, f"{cls.__name__}.{field.name}")
+        kinds.append((field.name, kind))
+    return kinds
 
 
 def _members(hint: Any) -> tuple[Any, ...] | None:
@@ -289,26 +281,26 @@ def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
-def _check_hint(hint: Any, where: str) -> None:
-    """Refuse a field that this module cannot write, when the model is registered."""
-    dtype, members = _array_dtype(hint), _members(hint) or (typing.get_args(hint) if _is_union(hint) else None)
-    if dtype is not None:
-        if dtype.kind not in "bif":
-            raise TypeError(f"{where}: arrays must be boolean, integer or float, not {dtype}")
-    elif members is not None:
+def _check_kind(kind: Any, where: str) -> None:
+    """Refuse a field that this module cannot write."""
+    if isinstance(kind, np.dtype):
+        if kind.kind not in "bif":
+            raise TypeError(f"{where}: arrays must be boolean, integer or float, not {kind}")
+    elif members := _members(kind) or (typing.get_args(kind) if _is_union(kind) else ()):
         for member in members:
             if member is not Ellipsis:
-                _check_hint(member, where)
-    elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        for name, inner in _fields(hint):
-            _check_hint(inner, f"{hint.__name__}.{name}")
-    elif typing.get_origin(hint) is not typing.Literal and hint not in (int, float, bool, str, Any, types.NoneType):
-        raise TypeError(f"{where}: cannot save a field of type {hint}")
+                _check_kind(member, where)
+    elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        _fields(kind)
+    elif typing.get_origin(kind) is not typing.Literal and kind not in (int, float, bool, str, Any, types.NoneType):
+        raise TypeError(
+            f'{where}: cannot save a field of type {kind}; one of an array needs field(metadata={{"dtype": ...}})'
+        )
 
 
 def _encode(value: Any, hint: Any, where: str) -> Any:
-    if (dtype := _array_dtype(hint)) is not None:
-        return _encode_array(value, dtype, where)
+    if isinstance(hint, np.dtype):
+        return _encode_array(value, hint, where)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: _encode(getattr(value, name), inner, f"{where}.{name}") for name, inner in _fields(type(value))}
     if isinstance(value, tuple):
@@ -357,8 +349,8 @@ def _encode_array(value: Any, dtype: np.dtype[Any], where: str) -> dict[str, Any
 
 
 def _decode(value: Any, hint: Any, where: str) -> Any:
-    if (dtype := _array_dtype(hint)) is not None:
-        return _decode_array(value, dtype, where)
+    if isinstance(hint, np.dtype):
+        return _decode_array(value, hint, where)
     if _is_union(hint):
         return _decode_union(value, typing.get_args(hint), where)
     if (entries := _members(hint)) is not None:

@@ -99,11 +99,11 @@ class ModelSequence:
         options: how the learner set the problem up, as (name, value) pairs.
     """
 
-    models: Array
-    intercepts: Array
-    costs: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    output_scale: NDArray[np.float64]
+    models: Array = field(metadata={"dtype": np.float64})
+    intercepts: Array = field(metadata={"dtype": np.float64})
+    costs: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    scale: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    output_scale: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     schema: Schema = field(metadata={"static": True})
     columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True}, kw_only=True)
@@ -237,8 +237,8 @@ class CoordinatePath(ModelSequence):
         step_weights: alpha_1, ..., alpha_K, shape (steps,).
     """
 
-    features: NDArray[np.int64]
-    step_weights: NDArray[np.float64]
+    features: NDArray[np.int64] = field(metadata={"dtype": np.int64})
+    step_weights: NDArray[np.float64] = field(metadata={"dtype": np.float64})
 
     title: ClassVar[str] = "Coordinate path"
 
