@@ -42,7 +42,7 @@ print(equal(jr.predict(jr.load(folder / "tumour.json"), test.X).tolist()))
 # It needs nothing but Python: here it runs in one that sees no installed package (`-S`).
 
 # %%
-(folder / "tumour.py").write_text(jr.to_python(model))
+(folder / "tumour.py").write_text(jr.to_python(model), "utf-8")
 PROGRAM = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -72,7 +72,7 @@ print(f"SELECT {jr.to_sql(model)} AS says FROM tumours")
 # ## PMML, and tables for a paper
 
 # %%
-(folder / "tumour.pmml").write_text(jr.to_pmml(model))
+(folder / "tumour.pmml").write_text(jr.to_pmml(model), "utf-8")
 print(f"{(folder / 'tumour.pmml').stat().st_size} characters of PMML 4.4")
 print(jr.to_latex(model))
 try:

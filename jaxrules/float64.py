@@ -20,13 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jaxlib
 import numpy as np
-
-_QUICK_TO_COMPILE = {"xla_cpu_use_fusion_emitters": False} if jaxlib.__version__.startswith("0.10.") else None
-"""On a CPU, XLA's older code generator. An option that XLA does not know is an error: the versions are named in which
-this one is known and was measured."""
-
 
 @contextlib.contextmanager
 def our_settings() -> Iterator[None]:
@@ -47,23 +41,19 @@ def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def x64_kernel(
-    function: Callable[..., Any] | None = None, *, static: tuple[str, ...] = (), quick_to_compile: bool = False
-) -> Any:
+def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str, ...] = ()) -> Any:
     """Jit `function` in float64; arguments are NumPy or float32/integer jax arrays, results NumPy.
 
     Args:
         function: the kernel, a function of arrays.
         static: names of the arguments that are compile-time constants.
-        quick_to_compile: whether to compile in half the time on a CPU, to code that may be slower: to be measured.
 
     The jitted function is `kernel.jitted`, so that tests can count its traces with
     ``kernel.jitted._cache_size()``.
     """
     if function is None:
-        return functools.partial(x64_kernel, static=static, quick_to_compile=quick_to_compile)
-    options = _QUICK_TO_COMPILE if quick_to_compile else None
-    jitted = jax.jit(function, static_argnames=static, compiler_options=options)
+        return functools.partial(x64_kernel, static=static)
+    jitted = jax.jit(function, static_argnames=static)
     call = functools.wraps(function)(in_x64(jitted))
     call.jitted = jitted  # type: ignore[attr-defined]  # functions take attributes; mypy does not know which
     return call

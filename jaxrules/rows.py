@@ -8,6 +8,7 @@ keeps one bit per pattern and rule; wider views are made on request.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -272,8 +273,12 @@ def available_memory() -> int:
         with open("/proc/meminfo") as meminfo:
             fields = dict(line.split(":", 1) for line in meminfo)
         return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
+    except (OSError, KeyError):  # not Linux
+        pass
+    try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError):  # Windows: unknown, nothing is refused
+        return sys.maxsize
 
 
 # Matrices

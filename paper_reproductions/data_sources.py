@@ -9,7 +9,7 @@ from pathlib import Path
 from jaxrules import datasets
 from paper_reproductions.framework import Task
 
-SOURCES: dict[str, dict[str, str | int]] = json.loads(Path(__file__).with_suffix(".json").read_text())
+SOURCES: dict[str, dict[str, str | int]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 """GitHub repository, commit, path and rows of every file that is not bundled with scikit-learn."""
 
 

@@ -107,7 +107,7 @@ def _filled(cell: Any) -> bool:
 
 def _of_file(path: Path) -> str:
     """Its name and its text, of a program as `_source` has it."""
-    text = path.read_text()
+    text = path.read_text("utf-8")
     return f"{path.name}: {_bare(text) if path.suffix == '.py' else text}"
 
 

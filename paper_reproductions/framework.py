@@ -351,12 +351,12 @@ class Archive(Store):
                 seconds[experiment.name] = results.store.seconds(experiment, results.settings)
         entries = [dataclasses.asdict(origin) for origin in made]
         whole = {**about, "Settings": dataclasses.asdict(results.settings), "Seconds": seconds, "Made": entries}
-        (self.folder / "about.json").write_text(json.dumps(whole, indent=1) + "\n")
+        (self.folder / "about.json").write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
         _archived.cache_clear()
 
     @property
     def _about(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "about.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "about.json").read_text("utf-8"))
         return found
 
     @property
@@ -390,7 +390,7 @@ def _archived(path: Path, names: tuple[str, ...]) -> dict[tuple[Entry, ...], lis
 
 
 def _read(path: Path) -> list[Row]:
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return [{name: _parsed(text) for name, text in row.items()} for row in csv.DictReader(file)]
 
 
@@ -398,7 +398,7 @@ def _write(path: Path, rows: Sequence[Row]) -> None:
     """A CSV file, replaced in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.part")
-    with unfinished.open("w", newline="") as file:
+    with unfinished.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
         writer.writeheader()
         writer.writerows({name: _text(value) for name, value in row.items()} for row in rows)

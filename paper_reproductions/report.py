@@ -201,8 +201,8 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     blocks = list(_blocks(paper, chapters, results, failures))
     markdown, page = folder / "report.md", folder / "report.html"
-    markdown.write_text("\n\n".join(_markdown(block, folder) for block in blocks) + "\n")
-    page.write_text(_page(paper, "\n".join(_html(block, folder) for block in blocks)))
+    markdown.write_text("\n\n".join(_markdown(block, folder) for block in blocks) + "\n", "utf-8")
+    page.write_text(_page(paper, "\n".join(_html(block, folder) for block in blocks)), "utf-8")
     return markdown, page
 
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,12 @@ def strict_ranks() -> Iterator[None]:
     jax.config.update("jax_numpy_rank_promotion", "raise")
     yield
     jax.config.update("jax_numpy_rank_promotion", before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_is_heard() -> None:
+    """Shells start background jobs with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

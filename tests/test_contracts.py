@@ -501,15 +501,15 @@ def test_integer_weights_are_repeated_rows(case: Case) -> None:
 
 @each_learner
 def test_the_signature_is_the_common_one(learner: Learner) -> None:
-    parameters = inspect.signature(learner.fit).parameters
+    parameters, documented = inspect.signature(learner.fit).parameters, inspect.getdoc(learner.fit) or ""
     assert list(parameters)[:2] == ["X", "y"]
     common = {"sample_weight": None, "missing": "refuse", "seed": 0, "time_limit": None, "progress": False}
     assert common.items() <= {name: parameter.default for name, parameter in parameters.items()}.items()
     for name in list(parameters)[2:]:
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY, name
-        assert re.search(rf"^        (\w+, )*{name}(, \w+)*: ", learner.fit.__doc__ or "", re.MULTILINE), name
+        assert re.search(rf"^    (\w+, )*{name}(, \w+)*: ", documented, re.MULTILINE), name
     for heading in ("Args:", "Returns:", "Raises:"):
-        assert f"    {heading}\n" in (learner.fit.__doc__ or "")
+        assert f"\n{heading}\n" in documented
 
 
 Bad = tuple[Any, type[Exception], str]

@@ -1,5 +1,6 @@
 """Editing: rules dropped, weights refitted against scikit-learn, calibration, shorter words, exports of it all."""
 
+import contextlib
 import sqlite3
 from typing import Any
 
@@ -247,7 +248,7 @@ def test_edited_models_are_saved_and_exported(tmp_path: Any) -> None:
         exec(jr.to_python(model), space)
         rows = [dict(zip(("x0", "x1", "x2"), row, strict=True)) for row in X.tolist()]
         np.testing.assert_allclose([space["probabilities"](row)["yes"] for row in rows], expected, rtol=1e-12)
-        with sqlite3.connect(":memory:") as base:
+        with contextlib.closing(sqlite3.connect(":memory:")) as base:
             base.execute("CREATE TABLE t (x0 DOUBLE, x1 DOUBLE, x2 DOUBLE)")
             base.executemany("INSERT INTO t VALUES (?, ?, ?)", X.tolist())
             query = f"SELECT {jr.to_sql(model, what='probability')} FROM t"

@@ -604,7 +604,9 @@ def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
     if found is None:
         return None
     j, cut = found
-    rows = (columns.values[j] >= cut) & ~(columns.missing[j] if len(columns.missing) else False)
+    rows = columns.values[j] >= cut
+    if len(columns.missing):
+        rows &= ~columns.missing[j]
     gained = float(gradient @ rows)
     if ensemble.directions is not None and gained * ensemble.directions[j] > 0:  # seen on some rows alone
         return None
@@ -685,7 +687,7 @@ class Proposals(NamedTuple):
     risk: Any
 
 
-@x64_kernel(static=("loss", "sizes", "refit", "refine", "axis"), quick_to_compile=True)
+@x64_kernel(static=("loss", "sizes", "refit", "refine", "axis"))
 def propose(
     arrays: Arrays,
     design: Array,

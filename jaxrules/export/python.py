@@ -11,8 +11,9 @@ from jaxrules.table import MISSING, are_numbers
 
 
 def to_python(model: Any) -> str:
-    """The model as the source of a module that needs Python alone: ``Path("buys.py").write_text(jr.to_python(model))``.
+    """The model as the source of a module that needs Python alone.
 
+    Write it with ``Path("buys.py").write_text(jr.to_python(model), "utf-8")``.
     Its functions take a row as a dict of column names and values: numbers, text for categories, None or NaN for a
     missing value. Columns that the model does not look at may be absent, and columns that it does not know are ignored.
 

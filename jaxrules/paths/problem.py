@@ -61,7 +61,7 @@ class PathProblem:
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """The lower and upper bounds, shape (features,) each."""
-        low, high = (np.broadcast_to(np.float64(b), self.n_features) for b in (self.lower, self.upper))
+        low, high = (np.broadcast_to(np.asarray(b, np.float64), self.n_features) for b in (self.lower, self.upper))
         return low, high
 
     @cached_property

@@ -85,8 +85,8 @@ def _linear_program(data: dict[str, Any]) -> Any:
     A, b = data[s.A].tocsc(), data[s.B]
     rows, columns = A.shape
     whole = np.array([*data[s.BOOL_IDX], *data[s.INT_IDX]], int)
-    low = np.full(columns, -np.inf) if data[s.LOWER_BOUNDS] is None else np.array(data[s.LOWER_BOUNDS], float)
-    high = np.full(columns, np.inf) if data[s.UPPER_BOUNDS] is None else np.array(data[s.UPPER_BOUNDS], float)
+    low = _bounds(data.get(s.LOWER_BOUNDS), -np.inf, columns)
+    high = _bounds(data.get(s.UPPER_BOUNDS), np.inf, columns)
     low[data[s.BOOL_IDX]] = np.maximum(low[data[s.BOOL_IDX]], 0)
     high[data[s.BOOL_IDX]] = np.minimum(high[data[s.BOOL_IDX]], 1)
     kinds = np.full(columns, highspy.HighsVarType.kContinuous)
@@ -101,3 +101,8 @@ def _linear_program(data: dict[str, Any]) -> Any:
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = A.indptr, A.indices, A.data
     return program
+
+
+def _bounds(given: Any, otherwise: float, columns: int) -> np.ndarray[Any, Any]:
+    """Bounds of the variables; CVXPY before 1.7 has none here, they are among its constraints."""
+    return np.full(columns, otherwise) if given is None else np.array(given, float)

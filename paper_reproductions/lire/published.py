@@ -147,7 +147,7 @@ def tradeoff() -> Rows:
 
 def _read(name: str) -> Rows:
     """The rows of a file, those with a support with the support ratio."""
-    with (Path(__file__).parent / "published" / name).open(newline="") as file:
+    with (Path(__file__).parent / "published" / name).open(encoding="utf-8", newline="") as file:
         rows = [{key: _entry(text) for key, text in row.items()} for row in csv.DictReader(file)]
     for row in rows:
         if row["support"] != "":

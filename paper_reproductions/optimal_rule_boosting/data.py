@@ -53,7 +53,7 @@ class Source:
 
 
 def _sources() -> dict[str, Source]:
-    published: dict[str, Any] = json.loads((Path(__file__).parent / "settings.json").read_text())["sets"]
+    published: dict[str, Any] = json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))["sets"]
     places: dict[str, tuple[str, int, str | None]] = {
         "breast cancer": ("breast_cancer", 0, "benign"),
         "digits (5)": ("digits5", 0, None),
