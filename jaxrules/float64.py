@@ -22,6 +22,7 @@ from typing import Any
 import jax
 import numpy as np
 
+
 @contextlib.contextmanager
 def our_settings() -> Iterator[None]:
     """JAX as the library needs it, whatever the user's configuration says: dtypes promoted, NumPy arrays taken, kernels

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.float64 import x64_kernel
 
 
 @pytest.mark.parametrize("x64", [False, True])
@@ -37,13 +36,3 @@ def check_traced_model() -> None:
     gradient = jax.grad(lambda w: jr.decision_function(jr.with_weights(model, w), table).sum())(weights)
     np.testing.assert_array_equal(gradient[:, 0], rules.satisfied(table).sum(axis=0))
     assert jr.decision_function(jr.with_weights(model, weights), table).dtype == np.float64
-
-
-def test_a_kernel_that_compiles_quickly_returns_the_same() -> None:
-    def function(x: jax.Array) -> jax.Array:
-        return jax.lax.fori_loop(0, 3, lambda _, y: jnp.log1p(jnp.exp(x @ (x.T @ y))) / len(y), jnp.sum(x, axis=1))
-
-    x = np.random.default_rng(0).normal(size=(50, 4))
-    slow, quick = x64_kernel(function)(x), x64_kernel(function, quick_to_compile=True)(x)
-    assert quick.dtype == np.float64
-    np.testing.assert_allclose(quick, slow, rtol=1e-13)
