@@ -62,7 +62,7 @@ _NAMES = {
     "jaxrules.inspection": ("Importance", "importance", "operating_point", "rule_report", "scores_by_group"),
 }
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Comparison",

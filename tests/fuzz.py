@@ -597,10 +597,14 @@ class _time_limit:
         def over(number: int, frame: FrameType | None) -> None:
             raise RuntimeError(f"no answer within {SECONDS_PER_CALL} CPU seconds")
 
+        if not hasattr(signal, "SIGPROF"):  # Windows: nothing watches there
+            return
         self._before = signal.signal(signal.SIGPROF, over)
         signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_CALL, 1.0)  # again: callbacks swallow what is raised in them
 
     def __exit__(self, *error: Any) -> None:
+        if not hasattr(signal, "SIGPROF"):
+            return
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, self._before)
 
