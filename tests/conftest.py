@@ -1,5 +1,6 @@
 """Strictness for every test, and the small things that several test files need."""
 
+import itertools
 import math
 import os
 import signal
@@ -11,10 +12,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it: the
 import jax
 import numpy as np
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 import jaxrules as jr
 from jaxrules.lowered import Direction
 from jaxrules.table import MISSING, UNSEEN
+
+# No example has to be quick: the machine may be busy.
+hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,6 +37,12 @@ def strict_ranks() -> Iterator[None]:
 def ctrl_c_is_heard() -> None:
     """Shells start background jobs with SIGINT ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def timeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hardly any time passes for limits in seconds: what a test waits for comes on a busy machine, too."""
+    monkeypatch.setattr(jr.Deadline.__init__, "__defaults__", (itertools.count(step=1e-9).__next__,))
 
 
 @pytest.fixture

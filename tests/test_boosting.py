@@ -91,7 +91,7 @@ def brute_force(objective: str, masks: np.ndarray, g: np.ndarray, h: np.ndarray,
     return best
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
     objective=st.sampled_from(["second_order", "gradient_sum"]),
@@ -378,7 +378,7 @@ def test_elimination_takes_back_what_later_rules_say() -> None:
     np.testing.assert_allclose(jr.predict(fit.model, data), y, atol=1e-5)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 1000), st.sampled_from(["squared", "logistic"]))
 def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None:
     """The regularised risk falls at every stage: an elimination gives back less than the rule has gained."""
@@ -499,7 +499,7 @@ def test_stage_gap() -> None:
     assert stage.gap == 0.5
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from(["poisson", "exponential", "logistic", "squared"]), st.booleans())
 def test_no_rule_raises_the_regularised_risk(seed: int, loss: str, corrective: bool) -> None:
     """Also where Newton's step overshoots: counts far from the score's start, and losses without bounded curvature."""

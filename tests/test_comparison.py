@@ -452,7 +452,7 @@ def test_bad_input_is_named(change: dict[str, Any], message: str, data: tuple[ND
 numbers = st.lists(st.floats(-1, 1).map(lambda x: round(x, 6)), min_size=2, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(numbers, st.floats(0.01, 0.9))
 def test_corrected_t_test_is_a_t_test_with_a_larger_variance(differences: list[float], held_out: float) -> None:
     n, test = len(differences), corrected_t_test(differences, held_out=held_out)
@@ -493,7 +493,7 @@ def test_paired_tests_of_a_comparison(data: tuple[NDArray[Any], NDArray[Any]]) -
         found.paired_test("trees", "lire")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.001, 0.999))
 def test_holm_rejects_what_the_procedure_rejects(p_values: list[float], alpha: float) -> None:
     def rejected() -> Iterator[int]:

@@ -156,7 +156,7 @@ def test_an_empty_interval_knows_it() -> None:
 # Checking
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(rules=rule_sets, table=tables())
 def test_checking_agrees_with_loops(oracle: Oracle, rules: list[list[jr.Condition]], table: jr.Table) -> None:
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
@@ -345,7 +345,7 @@ def test_lengths_count_merged_conditions() -> None:
     assert conjunctions.describe(0) == "1 < u <= 2 & k == a"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(rules=rule_sets, table=tables(4), data=st.data())
 def test_take_and_concatenate(rules: list[list[jr.Condition]], table: jr.Table, data: st.DataObject) -> None:
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
@@ -440,7 +440,7 @@ small = st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnorm
 float32_values = st.sampled_from([0.0, -0.0, 1.0, -1.5, float(np.nextafter(np.float32(1), np.float32(2)))]) | small
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_traced_route_agrees_on_float32_data(data: st.DataObject) -> None:
     def single(condition: jr.Condition) -> jr.Condition:
@@ -475,7 +475,7 @@ def satisfied_traced(rules: jr.Conjunctions, X: jax.Array) -> jax.Array:
     return rules.satisfied_traced(X)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_traced_route_projects_as_the_host_does(data: st.DataObject) -> None:
     # Of fixed sizes, so that the examples share one compilation.
@@ -539,7 +539,7 @@ def test_conjunctions_are_a_pytree_with_a_static_schema(rules: jr.Conjunctions) 
 # Short thresholds
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rules=rule_sets, table=tables(4), seed=st.integers(0, 99))
 def test_short_thresholds_leave_rules_where_they_hold(rules: Any, table: jr.Table, seed: int) -> None:
     built = jr.Conjunctions.build(table.schema, rules)

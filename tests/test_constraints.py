@@ -258,7 +258,7 @@ def test_many_classes_are_monotone_from_the_first_to_the_last(rows):
     assert (steps(jr.predict(fit.model, grid()), 0) >= 0).all()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic"]), st.booleans(), st.booleans())
 def test_boosted_scores_are_monotone(seed, loss, corrective, per_unit):
     rng = np.random.default_rng(seed)
@@ -440,7 +440,7 @@ def test_lire_finds_and_proves_the_best_support_that_uses_required_columns(loss)
     assert fits["optimal"].bound <= least + 1e-9
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "exponential"]), st.booleans())
 def test_lire_uses_what_it_has_to(seed, loss, bound):
     rng = np.random.default_rng(seed)
@@ -488,7 +488,7 @@ def test_required_columns_of_lire_in_folds_paths_classes_and_little_time():
             jr.lire.fit(X, y, **{**options, **arguments})
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "exponential"]), st.sampled_from([0.0, 1.0]))
 def test_scores_of_lire_are_monotone(seed, loss, ridge):
     rng = np.random.default_rng(seed)
@@ -506,7 +506,7 @@ def test_scores_of_lire_are_monotone(seed, loss, ridge):
 # Rule sets from a network
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.integers(2, 3), st.booleans(), st.sampled_from([0, 1, 200]))
 def test_labels_of_drnet_are_monotone(seed, classes, missing, iterations):
     rng = np.random.default_rng(seed)
@@ -545,7 +545,7 @@ def test_drnet_learns_within_the_constraint():
 OBLIQUE = {"max_rules": 4, "max_propositions": 2, "max_nonzeros": 3}
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=16)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(  # few programs
@@ -668,7 +668,7 @@ def test_lltboost_keeps_the_signs_without_time_to_compile():
 # Networks and fine-tuning
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "poisson"]), st.booleans(), st.booleans())
 def test_tuned_scores_are_monotone(seed, loss, oblique, guard):
     rng = np.random.default_rng(seed)
@@ -714,7 +714,7 @@ def test_tuning_turns_what_no_constraint_holds():
         jr.ltrnet.fit(X, y, init=jr.without_rules(start, [0]), monotone={0: -1})
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([("squared", 0, True), ("logistic", 2, False), ("logistic", 3, True)]), st.booleans(),

@@ -181,7 +181,7 @@ def test_rules_are_taken_anew_from_the_rows_of_every_fold(monkeypatch: pytest.Mo
 # What is chosen
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_the_choice_is_within_a_standard_error_and_the_smallest(seed: int, rule: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -56,7 +56,6 @@ def test_a_conjunction_has_the_gradient_of_its_sum_where_that_can_matter() -> No
 
 
 @given(st.lists(st.sampled_from([-2.0, -0.3, 0.0, 0.1, 5.0]), min_size=4, max_size=4), st.integers(0, 15))
-@settings(deadline=None)
 def test_a_rule_asks_for_what_its_weights_say(w: list[float], row: int) -> None:
     x = np.array([row >> i & 1 for i in range(4)])
     wanted = all(value == (weight > 0) for weight, value in zip(w, x, strict=True) if weight)
@@ -116,7 +115,7 @@ def test_opposites_hold_where_literals_do_not() -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 def test_no_rule_and_no_literal_is_idle(seed: int) -> None:
     X, y = data(seed)
     fit = jr.drnet.fit(X, y, iterations=600, restarts=1, seed=seed % 5)

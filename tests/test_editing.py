@@ -258,7 +258,7 @@ def test_edited_models_are_saved_and_exported(tmp_path: Any) -> None:
 # Shorter words
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_simplified_models_say_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)

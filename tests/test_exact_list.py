@@ -162,7 +162,7 @@ def test_ssrl_gives_a_start(monkeypatch):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0, 0.3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_literals, min_support):
     X, y = random_problem(seed, features=4)
     table = jr.as_table(X)

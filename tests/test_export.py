@@ -170,7 +170,7 @@ def module(model: Any) -> dict[str, Any]:
     return namespace
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ANY_CASE)
 def test_python_says_the_same(case: tuple[Any, list[Row]]) -> None:
     model, rows = case
@@ -193,7 +193,7 @@ def test_python_says_the_same(case: tuple[Any, list[Row]]) -> None:
         assert [list(s.values()) if several else s for s in scores] == jr.decision_function(model, X).tolist()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cases(ensembles()) | cases(rule_lists()))
 def test_python_explains_as_jaxrules_does(case: tuple[Any, list[Row]]) -> None:
     model, rows = case
@@ -303,7 +303,7 @@ Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
 
 
 @DATABASES
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=ANY_CASE)
 def test_sql_says_the_same(database: Database, case: tuple[Any, list[Row]]) -> None:
     model, rows = case
@@ -408,7 +408,7 @@ def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr
 # PMML
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ANY_CASE)
 def test_pmml_says_the_same(case: tuple[Any, list[Row]]) -> None:
     model, rows = case

@@ -113,7 +113,7 @@ def test_thresholds_at_the_ends_of_the_range():
     np.testing.assert_array_equal(exact[4], -(2.0**128 - 2.0**103))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(st.floats(allow_nan=False), st.integers(-3, 3))
 def test_float64_thresholds_divide_as_the_cast_does(threshold, steps):
     exact = float64_thresholds(np.array([threshold]))[0]
@@ -158,7 +158,7 @@ def hard_data(draw, missing: bool):
 
 
 @pytest.mark.parametrize("forest", SCIKIT_FORESTS, ids=name_of)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(data=hard_data(missing=False))
 def test_scikit_learn_trees(forest, data):
     X, y = data
@@ -168,7 +168,7 @@ def test_scikit_learn_trees(forest, data):
 
 
 @pytest.mark.parametrize("forest", WITH_MISSING, ids=name_of)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(data=hard_data(missing=True))
 def test_scikit_learn_trees_with_missing_values(forest, data):
     X, y = data
@@ -191,7 +191,7 @@ def has_split(forest: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", [HistGradientBoostingClassifier, HistGradientBoostingRegressor], ids=name_of)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(data=hard_data(missing=True))
 def test_hist_gradient_boosting(kind, data):
     X, y = data
@@ -203,7 +203,7 @@ def test_hist_gradient_boosting(kind, data):
 
 
 @pytest.mark.parametrize("options", [{}, {"use_missing": False}, {"zero_as_missing": True}], ids=str)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(data=hard_data(missing=True))
 def test_lightgbm(options, data):
     X, y = data

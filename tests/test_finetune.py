@@ -224,7 +224,7 @@ def criterion(rules: jr.Conjunctions, X: pd.DataFrame, goal: Floats, validation:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["numbers", "labels"]), st.sampled_from([0.0, 0.5, 20.0]))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_the_result_is_never_worse_by_the_guards_criterion(seed: int, kind: str, noise: float) -> None:
     X, y = table(seed)
     y = target(kind, y + noise * np.random.default_rng(seed).normal(size=len(y)))

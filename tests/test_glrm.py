@@ -128,7 +128,7 @@ def test_a_penalty_that_no_rule_can_pay_gives_the_constant():
 # Pricing
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6), propositions=st.integers(2, 6), rule_penalty=st.floats(0.001, 0.3),
     condition_penalty=st.sampled_from([0.0, 0.01, 0.1]), longest=st.integers(1, 4),
@@ -153,7 +153,7 @@ def test_exact_pricing_is_brute_force(seed, propositions, rule_penalty, conditio
         assert excess[rules[0]] == pytest.approx(best, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 6))
 def test_beam_pricing_finds_violating_rules_of_different_rows(seed, count):
     rng = np.random.default_rng(seed)
@@ -295,7 +295,7 @@ def test_rows_that_are_all_alike_are_refused():
 
 
 @given(st.integers(0, 10**6))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_dependent_columns_leave_at_the_same_score(seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = rng.random((8, 12)) < 0.5

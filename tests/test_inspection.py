@@ -82,7 +82,7 @@ def test_groups_of_categories_and_of_more_classes(rule_list: jr.RuleList, table:
 # Operating points
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([0.5, 1.0, 3.0]), st.booleans()), min_size=1, max_size=12),
     st.sampled_from([0.0, 0.1, 0.25, 0.5, 1 / 3, 1.0]),

@@ -85,7 +85,7 @@ def test_scikit_learn_finds_the_same_solutions() -> None:
             assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     sides=st.lists(st.integers(-1, 1), min_size=6, max_size=6),
@@ -141,7 +141,7 @@ def test_the_largest_penalty_is_exact() -> None:
     assert (path.penalties[path.found] < path.largest_penalty).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     noise=st.sampled_from([0.0, 0.3, 3.0]),

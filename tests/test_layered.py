@@ -104,7 +104,7 @@ def check(walk: Walk, certificate: Certificate[tuple[int, ...]]) -> None:
 
 
 @given(st.integers(0, 10**6), OPTIONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_search_that_drops_nothing_is_a_proof(seed: int, options: Options) -> None:
     walk = Walk(seed, options)
     certificate = walk.certificate()
@@ -115,7 +115,7 @@ def test_a_search_that_drops_nothing_is_a_proof(seed: int, options: Options) -> 
 
 
 @given(st.integers(0, 10**6), OPTIONS, st.integers(1, 6), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_narrow_search_bounds_what_it_dropped(seed: int, options: Options, width: int, hides: bool) -> None:
     walk = Walk(seed, options._replace(hides=hides))
     certificate = walk.certificate()
@@ -128,7 +128,7 @@ def test_a_narrow_search_bounds_what_it_dropped(seed: int, options: Options, wid
 
 
 @given(st.integers(0, 10**6), OPTIONS, st.integers(0, 30), st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_search_may_be_stopped_at_any_time(seed: int, options: Options, after: int, width: int) -> None:
     walk, polls = Walk(seed, options), itertools.count()
     certificate = walk.certificate()
@@ -144,7 +144,7 @@ def test_stopped_at_once_nothing_is_known() -> None:
 
 
 @given(st.integers(0, 10**6), OPTIONS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_chunks_change_neither_objective_nor_bound(seed: int, options: Options) -> None:
     found = set()
     for chunk in (1, 2, 5, 1_000):

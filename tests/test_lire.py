@@ -105,7 +105,7 @@ def exact_objective(
 # The paper's mathematics
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 10_000), st.floats(0, 2), st.floats(0, 2))
 def test_lemma_1(seed: int, gamma: float, lam: float) -> None:
     """C_m is the difference of the penalties, taken row by row from their definition."""
@@ -127,7 +127,7 @@ def test_lemma_1(seed: int, gamma: float, lam: float) -> None:
     assert increase == pytest.approx(penalty(with_rule) - penalty(weights), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.one_of(st.just(0.0), st.floats(1e-6, 3)),
     st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)),
@@ -185,7 +185,7 @@ def test_the_kernels_call_lemma_1_and_theorem_1() -> None:
     np.testing.assert_allclose(after, reached, atol=2.1e-5)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(["signed", "binary"]),
@@ -280,7 +280,7 @@ def test_objective_of_models_of_other_learners() -> None:
 # The search
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(["exponential", "logistic", "squared"]),
@@ -355,7 +355,7 @@ def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPat
     assert search.certified == certified
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(["exponential", "logistic", "squared"]),
@@ -552,7 +552,7 @@ def test_the_product_on_an_accelerator_gives_the_same(
     assert device.objective == pytest.approx(host.objective, rel=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 70), st.integers(1, 40))
 def test_the_product_is_that_of_the_matrices(seed: int, height: int, n_patterns: int, n_columns: int) -> None:
     rng = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(number=st.floats(-5, 5), score=st.floats(-8, 8))
 def test_derivatives_are_those_of_the_formula(name: str, number: float, score: float) -> None:
     loss, oracle = losses.loss_by_name(name), losses.custom(FORMULAS[name])
@@ -67,7 +67,7 @@ def test_curvature_bound_holds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), far=st.booleans())
 def test_merged_rows_have_the_loss_of_the_rows(name: str, seed: int, far: bool) -> None:
     """Value, gradient and curvature at any scores, with weights, empty and weightless groups."""
@@ -86,7 +86,7 @@ def test_merged_rows_have_the_loss_of_the_rows(name: str, seed: int, far: bool) 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_conjugate_is_the_largest_difference_of_line_and_loss(name: str, seed: int) -> None:
     """Fenchel and Young: equality at the gradient, a bound anywhere else; also for means of classes."""

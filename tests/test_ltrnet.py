@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -112,7 +112,6 @@ def test_penalties_by_hand() -> None:
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), max_size=5), st.randoms())
-@settings(deadline=None)
 def test_needed_conditions_say_the_same_and_none_can_go(rows: list[list[bool]], random: Any) -> None:
     holds = np.array(rows, bool).reshape(-1, 6)
     kept = needed(holds, [random.random() for _ in rows])

@@ -478,7 +478,7 @@ def test_rule_lists_trace(rule_list: jr.RuleList, table: jr.Table) -> None:
     np.testing.assert_allclose(shares, jr.predict_proba(rule_list, host))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n_rows=st.integers(1, 40), n_rules=st.integers(0, 70), seed=st.integers(0, 999))
 def test_random_ensembles_agree_with_loops(oracle: Oracle, n_rows: int, n_rules: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ def captures_of(model: jr.RuleList, X) -> Captures:
 @given(
     st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([0.0, 0.02, 0.1, 0.3]), st.sampled_from([0.0, 0.5, 2.0])
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty):
     rng = np.random.default_rng(seed)
     X, y = random_problem(seed, classes)

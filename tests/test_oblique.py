@@ -45,7 +45,7 @@ def test_without_missing_numbers_there_is_no_mask_and_extreme_numbers_survive() 
     assert np.abs(columns.values).max() < 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10_000), nonzeros=st.integers(1, 4), admits=st.booleans())
 def test_no_row_changes_sides_and_the_model_says_the_same(seed: int, nonzeros: int, admits: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ def test_a_missing_category_beside_others_of_its_column() -> None:
     np.testing.assert_array_equal(jr.Conjunctions.build(table.schema, [[condition]]).satisfied(table)[:, 0], rows)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     low=st.floats(-1e12, 1e12),
     width=st.floats(1e-9, 1e12),

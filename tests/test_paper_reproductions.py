@@ -220,7 +220,7 @@ def test_values_without_a_counterpart():
 KEYS = st.one_of(st.integers(-(10**9), 10**9), st.sampled_from(["adult", "a b/c", "x,y", 'with "quotes"', "ä"]))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     key=st.dictionaries(st.sampled_from(["data", "fold", "method"]), KEYS, min_size=1),
     measured=st.lists(

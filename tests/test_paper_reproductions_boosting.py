@@ -124,7 +124,7 @@ def test_best_accuracy_on_noisy_parity():
     assert parity.best_accuracy(3) == pytest.approx((guess == test.y).mean(), abs=0.01)
 
 
-def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch):
+def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch, timeless):
     """Iris with few cut points, the exact search certified; the report draws what is there."""
     iris = data.SETS["iris (1)"]
     monkeypatch.setitem(data.SETS, "iris (1)", dataclasses.replace(iris, most=6))
@@ -146,7 +146,7 @@ def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch):
 
 @needs_data
 @pytest.mark.parametrize("name", ["used cars", "tic-tac-toe"])
-def test_table_1_is_the_papers(name):
+def test_table_1_is_the_papers(name, timeless):
     """Quick sets of the 24; greedy and optimal areas over the five splits."""
     for method in scores.SEARCHES:
         runs = [
@@ -158,7 +158,7 @@ def test_table_1_is_the_papers(name):
 
 
 @needs_data
-def test_the_program_without_a_stop_counts_more_propagated_bounds():
+def test_the_program_without_a_stop_counts_more_propagated_bounds(timeless):
     """The paper, for tic-tac-toe: 4303, 7772, 2179, 0."""
     cells = [cell for cell in effort.prunings.cells(QUICK) if cell["data"] == "tic-tac-toe"]
     stop, no_stop = (effort.measure_counts(cell, QUICK) for cell in cells)
@@ -169,7 +169,7 @@ def test_the_program_without_a_stop_counts_more_propagated_bounds():
     assert stop["propagated_equivalence"] == no_stop["propagated_equivalence"] == 0
 
 
-def test_exact_search_learns_parity():
+def test_exact_search_learns_parity(timeless):
     """d = 3: 2^d certified rules are nearly as good as those of the signs."""
     rows = parity.measure_accuracy(Cell.of(dimension=3, method="optimal", repeat=0), QUICK)
     assert [row["rules"] for row in rows] == list(range(1, 9))

@@ -204,7 +204,7 @@ def test_samples_are_bootstrap_samples():
     assert not np.array_equal(train.y, data.sample("Friedman", 4)[0].y)
 
 
-def test_small_cells_are_measured_and_shown(tmp_path):
+def test_small_cells_are_measured_and_shown(tmp_path, timeless):
     store = Store(tmp_path)
     for method in ("LLTBoost", "LLTBoost, single columns", "TGB"):
         cell = Cell.of(data="Cancer", repeat=0, method=method)

@@ -198,7 +198,7 @@ def test_tables_bound_what_they_say(gamma: float, limit: int, monkeypatch: pytes
 
 
 @given(st.integers(0, 1000), st.floats(0, 0.5), st.sampled_from([0.0, 0.7, 1.0, 2.0]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_tables_hold_what_paths_below_an_objective_reach(seed: int, above: float, gamma: float) -> None:
     rng, steps = np.random.default_rng(seed), 4
     X = rng.normal(size=(20, 5)) + rng.normal(size=(20, 1))
@@ -513,7 +513,7 @@ def test_local_splits_many_starts(monkeypatch: pytest.MonkeyPatch) -> None:
 # Properties
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_properties_of_the_optimum(seed: int) -> None:
     """Order of the columns, units of y, a vanishing last weight, and one step more."""

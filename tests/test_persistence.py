@@ -84,7 +84,7 @@ def test_models_come_back_bit_for_bit(which: str, request: pytest.FixtureRequest
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     cuts=st.lists(st.tuples(finite, st.booleans(), st.booleans()), max_size=5),
     weight=finite,
@@ -369,7 +369,7 @@ junk = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_any_change_gives_a_model_that_works_or_a_value_error(data: st.DataObject) -> None:
     schema = jr.Schema((jr.Feature("a"), jr.Feature("k", ("x", "y"))), "own_category", ("no", "yes"))
@@ -474,7 +474,7 @@ def test_hostile_files_of_earlier_versions_are_refused(where: str, value: Any, m
     assert message in refused(set_at(document, where, value), tmp_path)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_any_change_of_an_earlier_file_gives_a_model_or_a_value_error(data: st.DataObject) -> None:
     document = json.loads(data.draw(st.sampled_from(FILES)).read_text())

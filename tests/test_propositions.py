@@ -28,7 +28,7 @@ tables = st.lists(
 ).map(lambda rows: a_table([number for number, _ in rows], [colour for _, colour in rows]))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(table=tables, max_cut_points=st.one_of(st.none(), st.integers(1, 4)))
 def test_masks_codes_and_conditions_agree(table: Table, max_cut_points: int | None) -> None:
     pool = propositions_of(table, max_cut_points=max_cut_points)
@@ -40,7 +40,7 @@ def test_masks_codes_and_conditions_agree(table: Table, max_cut_points: int | No
     np.testing.assert_array_equal(rules.satisfied(table), masks)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(table=tables)
 def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
     pool = propositions_of(table)
@@ -57,7 +57,7 @@ def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
         assert mask.all() or not mask.any() or mask.tobytes() in extents
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(table=tables, data=st.data())
 def test_of_equal_propositions_the_first_stays(oracle: Oracle, table: Table, data: st.DataObject) -> None:
     asked = [Threshold(0, operator, v) for operator in ("<=", ">=", "<", ">") for v in (-1.0, 0.5)]  # type: ignore[arg-type]

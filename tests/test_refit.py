@@ -42,7 +42,7 @@ def test_a_refit_of_counts_equals_poisson_regressor(l2_penalty: float) -> None:
     assert intercept == pytest.approx(theirs.intercept_, abs=1e-5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(-6, 6))
 def test_a_refit_of_counts_never_raises_the_objective(seed: int, away: float) -> None:
     """One step after the other, from starts where a full Newton step overshoots, to a general solver's minimum."""

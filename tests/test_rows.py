@@ -32,7 +32,6 @@ def with_copies(matrix: np.ndarray, seed: int) -> np.ndarray:
 # Bits
 
 
-@settings(deadline=None)
 @given(hnp.arrays(bool, st.tuples(st.integers(0, 1100), st.integers(0, 140))))
 def test_bits_say_what_the_matrix_says(matrix: np.ndarray) -> None:
     words = bits.pack(matrix)
@@ -59,7 +58,7 @@ def test_rows_of_one_hash_are_told_apart() -> None:
     assert inverse.tolist() == [0, 1, 0]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(hnp.arrays(bool, st.tuples(st.integers(1, 40), st.integers(1, 20))))
 def test_distinct_rows_are_distinct_and_reproduce_the_matrix(matrix: np.ndarray) -> None:
     first, inverse = distinct_rows(matrix)
@@ -99,7 +98,6 @@ def agrees(activations: Activations, matrix: np.ndarray) -> None:
     assert (np.diff(appears) > 0).all()
 
 
-@settings(deadline=None)
 @given(matrices, st.integers(0, 2**32 - 1))
 def test_every_view_agrees_with_the_dense_matrix(matrix: np.ndarray, seed: int) -> None:
     matrix = with_copies(matrix, seed)
@@ -114,7 +112,6 @@ def test_every_view_agrees_with_the_dense_matrix(matrix: np.ndarray, seed: int) 
     agrees(activations.take_rows(rows), matrix[rows])
 
 
-@settings(deadline=None)
 @given(matrices, st.integers(0, 2**32 - 1), st.booleans())
 def test_copies_are_dropped(matrix: np.ndarray, seed: int, complements: bool) -> None:
     matrix = with_copies(matrix, seed)
@@ -131,7 +128,6 @@ def test_copies_are_dropped(matrix: np.ndarray, seed: int, complements: bool) ->
         assert len(np.unique(reduced.dense, axis=0)) == reduced.n_patterns
 
 
-@settings(deadline=None)
 @given(matrices, st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_weights_are_summed_by_pattern_and_class(matrix: np.ndarray, seed: int, n_classes: int) -> None:
     matrix = with_copies(matrix, seed)

@@ -105,7 +105,7 @@ def problems(draw: st.DrawFn, most_propositions: int = 9) -> Problem:
     return space, g, h, draw(st.sampled_from([0.01, 1.0, 10.0]))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(problem=problems())
 def test_optimal_is_optimal(problem: Problem) -> None:
     space, g, h, ridge = problem
@@ -118,7 +118,7 @@ def test_optimal_is_optimal(problem: Problem) -> None:
     assert found.objective <= found.bound <= found.objective * (1 + 2e-10)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(problem=problems(most_propositions=14))
 def test_the_published_algorithm_agrees(problem: Problem) -> None:
     space, g, h, ridge = problem
@@ -128,7 +128,7 @@ def test_the_published_algorithm_agrees(problem: Problem) -> None:
     assert theirs.bound == pytest.approx(theirs.objective, rel=1e-9, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(problem=problems(), max_length=st.integers(0, 4))
 def test_length_limit(problem: Problem, max_length: int) -> None:
     space, g, h, ridge = problem
@@ -142,7 +142,7 @@ def test_length_limit(problem: Problem, max_length: int) -> None:
         assert limited.objective <= best * (1 + 1e-12) + 1e-15
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(problem=problems(most_propositions=12), approximation=st.sampled_from([0.3, 0.7, 0.95]))
 def test_approximation_keeps_its_promise(problem: Problem, approximation: float) -> None:
     space, g, h, ridge = problem
@@ -155,7 +155,7 @@ def test_approximation_keeps_its_promise(problem: Problem, approximation: float)
         assert found.bound <= found.objective / approximation * (1 + 1e-9) + 1e-15
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(problem=problems(most_propositions=14), max_evaluations=st.integers(0, 60))
 def test_limited_search_has_a_valid_bound(problem: Problem, max_evaluations: int) -> None:
     space, g, h, ridge = problem
@@ -168,7 +168,7 @@ def test_limited_search_has_a_valid_bound(problem: Problem, max_evaluations: int
         assert found.status in (Status.OPTIMAL, Status.MAX_ITERATIONS)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problem=problems(most_propositions=14))
 def test_greedy_is_the_textbook_loop(problem: Problem) -> None:
     space, g, h, ridge = problem
@@ -188,7 +188,7 @@ def test_greedy_is_the_textbook_loop(problem: Problem) -> None:
         assert greedy.objective == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(problem=problems(most_propositions=10), seed=st.integers(0, 1000))
 def test_shortest_equivalent(problem: Problem, seed: int) -> None:
     space = problem[0]
@@ -394,7 +394,7 @@ def exact_searches(objective: Objective, max_length: int | None) -> list[Any]:
     return searches
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(problem=objectives(), max_length=st.sampled_from([None, None, 0, 1, 2, 3]))
 def test_every_search_is_exact_for_every_objective(
     problem: tuple[SearchSpace, Objective], max_length: int | None
@@ -419,7 +419,7 @@ def test_every_search_is_exact_for_every_objective(
         assert stopped.bound >= best - scale
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(problem=objectives(), max_length=st.integers(0, 2), looks=st.integers(0, 2), cells=st.sampled_from([2, 4, 64]))
 def test_pairs_are_exact_for_every_objective(
     problem: tuple[SearchSpace, Objective], max_length: int, looks: int, cells: int
@@ -456,7 +456,7 @@ def test_pairs_need_few_cells_and_short_rules() -> None:
             rule_search.search_pairs(space, GradientSum(np.ones(space.activations.n_rows)), max_length=max_length)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     problem=objectives(), width=st.sampled_from([1, 2, 5, 40]), max_length=st.sampled_from([None, None, 0, 1, 2]),
     count=st.integers(1, 4),
@@ -483,7 +483,7 @@ def test_beams_keep_what_they_say(
         assert stopped.objective >= max(nothing, *(worth(space, objective, (a,)) for a in range(len(space)))) - scale
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     problem=problems(most_propositions=9), rows=st.integers(1, 7), seed=st.integers(0, 1000),
     price=st.sampled_from([0.0, 0.1, 1.0]), width=st.sampled_from([1, 3, 10]), count=st.integers(1, 3),
@@ -511,7 +511,7 @@ def test_a_ridge_bounds_the_worth_of_a_rule_in_the_span_of_others() -> None:
     assert objective.value(terms @ np.ones((1, 1))) <= objective.bounds(terms, np.ones((1, 1)))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(problem=objectives(), seed=st.integers(0, 1000))
 def test_bounds_are_bounds(problem: tuple[SearchSpace, Objective], seed: int) -> None:
     """On random sets of merged rows: no subset has a greater value."""

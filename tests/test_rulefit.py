@@ -174,7 +174,7 @@ def test_linear_terms_are_winsorised_and_win_on_a_linear_target():
     assert np.isinf(unclipped.model.linear.upper).all()
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.integers(0, 2**31 - 1))
 def test_integer_weights_equal_repeated_rows(seed):
     rng = np.random.default_rng(seed)

@@ -169,7 +169,7 @@ def _null_deviance(y: np.ndarray, share: np.ndarray) -> float:
 # ------------------------------------------------------------------------------------ certificates, properties
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SEEDS, st.sampled_from(KINDS), st.sampled_from(["exponential", "poisson"]), st.floats(-6, 6), st.floats(-4, -1))
 def test_the_objective_never_rises(seed: int, kind: str, loss: str, away: float, exponent: float) -> None:
     """Losses without a bound on their curvature, from starts far away, one Newton step after the other."""
@@ -206,7 +206,7 @@ def test_any_loss_with_a_conjugate() -> None:
         glm.solve(X, y, 0.05, loss=nameless)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SEEDS, st.sampled_from(KINDS), st.sampled_from(ALL), st.floats(-4, 0.2))
 def test_conditions_objective_and_bound_hold_independently(seed: int, kind: str, loss: str, exponent: float) -> None:
     X, y = data(kind, loss, seed, columns=1 + seed % 40)
@@ -228,7 +228,7 @@ def test_conditions_objective_and_bound_hold_independently(seed: int, kind: str,
     assert 0 <= solution.gap <= 1e-9 * (objective - min(least, 0.0)) + 1e-15
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SEEDS, st.sampled_from(KINDS), st.sampled_from(ALL))
 def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str, loss: str) -> None:
     X, y = data(kind, loss, seed)
@@ -245,7 +245,7 @@ def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str,
         assert solution.bound <= objective + 1e-12 * abs(objective)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SEEDS, st.sampled_from(KINDS), st.sampled_from(LOSSES))
 def test_max_penalty_is_where_the_first_coefficient_enters(seed: int, kind: str, loss: str) -> None:
     X, y = data(kind, loss, seed)
@@ -259,7 +259,7 @@ def test_max_penalty_is_where_the_first_coefficient_enters(seed: int, kind: str,
     assert constant == pytest.approx(y.mean() if loss == "squared" else np.log(share / (1 - share)))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(SEEDS, st.sampled_from(KINDS), st.sampled_from(LOSSES))
 def test_integer_weights_equal_repeated_rows_and_zero_weights_equal_absent_rows(
     seed: int, kind: str, loss: str
@@ -278,7 +278,7 @@ def test_integer_weights_equal_repeated_rows_and_zero_weights_equal_absent_rows(
         )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(SEEDS, st.sampled_from(LOSSES))
 def test_permuted_columns_permute_the_solution(seed: int, loss: str) -> None:
     X, y = data("real", loss, seed)
@@ -495,7 +495,7 @@ def test_path_takes_penalties_in_any_order_and_stops_at_max_support() -> None:
 # ------------------------------------------------------------------------------------------- the quadratic model
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SEEDS, st.floats(-6, 0))
 def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: float) -> None:
     """Nested intervals, where coordinate descent alone takes thousands of sweeps."""
@@ -687,7 +687,7 @@ def test_large_hessians_are_rough_and_solutions_are_not(loss: str, monkeypatch: 
         np.testing.assert_allclose(other.coefficients, one.coefficients, atol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SEEDS, st.integers(0, 40), st.integers(1, 300), st.sampled_from([0.0, 0.05, 0.5, 1.0]), st.integers(1, 40))
 def test_products_of_bits_are_those_of_numbers(seed: int, k: int, rows: int, density: float, block: int) -> None:
     rng = np.random.default_rng(seed)

@@ -55,7 +55,7 @@ def rows_right(examples, rules):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_objective_is_the_definition(seed, m, classes):
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, random_examples(seed, classes=classes), m)
@@ -65,7 +65,7 @@ def test_objective_is_the_definition(seed, m, classes):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_gain_is_the_change_of_the_objective(seed, m, classes):
     """With alpha = 1 and the default charged where it decides, G is f after minus f before."""
     rng = np.random.default_rng(seed)
@@ -80,7 +80,7 @@ def test_gain_is_the_change_of_the_objective(seed, m, classes):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_modular_bounds_bound_and_are_tight(seed, known, m):
     """What the default label loses is at most what a bound charges, and just that at the known list (Lemma 1)."""
     rng = np.random.default_rng(seed)
@@ -388,7 +388,7 @@ def test_literals():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(0, 3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_best_insertion_is_a_known_rule_or_the_best_of_all(seed, known, m):
     """Lemma 5: charging all rules as if they were new loses nothing, for known rules are looked at by themselves."""
     rng = np.random.default_rng(seed)
@@ -410,7 +410,7 @@ def test_the_best_insertion_is_a_known_rule_or_the_best_of_all(seed, known, m):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 3), st.floats(0.1, 1.0))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_gain_is_a_difference_of_submodular_functions(seed, m, alpha):
     """Lemma 6: G_2 = omega - v but for a constant, both monotone and submodular."""
     rng = np.random.default_rng(seed)

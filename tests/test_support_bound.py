@@ -60,7 +60,7 @@ def brute_force(search: Search) -> dict[tuple[int, ...], float]:
     return objectives
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(["signed", "binary"]), st.booleans())
 def test_every_dual_point_bounds_every_support(seed: int, loss: str, encoding: str, ridge: bool) -> None:
     """Also far from the solution, by size, with and without every column; the relaxation's own point does best."""
@@ -89,7 +89,7 @@ def test_every_dual_point_bounds_every_support(seed: int, loss: str, encoding: s
         assert own.least == pytest.approx(min(within.values()), rel=1e-5, abs=1e-7)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(["signed", "binary"]), st.sampled_from([None, 2])
 )

@@ -28,7 +28,6 @@ def same_groups(groups: Groups, patterns: np.ndarray) -> bool:
     return bool(members) and pairs == len(distinct) == len(groups.member)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 6), st.integers(0, 3), st.integers(0, 3))
 def test_groups_after_a_move_are_those_of_the_columns(seed: int, size: int, leaving: int, entering: int) -> None:
     rng = np.random.default_rng(seed)
@@ -42,7 +41,7 @@ def test_groups_after_a_move_are_those_of_the_columns(seed: int, size: int, leav
     assert same_groups(after, patterns) if len(patterns) else len(after.member) == 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from(["exponential", "logistic"]))
 def test_capped_weights_are_the_best_also_on_nearly_separable_data(seed: int, loss: str) -> None:
     rng = np.random.default_rng(seed)

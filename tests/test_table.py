@@ -56,7 +56,7 @@ def test_a_table_does_not_follow_later_changes_of_the_array() -> None:
     np.testing.assert_array_equal(table.numeric_matrix(), np.ones((2, 2)))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(allow_infinity=False))
 )
@@ -415,7 +415,7 @@ def test_infinite_and_refused_missing_values_in_new_data() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:column 'p' of X holds no category")
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(st.sampled_from(["a", "b", "c", "new", None]), min_size=1, max_size=8), st.permutations(["p", "q", "r"])
 )

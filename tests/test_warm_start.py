@@ -55,7 +55,7 @@ def test_nothing_is_worse_than_the_start(name: str, target: str) -> None:
         assert lower.objective <= cold.objective * (1 + 2e-3)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6), st.booleans())
 def test_column_generation_begins_with_rules_and_weights(seed: int, numbers: bool) -> None:
     X, y = problem(seed % 997, "numbers" if numbers else "labels")
@@ -84,7 +84,7 @@ def test_less_is_needed() -> None:
     assert jr.ssrl.fit(X, y, max_rules=3, start=greedy).details["insertions"] < greedy.details["insertions"]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from(["labels", "classes"]), st.booleans())
 def test_lists_go_on_from_lists(seed: int, target: str, bound: bool) -> None:
     X, y = problem(seed % 997, target)
@@ -122,7 +122,7 @@ def frame_of(seed: int, rows: int = 60) -> Any:
     return pd.DataFrame({"size": size, "job": job})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 99), st.sets(st.integers(0, 2)), st.booleans(), st.booleans(),
     st.tuples(st.sampled_from([-np.inf, 0.5, 1.0, 2.5]), st.sampled_from([np.inf, 3.0, 2.5])), st.booleans(),
