@@ -62,7 +62,7 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
             A change of the fields that defaults do not cover adds one; the version is one more than there are.
 
     Raises:
-        TypeError: if `cls` is no such dataclass, or its name is taken. Fields are checked at the first `save` or `load`.
+        TypeError: if `cls` is no such dataclass, or its name is taken. The first `save` or `load` checks the fields.
     """
     if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "validate", None)):
         raise TypeError(f"{cls.__name__} must be a dataclass with a method validate()")

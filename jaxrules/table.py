@@ -167,6 +167,19 @@ class Table:
             raise ValueError(f"X has missing values in {_listed(self.columns_with_missing())}; fill or drop them")
         return np.stack(self.columns, axis=1)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The numbers as NumPy and estimators of other packages read them, shape (rows, features), NaN for missing.
+
+        Raises:
+            TypeError: if a column is categorical.
+        """
+        if categorical := [feature.name for feature in self.schema.features if not feature.is_numeric]:
+            raise TypeError(
+                f"the Table has categorical columns {_listed(categorical)}, which an array of numbers cannot hold; use "
+                "jaxrules.to_dataframe(table) for a dataframe, or table.one_hot()[0] for indicators"
+            )
+        return np.stack(self.columns, axis=1).astype(dtype or np.float64)
+
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
         """Numbers as they are (NaN for missing), one 0/1 column per category, one more where it is missing."""
         matrix: list[NDArray[np.float64]] = []

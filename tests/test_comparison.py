@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
@@ -200,6 +201,24 @@ def test_what_users_bring(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
     assert "?" in repr(found)
     again = jr.compare(X, y, folds=2, inner_folds=2, seed=5, methods={"forest": RandomForestClassifier(3)})
     np.testing.assert_array_equal(again["forest"].risks, found["forest"].risks)  # the seed went into random_state
+
+
+def test_estimators_of_others_read_tables(rng: np.random.Generator) -> None:
+    """As arrays, or with categories as dataframes; functions that fit them, too."""
+    size = rng.normal(size=60)
+    frame = pd.DataFrame({"size": size, "kind": np.where(size > 0, "b", "a")})
+    encoded = make_pipeline(make_column_transformer((OneHotEncoder(), ["kind"])), DecisionTreeClassifier())
+
+    def forest(X: Any, y: Any) -> Any:
+        return RandomForestClassifier(3, random_state=0).fit(X, y)
+
+    for X, methods in (
+        (jr.as_table(frame[["size"]]), {"forest": RandomForestClassifier(3), "function": forest}),
+        (jr.as_table(frame), {"pipeline": encoded}),
+    ):
+        found = jr.compare(X, size > 0, methods=methods, folds=2, inner_folds=2)
+        assert [one.failures for one in found.contestants] == [{}] * len(methods)
+        assert max(one.risk for one in found.rows) < 0.2
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])

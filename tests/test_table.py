@@ -603,3 +603,18 @@ def test_numbers_whose_products_overflow_or_vanish_are_refused() -> None:
     with pytest.raises(ValueError, match="y has values that differ by less than .*multiply y by a constant"):
         regression_target([0.0, 1e-200])
     assert regression_target([1e-200, 1e-200, 1e-50]).tolist() == [1e-200, 1e-200, 1e-50]
+
+
+def test_a_table_is_an_array_or_a_dataframe(table: jr.Table) -> None:
+    with pytest.raises(TypeError, match=r"categorical columns 'job'.*to_dataframe\(table\)"):
+        np.asarray(table)
+    numbers = jr.as_table(np.array([[1.0, np.nan], [2.0, 3.0]]), missing="own_category")
+    np.testing.assert_array_equal(np.asarray(numbers), [[1.0, np.nan], [2.0, 3.0]])
+    assert np.asarray(numbers, np.float32).dtype == np.float32
+    for backend in ("pandas", "polars"):
+        frame = jr.to_dataframe(table, backend)
+        assert list(frame.columns) == ["age", "job", "income"]
+        again = jr.as_table(frame, missing="own_category")
+        np.testing.assert_array_equal(again.columns[0], table.columns[0])
+        assert list(frame["job"])[:3] == ["clerk", "cook", "smith"]
+        assert frame["job"].is_null()[3] if backend == "polars" else frame["job"].isna()[3]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import models
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
+from jaxrules.export import to_dataframe
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
 from jaxrules.metrics import Measure, complexity
@@ -80,6 +81,14 @@ class Sample:
         return self.X
 
     @property
+    def foreign(self) -> Any:
+        """What estimators of other packages read: a Table as an array, or with categories as a dataframe."""
+        if not isinstance(self.X, Table):
+            return self.X
+        numeric = all(feature.is_numeric for feature in self.X.schema.features)
+        return np.asarray(self.X) if numeric else to_dataframe(self.X)
+
+    @property
     def matrix(self) -> NDArray[np.float64]:
         """The table as numbers, shape (rows, encoded columns)."""
         return design_matrix(self.table, self.encoded)
@@ -108,7 +117,7 @@ class Method:
     """
 
     path: Callable[..., Any]
-    reads: Literal["table", "matrix", "given"] = "given"
+    reads: Literal["table", "matrix", "given", "foreign"] = "given"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
 
     def fits(self, sample: Sample, seed: int, time_limit: float | None) -> dict[str, Any]:
@@ -125,7 +134,7 @@ class Method:
         }  # fmt: skip
         if sample.weights is None:
             del options["sample_weight"]
-        if self.reads == "given":
+        if self.reads in ("given", "foreign"):
             del options["target"]
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
         if sample.weights is not None and "sample_weight" not in taken:
@@ -431,7 +440,7 @@ def method_of(name: str, given: Any) -> Method:
             )
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):
-        return Method(_Estimator(given))
+        return Method(_Estimator(given), "foreign")
     if callable(given) and not isinstance(given, type):
         return Method(given)
     raise TypeError(

@@ -498,7 +498,7 @@ def cross_validate(
 
 def _default_price(data: TrainingData) -> float:
     shares = data.weights / data.weights.sum()
-    return float(max(_PRICE, _NOISE * (shares @ shares)) * data.constant_loss)
+    return float(max(_PRICE, _NOISE * float(shares @ shares)) * data.constant_loss)
 
 
 def _pairs(global_penalties: Any, local_penalties: Any) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""A model as a dataframe."""
+"""A model, or a table, as a dataframe."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
+from numpy.typing import NDArray
+
 from jaxrules import checks, display
 from jaxrules.export.program import FirstMatch, Sum, Term, program_of
+from jaxrules.table import Feature, Table
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 
 
 def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
-    """The model as a dataframe, a row per rule in use.
+    """The model as a dataframe, a row per rule in use; a `Table` as a dataframe of its rows.
 
     - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or "linear term"),
       ``rule`` in words, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
     - A rule list: ``rule``, ``conditions``, ``then`` (the label), ``probability of CLASS``; the default last.
 
     Args:
-        model: any jaxrules model.
+        model: any jaxrules model, or a Table: numbers with NaN, and categories as text with None, for missing values.
         backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
 
     Raises:
@@ -29,6 +32,9 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         ValueError: for an unknown backend.
         ImportError: if none is installed.
     """
+    if isinstance(model, Table):
+        features = zip(model.schema.features, model.columns, strict=True)
+        return frame({feature.name: _values(feature, column) for feature, column in features}, backend)
     program = program_of(model)
     texts, conditions = [rule.text for rule in program.rules], [len(rule.tests) for rule in program.rules]
     numbers: tuple[tuple[float, ...], ...]
@@ -61,6 +67,13 @@ def frame(columns: Mapping[str, Sequence[Any]], backend: Backend | None) -> Any:
 
     chosen = checks.choice("backend", backend, (*get_args(Backend), None)) or _installed()
     return nw.from_dict(dict(columns), backend=chosen).to_native()
+
+
+def _values(feature: Feature, column: NDArray[Any]) -> Any:
+    if feature.categories is None:
+        return column
+    known = dict(enumerate(feature.categories))
+    return [known.get(code) for code in column.tolist()]
 
 
 def _text(term: Term) -> str:

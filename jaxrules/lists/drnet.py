@@ -390,7 +390,7 @@ def _class_by_class(
     data: TrainingData, pool: PropositionPool, may_say: Rows, plan: _Plan, run: Run
 ) -> tuple[list[tuple[int, RuleSet]], int]:
     """A set for every class but one, with its code, the rarest first; and what the rows say that none covers."""
-    classes, codes = data.classes or (), data.labels
+    classes, codes = data.classes or (), data.labels.astype(np.intp)
     order = np.argsort(np.bincount(codes, data.weights), kind="stable").tolist()
     left = np.arange(len(codes))
     sets: list[tuple[int, RuleSet]] = []

@@ -35,7 +35,8 @@ class Patient:
             compiled = self._compiled.setdefault(key, threading.Event())
         answer: list[Any] = []  # none after an error: the call is made again, here
         if first:
-            device = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX adds it at run time
+            config: Any = jax.config  # JAX adds its options at run time
+            device = config.jax_default_device
 
             def call() -> None:  # JAX's settings are a thread's own
                 try:

@@ -645,7 +645,7 @@ def path(
 
 
 def check_penalty(name: str, penalty: float) -> None:
-    if not (np.isscalar(penalty) or np.ndim(penalty) == 0) or not np.isfinite(penalty) or penalty < 0:
+    if np.ndim(penalty) != 0 or not np.isfinite(penalty) or penalty < 0:
         raise ValueError(f"{name} must be finite and at least 0, got {penalty}")
 
 
