@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from jaxrules.ensembles import boosting
+from jaxrules.fits import Status
 from jaxrules.losses import derivatives, logistic, squared
-from jaxrules.results import Deadline, Status
+from jaxrules.runs import Deadline
 from jaxrules.solvers.rule_search import SearchSpace, SecondOrder, search_published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import authors, data, published, scores

@@ -1,7 +1,6 @@
-"""What every learner returns, and how a fit is timed, watched and stopped.
+"""One fit under way: its clock, its deadline, its progress and its history.
 
-`Fit` is the one result object. `Run` is one fit under way: it holds the clock, the deadline, the
-progress callback and the history, and turns Ctrl-C into a status. No solver keeps time itself or takes
+`Run` holds them all, and turns the end of the time and Ctrl-C into a `Status`. No solver keeps time itself or takes
 signals: it asks ``run.stopped()``.
 """
 
@@ -9,151 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import enum
-import functools
-import html
-import inspect
 import math
-import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from types import FrameType, TracebackType
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from jaxrules import checks
+from jaxrules.fits import Fit, ModelT, Status, Step
 from jaxrules.float64 import our_settings
+from jaxrules.interrupts import Interrupt
 
-ModelT = TypeVar("ModelT")
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-
-
-class Status(enum.StrEnum):
-    """Why a fit ended. Compares equal to its text: ``fit.status == "optimal"``."""
-
-    CONVERGED = "converged"
-    OPTIMAL = "optimal"
-    TIME_LIMIT = "time_limit"
-    MAX_ITERATIONS = "max_iterations"
-    INTERRUPTED = "interrupted"
-    STALLED = "stalled"
-
-    @property
-    def advice(self) -> str:
-        """What the status means and what to do next."""
-        return _ADVICE[self]
-
-    @staticmethod
-    def worst(statuses: Iterable[Status]) -> Status:
-        """The status of a fit that is made of several: optimal, say, if all of them are."""
-        return min(statuses, key=list(_ADVICE).index)
-
-
-_ADVICE = {  # the worst first
-    Status.INTERRUPTED: "Interrupted by the user; the model is the best so far.",
-    Status.TIME_LIMIT: "The time limit ended the fit; the model is the best so far. Raise time_limit to go on.",
-    Status.MAX_ITERATIONS: "The iteration limit ended the fit; the model is the best so far. Raise the limit.",
-    Status.STALLED: "No further progress at this precision; the model is usable. Loosen the tolerance.",
-    Status.CONVERGED: "The stopping criterion was met.",
-    Status.OPTIMAL: "Proved optimal: the bound meets the objective.",
-}
-
-
-@dataclass(frozen=True)
-class Step:
-    """One entry of `Fit.history`: the objective, the model size and the seconds since the start.
-
-    `bound` is what was proved by then for the same objective, None where nothing was.
-    """
-
-    objective: float
-    size: int
-    seconds: float
-    bound: float | None = None
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a progress callback receives.
-
-    Attributes:
-        task: the learner, and which part of its work.
-        done, total: steps; total is None where their number is not known before.
-        objective, size: of the best model so far, None before there is one.
-        seconds: since the task began.
-        phase: what is being done: "propositions", "literals" or "rules" before the search, then "start", "search",
-            "restarts", "local search", ...
-        bound: proved so far for that objective, or None.
-    """
-
-    task: str
-    done: int
-    total: int | None
-    objective: float | None
-    seconds: float
-    size: int | None = None
-    phase: str = ""
-    bound: float | None = None
-
-
-ProgressOption = bool | Callable[[Progress], None]
-
-
-@dataclass(frozen=True)
-class Fit(Generic[ModelT]):
-    """The result of every learner.
-
-    Attributes:
-        model: the fitted model, an immutable pytree.
-        objective: the value that was optimised, in the direction of the paper (see `sense`).
-        sense: "min" or "max".
-        status: why the fit ended; `status.advice` says what to do next.
-        bound: a proved bound on the other side of the optimum, or None without a certificate.
-        history: one `Step` per recorded step.
-        seconds: wall time of the fit.
-        details: figures that only this learner has, by name; its docstring lists them.
-    """
-
-    model: ModelT
-    objective: float
-    sense: Literal["min", "max"]
-    status: Status
-    bound: float | None = None
-    history: tuple[Step, ...] = ()
-    seconds: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def gap(self) -> float | None:
-        """|bound - objective| / max(|objective|, 1e-12), or None without a certificate."""
-        if self.bound is None:
-            return None
-        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-12)
-
-    @property
-    def advice(self) -> str:
-        """What the status means for this fit, and what to do next."""
-        open_end = self.status is Status.CONVERGED and self.bound is None
-        return self.status.advice + (" Nothing is proved: it may be a local optimum." if open_end else "")
-
-    def __repr__(self) -> str:
-        certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
-        return (
-            f"Fit(status={self.status.value}, objective={self.objective:.6g} ({self.sense}){certificate}, "
-            f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.advice}"
-        )
-
-    def _repr_html_(self) -> str:
-        """How the fit ended, and its model."""
-        told = html.escape(repr(self)).replace("\n", "<br>")
-        show = getattr(self.model, "_repr_html_", lambda: f"<pre>{html.escape(str(self.model))}</pre>")
-        return f"<p>{told}</p>{show()}"
 
 
 class Deadline:
@@ -201,127 +69,31 @@ class Deadline:
         return self.seconds is not None and self.elapsed() >= self.seconds
 
 
-class _Interrupt:
-    """Ctrl-C, deferred: the first one is remembered until it is asked for; the second, inside a block of a run, raises
-    KeyboardInterrupt, which that block swallows.
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback receives.
 
-    It takes the place of Python's own handler, in the main thread alone. A handler that the user has installed
-    stays; inside another run (a fit in a progress callback, say) that run's Ctrl-C counts here too.
+    Attributes:
+        task: the learner, and which part of its work.
+        done, total: steps; total is None where their number is not known before.
+        objective, size: of the best model so far, None before there is one.
+        seconds: since the task began.
+        phase: what is being done: "propositions", "literals" or "rules" before the search, then "start", "search",
+            "restarts", "local search", ...
+        bound: proved so far for that objective, or None.
     """
 
-    def __init__(self) -> None:
-        self.taken = False
-        self._blocks = 0
-        self._outer: _Interrupt | None = None
-        if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
-            self._outer = handler if isinstance(handler, _Interrupt) else None
-
-    @property
-    def pressed(self) -> bool:
-        return self.taken or (self._outer is not None and self._outer.pressed)
-
-    def __call__(self, signal_number: int, frame: FrameType | None) -> None:
-        if self.taken and self._blocks and not _is_loading(frame):
-            raise KeyboardInterrupt
-        self.taken = True
-
-    @contextlib.contextmanager
-    def deferred(self) -> Iterator[None]:
-        """While it takes the signals."""
-        ours = threading.current_thread() is threading.main_thread()
-        ours = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if ours:
-            signal.signal(signal.SIGINT, self)
-        try:
-            yield
-        finally:
-            if ours:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    @contextlib.contextmanager
-    def block(self) -> Iterator[None]:
-        """While the second Ctrl-C may raise."""
-        with self.deferred() if self._outer is None else self._outer.block():
-            self._blocks += 1
-            try:
-                yield
-            finally:
-                self._blocks -= 1
+    task: str
+    done: int
+    total: int | None
+    objective: float | None
+    seconds: float
+    size: int | None = None
+    phase: str = ""
+    bound: float | None = None
 
 
-_LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
-
-
-def _is_loading(frame: FrameType | None) -> bool:
-    """Whether an import or a compilation is under way: broken off, it would stay half done for the whole process. Or
-    whether a block is being entered or left."""
-    if frame is not None and frame.f_globals.get("__name__") in (__name__, "contextlib"):
-        return True
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] in _LOADERS:
-            return True
-        frame = frame.f_back
-    return False
-
-
-class _Fork:
-    """Whether this process was forked off one in which JAX had started: JAX waits there for threads that are not."""
-
-    def __init__(self) -> None:
-        self.is_child = self._started = False
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._before, after_in_child=self._after)
-
-    def _before(self) -> None:
-        # JAX says this in a private module alone. A release that does not have it counts as started: a fit in the child
-        # is then refused, and does not hang (tests/test_results.py notices).
-        bridge = sys.modules.get("jax._src.xla_bridge")
-        self._started = getattr(bridge, "backends_are_initialized", lambda: True)()
-
-    def _after(self) -> None:
-        self.is_child = self.is_child or self._started
-
-
-_FORK = _Fork()
-
-
-_KEPT_BY = {
-    "required": "boosting, lire, ssrl and exact_list",
-    "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
-    "first": "boosting, glrm, rulefit, lire, lltboost, ssrl and exact_list",
-}
-"""Who keeps a constraint: told to those who ask for it elsewhere."""
-
-
-def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function of `time_limit` that keeps it from call to return, and never lets KeyboardInterrupt out.
-
-    The clock starts with the call. Until the return Ctrl-C is deferred (see `Run`), while data are prepared too.
-
-    Raises:
-        TypeError: for a constraint that it does not know, naming the learners that do, and for any other argument.
-        RuntimeError: in a process forked off one that has used JAX, where a fit would wait for ever.
-    """
-    known = list(inspect.signature(fit).parameters)
-
-    @functools.wraps(fit)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if _FORK.is_child:
-            raise RuntimeError(
-                "this process was forked after JAX had started, and JAX does not work in such a process; start "
-                'workers with multiprocessing.get_context("spawn") or joblib (loky), or fork before JAX is used'
-            )
-        for name in kwargs.keys() - known:
-            of = fit.__module__.rpartition(".")[2]
-            if name in _KEPT_BY:
-                raise TypeError(f"{of}.{fit.__name__} cannot keep {name}; {_KEPT_BY[name]} can (docs/constraints.md)")
-            raise checks.unknown_argument(f"jaxrules.{of}.{fit.__name__}", name, known)
-        with _Interrupt().deferred():
-            kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]  # it checks
-            return fit(*args, **kwargs)
-
-    return call
+ProgressOption = bool | Callable[[Progress], None]
 
 
 class Stopped(Exception):
@@ -370,7 +142,7 @@ class Run:
         self.total = total
         self.phase = ""
         self.deadline = Deadline.of(time_limit)
-        self._interrupt = _Interrupt()
+        self._interrupt = Interrupt()
         self._start = self.deadline.clock()
         self._bar = _Bar() if progress is True else None
         self._report = progress if callable(progress) else self._bar
