@@ -20,7 +20,7 @@ from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, published
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 Floats = NDArray[np.float64]
 
