@@ -124,9 +124,9 @@ class Run:
                 run.step(objective, size)
         return run.finish(model, objective, "min", Status.CONVERGED)
 
-    Inside the block, in the main thread, the first Ctrl-C makes `stopped` true; the second raises KeyboardInterrupt
-    at once, which the block swallows, as it does one that a progress callback raises. Where the user has a handler
-    of SIGINT of their own, it stays in force. Part of the work gets its part of the time by `child`.
+    Inside the block the first Ctrl-C makes `stopped` true, and the second leaves the block at once (`Interrupt` says
+    which does what). The block swallows KeyboardInterrupt, one that a progress callback raises too. Part of the work
+    gets its part of the time by `child`.
     """
 
     def __init__(
