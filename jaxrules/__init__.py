@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxrules import losses, paths
 from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.fits import Fit, Status, Step
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -29,7 +30,7 @@ from jaxrules.models import (
     with_weights,
 )
 from jaxrules.persistence import load, save
-from jaxrules.results import Deadline, Fit, Progress, Status, Step
+from jaxrules.runs import Deadline, Progress
 from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:

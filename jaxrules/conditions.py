@@ -28,7 +28,7 @@ from jaxrules import checks, display
 from jaxrules.bits import Words, n_words, pack
 from jaxrules.checks import require
 from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like, rises
-from jaxrules.results import checkpoint
+from jaxrules.runs import checkpoint
 from jaxrules.table import MISSING, Feature, Schema, Table
 
 _MOST_ROWS_PER_BATCH = 1 << 15

@@ -39,6 +39,13 @@ from jaxrules.table import Schema, Table
 
 Bools = NDArray[np.bool_]
 
+KEPT_BY = {
+    "required": "boosting, lire, ssrl and exact_list",
+    "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
+    "first": "boosting, glrm, rulefit, lire, lltboost, ssrl and exact_list",
+}
+"""The learners that keep a constraint: told to those who ask another one for it."""
+
 
 @dataclass(frozen=True)
 class Constraints:

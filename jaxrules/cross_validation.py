@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import checks
+from jaxrules.fits import Fit, Status
 from jaxrules.losses import exponential, logistic, mean_loss
 from jaxrules.metrics import support
 from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.results import Deadline, Fit, Run, Status
+from jaxrules.runs import Deadline, Run
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]

@@ -29,10 +29,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jaxrules import checks, models
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules.fits import Fit
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name
 from jaxrules.paths import fitting
-from jaxrules.results import Fit
 from jaxrules.table import Table, target_array
 
 __all__ = [

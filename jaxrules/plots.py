@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
 from jaxrules.comparison import Comparison
+from jaxrules.fits import Fit
 from jaxrules.inspection import importance
 from jaxrules.metrics import known_labels, local_support, support
 from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
-from jaxrules.results import Fit
 from jaxrules.table import Schema, Table, conform, regression_target
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (

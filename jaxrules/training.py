@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
+from jaxrules.fits import Fit, Status
 from jaxrules.losses import Loss, LossFunction, best_constant, check_target, loss_by_name, mean_loss, squared
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.results import Deadline, Fit, Run, Status
+from jaxrules.runs import Deadline, Run
 from jaxrules.table import (
     Label,
     MissingRule,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from jaxrules.bits import Words, pack
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
+from jaxrules.fits import Fit
 from jaxrules.models import RuleEnsemble, RuleList
-from jaxrules.results import Fit
 from jaxrules.table import Table
 from jaxrules.training import TrainingData
 

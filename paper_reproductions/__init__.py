@@ -54,7 +54,7 @@ A paper in full::
 """
 
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Paper, Results, Rows, Settings
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
 __all__ = [
     "Canvas",

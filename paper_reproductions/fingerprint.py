@@ -16,7 +16,11 @@ from typing import Any
 
 import numpy as np
 
-SHARED = ("paper_reproductions.framework", "paper_reproductions.report")
+SHARED = (
+    "paper_reproductions.framework",
+    "paper_reproductions.report",
+    "paper_reproductions.sections",
+)
 """What keeps and shows cells does not change what is measured in them."""
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -25,9 +25,7 @@ from numpy.typing import NDArray
 
 import jaxrules
 from paper_reproductions.fingerprint import fingerprint
-
-if TYPE_CHECKING:
-    from paper_reproductions.report import Canvas, Section
+from paper_reproductions.sections import Canvas, Section
 
 Entry = str | int | float
 Row = Mapping[str, Any]

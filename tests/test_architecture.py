@@ -10,12 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted((ROOT / "jaxrules").rglob("*.py"))
-}
 FRONT_DOOR = "jaxrules"
+
+
+def modules_of(package: str) -> dict[str, Path]:
+    """The files by the modules' whole names."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+MODULES = modules_of(FRONT_DOOR)
+REPRODUCTIONS = modules_of("paper_reproductions")
 
 
 class Room(NamedTuple):
@@ -47,7 +57,8 @@ def room_of(module: str) -> str:
 
 
 class Import(NamedTuple):
-    """An import from jaxrules: the module, the name taken from it (None for the module itself), what it is called."""
+    """An import of a module's own package: the module, the name taken from it (None for the module itself), what it is
+    called."""
 
     module: str
     name: str | None
@@ -57,24 +68,25 @@ class Import(NamedTuple):
 
 @functools.cache
 def tree(module: str) -> ast.Module:
-    return ast.parse(MODULES[module].read_text())
+    return ast.parse((MODULES | REPRODUCTIONS)[module].read_text("utf-8"))
 
 
 def imports(module: str) -> Iterator[Import]:
     """All of them, those inside functions too."""
+    package = module.split(".")[0]
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] == FRONT_DOOR:
+                if alias.name.split(".")[0] == package:
                     yield Import(alias.name, None, alias.asname or alias.name, node.lineno)
         elif isinstance(node, ast.ImportFrom):
             whole = bool(node.module) and not node.level
-            assert whole, f"{module}, line {node.lineno}: write the whole name, jaxrules..."
+            assert whole, f"{module}, line {node.lineno}: write the whole name, {package}..."
             assert node.module is not None
-            if node.module.split(".")[0] == FRONT_DOOR:
+            if node.module.split(".")[0] == package:
                 for alias in node.names:
                     inner, called = f"{node.module}.{alias.name}", alias.asname or alias.name
-                    whole = inner in MODULES
+                    whole = inner in MODULES or inner in REPRODUCTIONS
                     yield Import(*((inner, None) if whole else (node.module, alias.name)), called, node.lineno)
 
 
@@ -113,7 +125,8 @@ def is_private(name: str | None) -> bool:
     return name is not None and name.startswith("_") and not name.startswith("__")
 
 
-def test_modules_form_no_circle() -> None:
-    folders = {module for module, path in MODULES.items() if path.name == "__init__.py"}  # they gather, no more
-    graph = {module: {one.module for one in imports(module)} - folders for module in set(MODULES) - folders}
+@pytest.mark.parametrize("modules", [MODULES, REPRODUCTIONS], ids=["jaxrules", "paper_reproductions"])
+def test_modules_form_no_circle(modules: dict[str, Path]) -> None:
+    folders = {module for module, path in modules.items() if path.name == "__init__.py"}  # they gather, no more
+    graph = {module: {one.module for one in imports(module)} - folders for module in set(modules) - folders}
     tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle

@@ -18,7 +18,8 @@ import jaxrules as jr
 from jaxrules import losses, rows
 from jaxrules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
 from jaxrules.ensembles import boosting, glrm
-from jaxrules.results import Deadline, Status
+from jaxrules.fits import Status
+from jaxrules.runs import Deadline
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first
 

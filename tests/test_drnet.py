@@ -17,7 +17,7 @@ from jaxrules.lists import drnet
 from jaxrules.lists.drnet import Layers, _Objective, _one_sided, conjunction, negated, open_gate, probability_open
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
-from jaxrules.results import Run
+from jaxrules.runs import Run
 from jaxrules.training import training_data
 
 c = jr.Condition

@@ -18,7 +18,7 @@ from jaxrules.ensembles.finetune import _Objective, _Plan, _Tuning
 from jaxrules.float64 import in_x64
 from jaxrules.losses import logistic, squared
 from jaxrules.metrics import loss_of
-from jaxrules.results import Run
+from jaxrules.runs import Run
 from jaxrules.solvers.adam import _chunk
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.training import training_data

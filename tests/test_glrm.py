@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules.conditions import propositions_of
 from jaxrules.ensembles import glrm
-from jaxrules.results import Deadline
+from jaxrules.runs import Deadline
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.rule_search import SearchSpace
 

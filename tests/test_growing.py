@@ -11,7 +11,7 @@ import jaxrules as jr
 from jaxrules.ensembles import growing
 from jaxrules.ensembles.extraction import rule_pool, tree_rules
 from jaxrules.losses import logistic, squared
-from jaxrules.results import Run
+from jaxrules.runs import Run
 from jaxrules.training import training_data
 
 pandas = pytest.importorskip("pandas")

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 import jaxrules as jr
 from jaxrules import losses
 from jaxrules.conditions import propositions_of
-from jaxrules.results import Run
+from jaxrules.runs import Run
 from jaxrules.training import one_against_rest, training_data
 
 Learner = Callable[..., jr.Fit[jr.RuleEnsemble]]

@@ -35,7 +35,8 @@ from paper_reproductions import (
 from paper_reproductions.__main__ import adopt, available_papers, chosen_exhibits, load_paper, main, reproduce
 from paper_reproductions.fingerprint import fingerprint
 from paper_reproductions.framework import Archive, Made, Store, Task, library, run, unfinished
-from paper_reproductions.report import Canvas, write
+from paper_reproductions.report import write
+from paper_reproductions.sections import Canvas
 
 PUBLISHED = {"rose": 2.0, "lily": 3.0}
 

@@ -16,7 +16,8 @@ from jaxrules.table import Feature, Schema, Table
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
 from paper_reproductions.optimal_rule_boosting import authors, data, effort, parity, published, scores, table_1
-from paper_reproductions.report import Canvas, write
+from paper_reproductions.report import write
+from paper_reproductions.sections import Canvas
 
 QUICK = Settings(quick=True)
 needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")

@@ -15,7 +15,8 @@ from paper_reproductions import lltboost
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
 from paper_reproductions.lltboost import data, figures, protocol, published, scores, tables
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Value, write
+from paper_reproductions.report import write
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Value
 
 QUICK = Settings(quick=True)
 ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4"]

@@ -13,7 +13,8 @@ from paper_reproductions import coordinate_paths
 from paper_reproductions.__main__ import load_paper, main, reproduce
 from paper_reproductions.coordinate_paths import bikes, data, prestige, published, schools, toy
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store, run, unfinished
-from paper_reproductions.report import Canvas, write
+from paper_reproductions.report import write
+from paper_reproductions.sections import Canvas
 
 QUICK = Settings(quick=True)
 needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")

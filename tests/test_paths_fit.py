@@ -14,7 +14,7 @@ from jaxrules import paths
 from jaxrules.paths import logistic
 from jaxrules.paths.costs import LossCost, mean_squared_error
 from jaxrules.paths.problem import best_path
-from jaxrules.results import Deadline
+from jaxrules.runs import Deadline
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import jaxrules as jr
 from jaxrules import paths
 from jaxrules.paths.costs import mean_squared_error
 from jaxrules.paths.problem import best_path
-from jaxrules.results import Deadline
+from jaxrules.runs import Deadline
 
 BEST = np.array([2.12, -0.94])
 

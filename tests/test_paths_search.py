@@ -13,7 +13,7 @@ from jaxrules import paths
 from jaxrules.paths import bounded, costs, depth_first, exact, given_end, integer, local, mip, subsets, supports
 from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
 from jaxrules.paths.supports import Supports
-from jaxrules.results import Deadline, Run
+from jaxrules.runs import Deadline, Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import never
 

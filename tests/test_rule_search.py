@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxrules import rows as rows_by_rules
-from jaxrules.results import Status
+from jaxrules.fits import Status
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.rule_search import (
     CorrectiveDecrease,

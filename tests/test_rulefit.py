@@ -17,7 +17,8 @@ from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import folds
 from jaxrules.ensembles import rulefit
 from jaxrules.ensembles.extraction import rule_pool
-from jaxrules.results import Deadline, Run, Status
+from jaxrules.fits import Status
+from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import on_host, sparse_glm
 
 

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from scipy.special import expit, xlogy
 
 from jaxrules import losses
-from jaxrules.results import Deadline, Run, Status
+from jaxrules.fits import Status
+from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import bit_columns, design, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns

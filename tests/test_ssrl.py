@@ -185,7 +185,7 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
         labels = [k for k in range(classes) if k != examples.default]
         monkeypatch.setattr(ssrl, "best_insertion", functools.partial(best_insertion, labels=labels))
         chosen = ssrl._Settings(nu, penalty, None, "exact", 36, False, 1, nu)
-        search = ssrl._Search(examples, chosen, jr.results.Run("test"))
+        search = ssrl._Search(examples, chosen, jr.runs.Run("test"))
         lists = []
         monkeypatch.setattr(search, "keep", lambda rules, lists=lists: lists.append(rules) or True)
         search.greedy(ssrl._Rules(examples, penalty), 1)
@@ -215,7 +215,7 @@ def test_steps_at_which_nothing_gains_are_passed_over(monkeypatch):
 
     def greedy(seed, nu):
         chosen = ssrl._Settings(nu, 0.5, None, "exact", 36, False, 1, nu)
-        search = ssrl._Search(random_examples(seed, rows=60, literals=5), chosen, jr.results.Run("test"))
+        search = ssrl._Search(random_examples(seed, rows=60, literals=5), chosen, jr.runs.Run("test"))
         for bound in (1, 2):
             search.greedy(search.best, bound)
         return search.best, search.best_objective, search.insertions
@@ -233,7 +233,7 @@ def test_local_search_never_lowers_the_objective():
     for seed in range(6):
         examples = random_examples(seed, rows=80, literals=7, classes=3)
         plain = ssrl._Settings(4, 0.5, None, "beam", 12, False, 5, 4)
-        search = ssrl._Search(examples, plain, jr.results.Run("test"))
+        search = ssrl._Search(examples, plain, jr.runs.Run("test"))
         search.best = random_rules(np.random.default_rng(seed), examples, 4)
         search.best_objective = search.best.objective()
         for part in (search.reorder, search.replace):

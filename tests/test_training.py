@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import losses
+from jaxrules.fits import Status
 from jaxrules.lowered import Direction
-from jaxrules.results import Run, Status
+from jaxrules.runs import Run
 from jaxrules.training import TrainingData, joined, one_against_rest, settings, training_data
 
 X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0], [4.0, 5.0], [5.0, 5.0]])

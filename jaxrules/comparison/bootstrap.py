@@ -15,10 +15,12 @@ from jaxrules.comparison.methods import FITS, Method, Sample, method_of, model_o
 from jaxrules.comparison.work import carry_out, check_workers
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.export.frame import Backend, frame
+from jaxrules.fits import Status
+from jaxrules.guard import guarded
 from jaxrules.lowered import Direction
 from jaxrules.metrics import Measure, used_rules
 from jaxrules.models import RuleEnsemble, RuleList
-from jaxrules.results import Deadline, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule, holds_classes
 
 Model = RuleEnsemble | RuleList

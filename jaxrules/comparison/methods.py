@@ -20,12 +20,13 @@ from jaxrules import models
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
 from jaxrules.export import to_dataframe
+from jaxrules.fits import Fit, Status
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
 from jaxrules.metrics import Measure, complexity
 from jaxrules.paths import fitting
 from jaxrules.paths.model import CoordinatePath, design_matrix, encoded_columns
-from jaxrules.results import Deadline, Fit, Status
+from jaxrules.runs import Deadline
 from jaxrules.table import EncodedColumn, MissingRule, Table, target_array
 from jaxrules.training import training_data
 

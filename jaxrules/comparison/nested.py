@@ -19,8 +19,10 @@ from jaxrules.comparison.paired import PairedTest, corrected_t_test, holm
 from jaxrules.comparison.work import carry_out, check_workers
 from jaxrules.cross_validation import spread
 from jaxrules.export.frame import Backend, frame
+from jaxrules.fits import Status
+from jaxrules.guard import guarded
 from jaxrules.metrics import Measure
-from jaxrules.results import Deadline, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule, holds_classes
 
 Risk = Literal["error", "log_loss", "brier", "squared", "absolute"]

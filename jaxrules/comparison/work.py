@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from jaxrules import checks
-from jaxrules.results import Run, Status
+from jaxrules.fits import Status
+from jaxrules.runs import Run
 
 Result = TypeVar("Result")
 Task = Callable[[float | None], Result]

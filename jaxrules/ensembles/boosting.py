@@ -61,9 +61,11 @@ from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import (

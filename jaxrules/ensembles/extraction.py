@@ -24,8 +24,8 @@ from jaxrules.conditions import Conjunctions, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
 from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
-from jaxrules.results import Run
 from jaxrules.rows import Activations
+from jaxrules.runs import Run
 from jaxrules.table import (
     MISSING,
     EncodedColumn,

@@ -36,11 +36,13 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.fits import Fit, Status, Step
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, LossFunction, loss_by_name, softmax
 from jaxrules.lowered import Direction, Directions
 from jaxrules.metrics import loss_of
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import EncodedColumn

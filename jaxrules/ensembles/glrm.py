@@ -34,9 +34,11 @@ from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_pr
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.linear.quadratic import pull

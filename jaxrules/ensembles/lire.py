@@ -36,10 +36,12 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of, unfinished
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, logistic, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations, check_memory
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.support.bound import BranchAndBound
 from jaxrules.solvers.support.kernels import ONES, Encoding
 from jaxrules.solvers.support.objective import best_weight as best_weight

@@ -46,10 +46,12 @@ from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.fits import Fit, Status
 from jaxrules.float64 import on_device, x64_kernel
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.linear.l1_path import l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights

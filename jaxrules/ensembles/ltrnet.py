@@ -46,10 +46,12 @@ from jaxrules.constraints import Constraints
 from jaxrules.ensembles.finetune import finetune
 from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.fits import Fit, Status, Step
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.rows import needed
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import EncodedColumn, MissingRule, Schema, conform

@@ -28,10 +28,12 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import SHARE, cross_validated, folds
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.table import MissingRule

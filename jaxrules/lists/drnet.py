@@ -45,12 +45,14 @@ from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.lltboost import bucket
+from jaxrules.fits import Fit, Status, Step
 from jaxrules.float64 import in_x64
+from jaxrules.guard import guarded
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
 from jaxrules.models import RuleList
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.rows import needed
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.adam import adam
 from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, settings, training_data

@@ -32,12 +32,14 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.prefixes import Choice, Prefixes
 from jaxrules.models import RuleList
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import Label, MissingRule

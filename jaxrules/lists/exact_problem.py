@@ -17,7 +17,7 @@ from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.models import RuleList
-from jaxrules.results import Run
+from jaxrules.runs import Run
 from jaxrules.solvers.layered import never
 from jaxrules.table import Label
 from jaxrules.training import TrainingData, training_data

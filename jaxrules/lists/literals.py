@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxrules import checks
 from jaxrules.conditions import Category, Missing, Proposition, PropositionPool, Threshold, readable_quantiles
-from jaxrules.results import checkpoint
+from jaxrules.runs import checkpoint
 from jaxrules.table import MISSING, Table
 
 

@@ -33,13 +33,15 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import choose, spread
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.insertion import MOST_ROWS, Examples, Insertion, Subproblem, best_insertion, gains_of
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
 from jaxrules.models import RuleList
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
 from jaxrules.rows import Activations
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import Label, MissingRule
 from jaxrules.training import TrainingData, settings, training_data
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in

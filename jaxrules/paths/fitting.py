@@ -8,13 +8,15 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.paths import bounded, exact, given_end, integer, local, logistic, mip
 from jaxrules.paths.costs import LossCost
 from jaxrules.paths.data import MOST_STEPS, CostName, ModelSpace, check_step_weights
 from jaxrules.paths.logistic import SequentialCertificate
 from jaxrules.paths.model import CoordinatePath
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule, holds_classes
 from jaxrules.training import settings

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from jaxrules.fits import Status
 from jaxrules.paths import local
 from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, best_path
-from jaxrules.results import Status
 from jaxrules.solvers.layered import Certificate, never
 
 ROUNDS = 10

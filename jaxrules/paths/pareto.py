@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
+from jaxrules.fits import Fit, Status
+from jaxrules.guard import guarded
 from jaxrules.paths import exact
 from jaxrules.paths.costs import Array, Quadratic, Sequence
 from jaxrules.paths.data import MOST_STEPS, ModelSpace, check_step_weights
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, guarded
+from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import distinct
-from jaxrules.results import Status
+from jaxrules.fits import Status
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -13,7 +13,7 @@ from jaxrules.paths.costs import mean_squared_error
 from jaxrules.paths.problem import best_path
 from paper_reproductions.coordinate_paths import data, published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 STEPS = len(published.BIKES_STEPS)
 FEATURES = tuple(name for name, _, _ in published.BIKES_STEPS)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxrules import paths
 from paper_reproductions.coordinate_paths import data, published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Settings
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 TRADEOFF = 0.02
 """lambda of Eq. (8), gamma = 1: in the middle of the tradeoffs whose path is the paper's."""

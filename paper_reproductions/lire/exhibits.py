@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
 from paper_reproductions.lire import protocol, published
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
 comparison = Experiment("comparison", protocol.comparison_cells, protocol.measure_comparison, protocol.files)
 tradeoff = Experiment("tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files)

@@ -13,7 +13,7 @@ from jaxrules.datasets import Dataset
 from jaxrules.ensembles.ltrnet import modified_sigmoid, w_shaped
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.lltboost import data, protocol, published
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
 COLOURS = {
     "TGB": "tab:orange", "TGB, corrective, tolerance": "tab:brown", "DRNet": "tab:green",

@@ -10,7 +10,7 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
-from jaxrules.results import Fit
+from jaxrules.fits import Fit
 from paper_reproductions.framework import Cell, Experiment, Row, Settings
 from paper_reproductions.lltboost import data, published
 

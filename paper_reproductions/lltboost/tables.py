@@ -12,7 +12,7 @@ import numpy as np
 from paper_reproductions.framework import Exhibit, Results, Rows
 from paper_reproductions.lltboost import protocol, published, scores
 from paper_reproductions.lltboost.published import Interval
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
 PAPER = {"TGB": "tgb", "DRNet": "drnet", "LTRNet, to the letter": "ltrnet", "LLTBoost": "lltboost"}
 """The paper's methods, as columns of its tables."""

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from jaxrules.ensembles import boosting
+from jaxrules.fits import Status
 from jaxrules.losses import derivatives, logistic, squared
-from jaxrules.results import Deadline, Status
+from jaxrules.runs import Deadline
 from jaxrules.solvers.rule_search import SearchSpace, SecondOrder, search_published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import authors, data, published, scores
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 COUNTS = ("immediate_bound", "immediate_equivalence", "propagated_bound", "propagated_equivalence")
 STAGE_SECONDS, COUNT_SECONDS = 3.0, 5.0

@@ -16,7 +16,7 @@ from jaxrules.conditions import PropositionPool
 from jaxrules.datasets import Dataset
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, scores
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

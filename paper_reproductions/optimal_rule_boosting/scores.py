@@ -16,11 +16,11 @@ from jaxrules import losses
 from jaxrules.conditions import PropositionPool
 from jaxrules.datasets import Dataset
 from jaxrules.ensembles import boosting, rulefit
+from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
-from jaxrules.results import Fit, Status
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, published
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 Floats = NDArray[np.float64]
 

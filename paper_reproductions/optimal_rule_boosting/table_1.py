@@ -10,7 +10,7 @@ import numpy as np
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import authors, data, published, scores
 from paper_reproductions.optimal_rule_boosting.scores import METHODS, SAME, SEARCHES, Measured
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 TOLERANCE, RULEFIT_TOLERANCE = 0.001, 0.02
 EXACT = 1e-6

@@ -10,7 +10,7 @@ import numpy as np
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.others import methods, published
 from paper_reproductions.others.problems import PROBLEMS, rows_of
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
 DIGITS = {"accuracy": 4, "balanced": 4, "AUC": 4, "R2": 4, "rules": 1, "linear_terms": 1, "conditions": 1, "seconds": 2}
 LABELS = {"balanced": "balanced accuracy", "linear_terms": "linear terms", "seconds": "seconds"}

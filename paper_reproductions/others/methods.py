@@ -10,7 +10,7 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
-from jaxrules.results import Fit
+from jaxrules.fits import Fit
 
 Options = dict[str, Any]
 MISSING: Any = "own_category"

@@ -10,7 +10,7 @@ import jaxrules as jr
 from jaxrules.datasets import Dataset
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.others import elsewhere, methods
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 CLASSES = ("liver", "heart", "breast_cancer", "titanic", "banknote", "tic_tac_toe")
 NUMBERS = ("world_happiness", "diabetes", "boston", "insurance", "red_wine_quality", "used_cars")

@@ -12,7 +12,7 @@ from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Ro
 from paper_reproductions.others import elsewhere, methods, published
 from paper_reproductions.others.known_splits import DIGITS, LABELS, PICKED, picked
 from paper_reproductions.others.problems import PROBLEMS, rows_of
-from paper_reproductions.report import Canvas, ComparisonTable, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 SPLITS = 10
 """The source's, then those of the next random states."""

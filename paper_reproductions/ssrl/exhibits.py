@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
-from paper_reproductions.report import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 from paper_reproductions.ssrl import protocol, published
 
 inside = Experiment("inside", protocol.fold_cells, protocol.measure_inside, protocol.files)

@@ -32,9 +32,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.fits import Status
 from jaxrules.float64 import in_x64, x64_kernel
 from jaxrules.losses import Loss, check_target, loss_by_name, merge_rows, require, squared
-from jaxrules.results import Run, Status
+from jaxrules.runs import Run
 from jaxrules.solvers.linear import on_host
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats, Parts, whole

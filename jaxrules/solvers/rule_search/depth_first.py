@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrules.results import Status
+from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.beam import run_beams
 from jaxrules.solvers.rule_search.objectives import Objective
 from jaxrules.solvers.rule_search.shortest import conclude, worth_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.results import Status
+from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Given, Objective
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from jaxrules import rows
 from jaxrules.bits import pack, unpack
-from jaxrules.results import Status, checkpoint
+from jaxrules.fits import Status
+from jaxrules.runs import checkpoint
 from jaxrules.table import Table
 
 _BYTES = 6.0

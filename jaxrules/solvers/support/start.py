@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from jaxrules.bits import take_columns
 from jaxrules.losses import exponential
-from jaxrules.results import Run
 from jaxrules.rows import Activations
+from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.support.problem import SAMPLED, SMALL, Floats, Integers, Problem
 

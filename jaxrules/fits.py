@@ -1,0 +1,106 @@
+"""What every learner returns: a `Fit`, which says why it ended (`Status`) and how it went (`Step`)."""
+
+from __future__ import annotations
+
+import enum
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+ModelT = TypeVar("ModelT")
+
+
+class Status(enum.StrEnum):
+    """Why a fit ended. Compares equal to its text: ``fit.status == "optimal"``."""
+
+    CONVERGED = "converged"
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time_limit"
+    MAX_ITERATIONS = "max_iterations"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+
+    @property
+    def advice(self) -> str:
+        """What the status means and what to do next."""
+        return _ADVICE[self]
+
+    @staticmethod
+    def worst(statuses: Iterable[Status]) -> Status:
+        """The status of a fit that is made of several: optimal, say, if all of them are."""
+        return min(statuses, key=list(_ADVICE).index)
+
+
+_ADVICE = {  # the worst first
+    Status.INTERRUPTED: "Interrupted by the user; the model is the best so far.",
+    Status.TIME_LIMIT: "The time limit ended the fit; the model is the best so far. Raise time_limit to go on.",
+    Status.MAX_ITERATIONS: "The iteration limit ended the fit; the model is the best so far. Raise the limit.",
+    Status.STALLED: "No further progress at this precision; the model is usable. Loosen the tolerance.",
+    Status.CONVERGED: "The stopping criterion was met.",
+    Status.OPTIMAL: "Proved optimal: the bound meets the objective.",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One entry of `Fit.history`: the objective, the model size and the seconds since the start.
+
+    `bound` is what was proved by then for the same objective, None where nothing was.
+    """
+
+    objective: float
+    size: int
+    seconds: float
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
+class Fit(Generic[ModelT]):
+    """The result of every learner.
+
+    Attributes:
+        model: the fitted model, an immutable pytree.
+        objective: the value that was optimised, in the direction of the paper (see `sense`).
+        sense: "min" or "max".
+        status: why the fit ended; `status.advice` says what to do next.
+        bound: a proved bound on the other side of the optimum, or None without a certificate.
+        history: one `Step` per recorded step.
+        seconds: wall time of the fit.
+        details: figures that only this learner has, by name; its docstring lists them.
+    """
+
+    model: ModelT
+    objective: float
+    sense: Literal["min", "max"]
+    status: Status
+    bound: float | None = None
+    history: tuple[Step, ...] = ()
+    seconds: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float | None:
+        """|bound - objective| / max(|objective|, 1e-12), or None without a certificate."""
+        if self.bound is None:
+            return None
+        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-12)
+
+    @property
+    def advice(self) -> str:
+        """What the status means for this fit, and what to do next."""
+        open_end = self.status is Status.CONVERGED and self.bound is None
+        return self.status.advice + (" Nothing is proved: it may be a local optimum." if open_end else "")
+
+    def __repr__(self) -> str:
+        certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
+        return (
+            f"Fit(status={self.status.value}, objective={self.objective:.6g} ({self.sense}){certificate}, "
+            f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.advice}"
+        )
+
+    def _repr_html_(self) -> str:
+        """How the fit ended, and its model."""
+        told = html.escape(repr(self)).replace("\n", "<br>")
+        show = getattr(self.model, "_repr_html_", lambda: f"<pre>{html.escape(str(self.model))}</pre>")
+        return f"<p>{told}</p>{show()}"

@@ -1,0 +1,287 @@
+"""One fit under way: its clock, its deadline, its progress and its history.
+
+`Run` holds them all, and turns the end of the time and Ctrl-C into a `Status`. No solver keeps time itself or takes
+signals: it asks ``run.stopped()``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from jaxrules.fits import Fit, ModelT, Status, Step
+from jaxrules.float64 import our_settings
+from jaxrules.interrupts import Interrupt
+
+Result = TypeVar("Result")
+
+
+class Deadline:
+    """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
+
+    It is asked for between steps, and a step that has begun is not broken off. The longest ones: kernels on their first
+    use in a process (numba's load in a second, and take twenty after an installation; JAX compiles for every shape, a
+    second or more, less from its persistent cache, and is not waited for in LLTBoost, the networks, SSRL and paths),
+    the import of scikit-learn's forests (a second), one tree of a forest, and with ``method="mip"`` the import of CVXPY
+    and its translation of a large program.
+
+    Args:
+        seconds: the limit, or None for none. Zero is allowed: the first incumbent is returned.
+        clock: a function without arguments that returns seconds; tests inject their own.
+
+    Raises:
+        ValueError: if `seconds` is negative or NaN.
+    """
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        if seconds is not None:
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.integer, np.floating)):
+                raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
+            if math.isnan(seconds) or seconds < 0:
+                raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
+        self.seconds = None if seconds == math.inf else seconds
+        self.clock = clock
+        self.started = clock()
+
+    @classmethod
+    def of(cls, time_limit: float | Deadline | None) -> Deadline:
+        """The deadline that a `time_limit` argument means."""
+        return time_limit if isinstance(time_limit, Deadline) else cls(time_limit)
+
+    def elapsed(self) -> float:
+        """Seconds since the deadline was made."""
+        return self.clock() - self.started
+
+    def remaining(self) -> float:
+        """Seconds left; infinite without a limit, never negative."""
+        return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
+
+    def expired(self) -> bool:
+        """Whether the limit has been reached."""
+        return self.seconds is not None and self.elapsed() >= self.seconds
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback receives.
+
+    Attributes:
+        task: the learner, and which part of its work.
+        done, total: steps; total is None where their number is not known before.
+        objective, size: of the best model so far, None before there is one.
+        seconds: since the task began.
+        phase: what is being done: "propositions", "literals" or "rules" before the search, then "start", "search",
+            "restarts", "local search", ...
+        bound: proved so far for that objective, or None.
+    """
+
+    task: str
+    done: int
+    total: int | None
+    objective: float | None
+    seconds: float
+    size: int | None = None
+    phase: str = ""
+    bound: float | None = None
+
+
+ProgressOption = bool | Callable[[Progress], None]
+
+
+class Stopped(Exception):
+    """A preparation is broken off: no time is left, or Ctrl-C was pressed. It never leaves a fit."""
+
+
+_PREPARING: contextvars.ContextVar[Run | None] = contextvars.ContextVar("preparing", default=None)
+
+
+def checkpoint() -> None:
+    """Asked between the parts of long preparations.
+
+    Raises:
+        Stopped: inside `Run.prepared`, when that run is stopped.
+    """
+    run = _PREPARING.get()
+    if run is not None and run.stopped():
+        raise Stopped
+
+
+class Run:
+    """One fit under way. A context manager that takes Ctrl-C and remembers it::
+
+        run = Run("lire", time_limit, progress, total=max_iterations)
+        with run:
+            while not converged and not run.stopped():
+                state = improve(state)          # `state` is a complete incumbent after every step
+                run.step(objective, size)
+        return run.finish(model, objective, "min", Status.CONVERGED)
+
+    Inside the block the first Ctrl-C makes `stopped` true, and the second leaves the block at once (`Interrupt` says
+    which does what). The block swallows KeyboardInterrupt, one that a progress callback raises too. Part of the work
+    gets its part of the time by `child`.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        time_limit: float | Deadline | None = None,
+        progress: ProgressOption = False,
+        total: int | None = None,
+    ) -> None:
+        if not (isinstance(progress, bool) or callable(progress)):
+            raise TypeError("progress must be False, True (a bar) or a function of one jaxrules.Progress")
+        self.task = task
+        self.total = total
+        self.phase = ""
+        self.deadline = Deadline.of(time_limit)
+        self._interrupt = Interrupt()
+        self._start = self.deadline.clock()
+        self._bar = _Bar() if progress is True else None
+        self._report = progress if callable(progress) else self._bar
+        self._history: list[Step] = []
+        self._limit: Status | None = None
+        self.shortened = False
+        """Set where a preparation is cut to fit the time: with more time the fit would not be the same."""
+
+    def child(self, share: float = 1.0, task: str | None = None, total: int | None = None) -> Run:
+        """A run for a part of the work, with this share, in (0, 1], of the time that is left.
+
+        It has a history of its own. Its interrupt and its progress are those of this run, whose bar it never closes.
+        """
+        seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
+        child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
+        child._interrupt, child._report, child.shortened = self._interrupt, self._report, self.shortened
+        return child
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """The steps so far."""
+        return tuple(self._history)
+
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return self.deadline.clock() - self._start
+
+    def step(self, objective: float, size: int, done: int | None = None, bound: float | None = None) -> None:
+        """Record a step in the history and report progress; `done` defaults to the steps so far."""
+        bound = None if bound is None else float(bound)
+        self._history.append(Step(float(objective), int(size), self.seconds(), bound))
+        self.report(len(self._history) if done is None else done, objective, size, bound)
+
+    def report(
+        self, done: int, objective: float | None = None, size: int | None = None, bound: float | None = None
+    ) -> None:
+        """Report progress without recording a step."""
+        if self._report is not None:
+            self._report(Progress(self.task, done, self.total, objective, self.seconds(), size, self.phase, bound))
+
+    def preparing(self, phase: str) -> None:
+        """Tell of a preparation that takes a while, in steps of unknown number; Ctrl-C that a callback raises is
+        remembered."""
+        with self:
+            self.phase, total, self.total = phase, self.total, None
+            try:
+                self.report(0)
+            finally:
+                self.total = total
+
+    def stopped(self) -> bool:
+        """Whether the deadline is over or the user interrupted; asked between steps."""
+        if self._limit is None and self.deadline.expired():
+            self._limit = Status.TIME_LIMIT
+        return self.limit is not None
+
+    @property
+    def limit(self) -> Status | None:
+        """TIME_LIMIT or INTERRUPTED when one of them ended the run, else None."""
+        return Status.INTERRUPTED if self._interrupt.pressed else self._limit
+
+    def prepared(self, make: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
+        """What `make` gives; when the run is stopped, `make` is left at its next `checkpoint` for `otherwise`."""
+        token = _PREPARING.set(self)
+        try:
+            checkpoint()
+            return make()
+        except Stopped:
+            pass
+        finally:
+            _PREPARING.reset(token)
+        return otherwise()
+
+    def __enter__(self) -> Run:
+        self._inside = contextlib.ExitStack()
+        self._inside.enter_context(our_settings())
+        self._inside.enter_context(self._interrupt.block())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._inside.close()
+        if self._bar is not None:
+            self._bar.close()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._interrupt.taken = True
+            return True
+        return False
+
+    def finish(
+        self,
+        model: ModelT,
+        objective: float,
+        sense: Literal["min", "max"],
+        status: Status,
+        bound: float | None = None,
+        **details: Any,
+    ) -> Fit[ModelT]:
+        """The result: `status` unless the deadline or Ctrl-C ended the run (OPTIMAL is kept: it is proved)."""
+        if status is not Status.OPTIMAL:
+            status = self.limit or (Status.TIME_LIMIT if self.shortened else status)
+        if self._bar is not None:
+            self._bar.close()
+        return Fit(
+            model, float(objective), sense, status, None if bound is None else float(bound),
+            self.history, self.seconds(), details,
+        )  # fmt: skip
+
+    def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:
+        """A result of this run as of so many of its steps, when no limit had ended it yet."""
+        history = self.history[:steps]
+        return replace(fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0)
+
+
+class _Bar:
+    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at the first report of a task."""
+
+    def __init__(self) -> None:
+        self._drawn: Any = None
+        self._task: tuple[str, str, int | None] | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        task = progress.task, progress.phase, progress.total
+        if self._task != task:
+            self.close()
+        if self._drawn is None:
+            from tqdm.auto import tqdm
+
+            self._task, named = task, ": ".join(filter(None, (progress.task, progress.phase)))
+            self._drawn = tqdm(desc=named, total=progress.total, leave=False)
+        self._drawn.n = progress.done
+        if progress.objective is not None:
+            size = "" if progress.size is None else f", size {progress.size}"
+            bound = "" if progress.bound is None else f", bound {progress.bound:.6g}"
+            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}{bound}{size}", refresh=False)
+        self._drawn.refresh()
+
+    def close(self) -> None:
+        if self._drawn is not None:
+            self._drawn.close()
+            self._drawn = None

@@ -1,0 +1,39 @@
+"""What a fit says of itself."""
+
+import jaxrules as jr
+
+
+def test_every_status_has_advice_and_equals_its_text() -> None:
+    for status in jr.Status:
+        assert status.advice.endswith(".")
+    assert jr.Status.OPTIMAL == "optimal"
+    assert f"{jr.Status.TIME_LIMIT}" == "time_limit"
+    assert jr.Status("stalled") is jr.Status.STALLED
+
+
+def test_the_gap() -> None:
+    def fit(objective: float, bound: float | None) -> jr.Fit[str]:
+        return jr.Fit("model", objective, "min", jr.Status.OPTIMAL, bound)
+
+    assert fit(2.0, None).gap is None
+    assert fit(2.0, 1.5).gap == 0.25
+    assert fit(-2.0, -1.5).gap == 0.25
+    assert fit(0.0, 0.0).gap == 0.0
+    assert fit(0.0, 1e-12).gap == 1.0
+    text = repr(fit(2.0, 1.5))
+    assert "objective=2 (min), bound=1.5, gap=0.25" in text
+    assert jr.Status.OPTIMAL.advice in text
+    assert "bound" not in repr(fit(2.0, None)).splitlines()[0]
+
+
+def test_a_fit_says_where_nothing_is_proved() -> None:
+    said = {bound: jr.Fit("model", 1.0, "min", jr.Status.CONVERGED, bound).advice for bound in (None, 0.9)}
+    assert said[None] == said[0.9] + " Nothing is proved: it may be a local optimum."
+    assert said[None] in repr(jr.Fit("model", 1.0, "min", jr.Status.CONVERGED))
+    assert "local" not in jr.Fit("model", 1.0, "min", jr.Status.TIME_LIMIT).advice
+
+
+def test_a_fit_shows_itself_and_its_model_in_a_notebook() -> None:
+    fit = jr.Fit("<rules>", 0.5, "min", jr.Status.CONVERGED)
+    assert fit._repr_html_().startswith("<p>Fit(status=converged, objective=0.5 (min), 0.00 s, str)<br>")
+    assert fit._repr_html_().endswith("<pre>&lt;rules&gt;</pre>")

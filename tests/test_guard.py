@@ -1,0 +1,33 @@
+"""What is the same at every call of a fit. tests/test_interrupts.py has Ctrl-C and forked processes."""
+
+import time
+
+import pytest
+
+import jaxrules as jr
+from jaxrules.guard import guarded
+from jaxrules.runs import Deadline
+
+
+@guarded
+def some_fit(*, time_limit: float | Deadline | None = None) -> Deadline:
+    """Gives its time limit."""
+    assert isinstance(time_limit, Deadline)
+    return time_limit
+
+
+def test_the_clock_starts_with_the_call() -> None:
+    assert some_fit(time_limit=5.0).started <= time.monotonic()
+    deadline = jr.Deadline(2.0, lambda: 100.0)
+    assert some_fit(time_limit=deadline) is deadline
+    assert some_fit().seconds is None
+    with pytest.raises(ValueError, match="time_limit must be"):
+        some_fit(time_limit=-1.0)
+    assert some_fit.__doc__ == "Gives its time limit."
+
+
+def test_unknown_arguments_are_explained() -> None:
+    with pytest.raises(TypeError, match="cannot keep monotone; .*boosting.* can .docs/constraints"):
+        some_fit(monotone={"age": 1})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"some_fit\(\) got an unexpected .*'timeout'; did you mean 'time_limit'"):
+        some_fit(timeout=1.0)  # type: ignore[call-arg]
