@@ -568,7 +568,7 @@ def test_forests_of_other_columns_are_refused():
     half = HistGradientBoostingClassifier(**HIST, categorical_features=[3])
     table = jr.as_table(frame, missing="own_category")
     half.fit(codes_of(table), mixed_target(frame))
-    with pytest.raises(ValueError, match="column 'job' of X is categorical, but the forest compares it"):
+    with pytest.raises(ValueError, match=r"column 'job' of X is categorical.* thresholds.*one_hot\(\)\[0\]"):
         jr.extract_rules(half, frame)
 
 
