@@ -130,3 +130,34 @@ def test_modules_form_no_circle(modules: dict[str, Path]) -> None:
     folders = {module for module, path in modules.items() if path.name == "__init__.py"}  # they gather, no more
     graph = {module: {one.module for one in imports(module)} - folders for module in set(modules) - folders}
     tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+
+
+LONGEST = 60
+LONG = {
+    "jaxrules.solvers.rule_search.kernels._descend": "one loop for numba, where calls with so many arrays are dear",
+    "jaxrules.solvers.support.bound_kernels.relax": "one node's relaxation for numba, for the same reason",
+    "jaxrules.ensembles.lire.cross_validate": "a third of it is the signature, which repeats that of fit",
+}
+"""Functions of more than `LONGEST` lines, and why they have so many."""
+
+
+def code_lines(function: ast.FunctionDef) -> int:
+    """From def to the last line, without the docstring."""
+    first = function.body[0]
+    documented = ast.get_docstring(function, clean=False) is not None
+    return length_of(function) - (length_of(first) if documented else 0)
+
+
+def length_of(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_functions_fit_on_a_screen() -> None:
+    functions = {
+        f"{module}.{node.name}": code_lines(node)
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef) and code_lines(node) > LONGEST
+    }
+    assert len(LONG) <= 5
+    assert set(functions) <= set(LONG), functions

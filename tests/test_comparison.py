@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
-from jaxrules.comparison import METHODS, corrected_t_test, holm, size_of
+from jaxrules.comparison import METHODS, corrected_t_test, holm, methods, size_of
 from jaxrules.comparison.nested import Choice
 from jaxrules.estimators import RuleBoostingClassifier
 
@@ -345,6 +345,12 @@ def test_warnings_are_told_in_the_table(data: tuple[NDArray[Any], NDArray[Any]])
         return majority(X, y)
 
     assert jr.compare(*data, methods={"careless": careless}, folds=2)["careless"].notes == "warned: mind the gap"
+
+
+def test_a_path_that_the_time_cuts_short_has_the_settings_it_reached(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+    X, y = data
+    found = methods._lire(jr.as_table(X), y, target="two classes", missing="refuse", time_limit=0.0)
+    assert list(found) == ["global_penalty=0.1 constant_loss"]
 
 
 def test_the_time_limit_ends_it_between_fits(data: tuple[NDArray[Any], NDArray[Any]]) -> None:

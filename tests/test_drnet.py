@@ -171,6 +171,16 @@ def test_more_classes_have_a_set_each_the_rarest_first() -> None:
     assert jr.predict(stopped.model, X[:1]).tolist() == ["many"]
 
 
+def test_without_time_a_literal_that_helps_nothing_is_no_rule() -> None:
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4)
+    nothing: Any = None  # neither plan nor run is asked
+    for y, n_rules in ((X[:, 0] != X[:, 1], 0), (X[:, 0] > 0, 1)):  # first every literal is a coin
+        part = training_data(X, y, logistic)
+        pool = _one_sided(literals_of(part.table))
+        training = drnet._Training(part, pool, np.ones((2, len(pool)), bool), nothing, nothing)
+        assert len(training.one_literal().rules) == n_rules
+
+
 # Bad input
 
 

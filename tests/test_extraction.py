@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import jaxrules as jr
 from jaxrules.ensembles.extraction import tree_rules
-from jaxrules.ensembles.forests import float64_thresholds
+from jaxrules.ensembles.forests import float64_thresholds, read_forest
 from jaxrules.table import UNSEEN, Table, conform
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -568,7 +568,7 @@ def test_forests_of_other_columns_are_refused():
     half = HistGradientBoostingClassifier(**HIST, categorical_features=[3])
     table = jr.as_table(frame, missing="own_category")
     half.fit(codes_of(table), mixed_target(frame))
-    with pytest.raises(ValueError, match="column 'job' of X is categorical, but the forest compares it"):
+    with pytest.raises(ValueError, match=r"column 'job' of X is categorical.* thresholds.*one_hot\(\)\[0\]"):
         jr.extract_rules(half, frame)
 
 
@@ -610,3 +610,9 @@ def test_without_a_split_the_model_is_the_best_constant(learner):
         fit = learner.fit(np.ones((20, 1)), np.arange(20) < 5)
     assert not len(fit.model.conjunctions)
     np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 1))), [[0.75, 0.25]], atol=1e-4)
+
+
+def test_trees_without_categories_have_no_sets() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    trees = read_forest(RandomForestClassifier(**SMALL).fit(X, X[:, 0] > 0)).trees
+    assert trees.sets.shape == (0, 0)

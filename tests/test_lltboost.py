@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import jaxrules as jr
 from jaxrules.ensembles import lltboost
-from jaxrules.ensembles.lltboost import Arrays, best_cuts, bucket, propose
+from jaxrules.ensembles.lltboost import Arrays, Fitted, Lanes, Options, best_cuts, bucket, propose
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import logistic, loss_by_name, squared
 from jaxrules.training import held_out, training_data
@@ -55,10 +55,8 @@ def ask(X: Floats, y: Floats, loss: Any, held: NDArray[np.bool_], trains: NDArra
     design = np.zeros((4, n))
     design[0], design[1] = 1.0, X[:, 3] > 0
     weights = np.array([0.3, -0.5, 0.0, 0.0])
-    chosen = {"refit": False, "refine": False, "axis": False} | options
-    answer = propose(
-        arrays, design, 2, weights, np.ones(2), np.stack([held, np.zeros(n, bool)]), 0.01, loss=loss, sizes=4, **chosen
-    )
+    lanes = Lanes(np.ones(2), np.stack([held, np.zeros(n, bool)]))
+    answer = propose(arrays, Fitted(design, weights, 2, 0.01), lanes, options=Options(loss, 4, **options))
     assert not answer.found[1].any()
     gradient = arrays.fit_weights * loss.gradient(y, weights @ design)
     return lltboost.Proposals(*(field[0] for field in answer)), arrays, design, gradient
@@ -97,7 +95,7 @@ def test_proposals_are_what_plain_code_says(name: str) -> None:
 
 def test_refitted_propositions_have_no_l1_penalty() -> None:
     X, y = data(1)
-    answer, _, _, gradient = ask(X, y, squared, np.ones(80, bool), np.arange(80) % 4 > 0, refit=True)
+    answer, _, _, gradient = ask(X, y, squared, np.ones(80, bool), np.arange(80) % 4 > 0, refit_propositions=True)
     size = np.abs(gradient)
     for s in np.flatnonzero(answer.found):
         on = answer.coefficients[s] != 0
@@ -128,14 +126,25 @@ def test_options_beyond_the_paper_raise_the_objective() -> None:
     X, y = data(2)
     everything, trains = np.ones(80, bool), np.arange(80) % 4 > 0
     plain, _, _, gradient = ask(X, y, squared, everything, trains)
-    refined, *_ = ask(X, y, squared, everything, trains, refine=True)
+    refined, *_ = ask(X, y, squared, everything, trains, refine_thresholds=True)
     assert (refined.objective >= plain.objective - 1e-12).all()
-    axis, *_ = ask(X, y, squared, everything, trains, axis=True)
+    axis, *_ = ask(X, y, squared, everything, trains, axis_parallel=True)
     gains = np.where(trains, gradient, 0)
     sides = [X[:, j] * side >= cut * side for j in range(4) for side in (1, -1) for cut in X[:, j]]
     assert axis.objective[0] == pytest.approx(max(gains @ side for side in sides))
     assert np.count_nonzero(axis.coefficients[0]) == 1
     assert np.isnan(axis.penalties[0])
+
+
+@pytest.mark.parametrize("option", ["axis_parallel", "refine_thresholds"])
+def test_exact_cuts_lie_midway_between_training_rows_of_the_conjunction(option: str) -> None:
+    X, y = data(2)
+    held, trains = X[:, 3] < 0.5, np.arange(80) % 2 > 0
+    answer, *_ = ask(X, y, squared, held, trains, **{option: True})
+    for s in [0] if option == "axis_parallel" else np.flatnonzero(answer.found):
+        values = np.unique(X[held & trains] @ answer.coefficients[s])
+        cut = -answer.intercepts[s]
+        assert cut == pytest.approx((values[values < cut].max() + values[values > cut].min()) / 2, rel=1e-9)
 
 
 def test_algorithm_1() -> None:
@@ -157,10 +166,8 @@ def test_algorithm_1() -> None:
             for sign in (1.0, -1.0):
                 q, objective = np.ones(80, bool), abs(g.sum())
                 for _ in range(5):
-                    answer = propose(
-                        arrays, design, m, weights, np.array([sign, 1.0]), np.stack([q, np.zeros(80, bool)]), 1e-4,
-                        loss=squared, sizes=4, refit=False, refine=False, axis=False,
-                    )  # fmt: skip
+                    lanes = Lanes(np.array([sign, 1.0]), np.stack([q, np.zeros(80, bool)]))
+                    answer = propose(arrays, Fitted(design, weights, m, 1e-4), lanes, options=Options(squared, 4))
                     risk, chosen = np.inf, None
                     for s in range(4):
                         if answer.found[0, s] and (chosen is None or (answer.risk[0, s] - risk) / risk <= tolerance):

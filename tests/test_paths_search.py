@@ -263,6 +263,25 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     assert value == pytest.approx(best, rel=1e-9)
 
 
+def test_the_cost_to_come_is_that_of_every_prefix() -> None:
+    """Appending a feature again minimises out its old coefficient, whether steps of others lie between or not."""
+    cost = correlated(3)
+    weights = np.random.default_rng(1).random(4)
+    table = Supports.of(cost, 4)
+    nothing = np.zeros((5, len(table.masks) + 2))
+    given = depth_first.Given(
+        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.larger, False
+    )
+    for prefix in itertools.product(range(3), repeat=3):
+        stack, values = depth_first.workspace(3, 4), np.empty(3)
+        for level, feature in enumerate(prefix):
+            depth_first._append.py_func(given, stack, level, feature)
+        depth_first._children.py_func(given, stack, 3, weights[3], values)
+        for feature in range(3):
+            models = best_path(cost, weights, np.append(prefix, feature))
+            assert values[feature] == pytest.approx(path_objective(cost, weights, models), rel=1e-9)
+
+
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 5, 8, 13, 21])
 def test_any_deadline_leaves_a_valid_certificate(limit: int, narrow: None) -> None:
     """The clock moves one second per look, so that the searches are cut at every stage."""

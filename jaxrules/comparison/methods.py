@@ -263,6 +263,7 @@ def _lire(
         X, y, global_penalties=[share * unit for share in shares], sample_weight=sample_weight, missing=missing,
         loss="squared" if target == "numbers" else "logistic", **options,
     )  # fmt: skip
+    # Without time for all, the path has fewer fits.
     return {f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)}
 
 
@@ -289,7 +290,7 @@ def _glrm(
 def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
     penalties = (1.0, 0.1, 0.01, 0.001, 0.0001)
     path = ltrnet.path(X, y, loss=_loss(target), l1_penalties=penalties, **options)
-    return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=False)}
+    return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=True)}
 
 
 def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:

@@ -361,23 +361,27 @@ def cross_validate(
     sizes = range(n_first + 1, max_rules + 1)
     grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes]
 
-    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        for i, ridge in enumerate(ridges):
-            part = run.child(1 / (len(ridges) - i))
-            fits = path(**rows_of(inside), **same, max_rules=max_rules, l2_penalty=ridge, time_limit=part.deadline)
-            cut = part.stopped()
-            yield from (found.model for found in (fits[:-1] if cut else fits))
-            if cut:
-                return
-            yield from [fits[-1].model] * (len(sizes) - len(fits))  # no further rule reduces the risk
-
     part = run.child(SHARE, "boosting cross-validation")
     found = cross_validated(
-        data, grid, walk, folds(data, n_folds, seed), part,
+        data, grid, lambda _, inside, run: _walk(inside, ridges, sizes, same, run), folds(data, n_folds, seed), part,
         one_standard_error=one_standard_error, otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )  # fmt: skip
     everything = {**same, **found.setting, "sample_weight": sample_weight}
     return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+
+
+def _walk(
+    inside: TrainingData, ridges: Sequence[float], sizes: range, same: Mapping[str, Any], run: Run
+) -> Iterator[RuleEnsemble]:
+    """The models of a fold, every ridge with all of these sizes, as far as the time goes."""
+    for i, ridge in enumerate(ridges):
+        part = run.child(1 / (len(ridges) - i))
+        fits = path(**rows_of(inside), **same, max_rules=sizes[-1], l2_penalty=ridge, time_limit=part.deadline)
+        cut = part.stopped()
+        yield from (found.model for found in (fits[:-1] if cut else fits))
+        if cut:
+            return
+        yield from [fits[-1].model] * (len(sizes) - len(fits))  # no further rule reduces the risk
 
 
 def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candidates, _Options]]:
@@ -418,13 +422,7 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     if propositions is None and not constraints.required:
         sample = sample_in_time(data, run, seed)
     if sample is not None:
-        options_of_it = {name: given[name] for name in options_of_fit(given, fit) if name not in ("loss", "forbidden")}
-        part = fit(
-            **rows_of(sample), **options_of_it, loss=given["loss"], forbidden=tuple(constraints.forbidden),
-            time_limit=run.child(0.5).deadline,
-        )  # fmt: skip
-        found_there = dict.fromkeys(condition for rule in part.model.conjunctions for condition in rule)
-        propositions = PropositionPool.build(schema, [[condition] for condition in found_there])
+        propositions = _found_on(sample, given, constraints, run)
         longest = options.max_length if options.search == "published" else options.max_length or 2
         options = replace(options, max_length=longest, sample=len(sample.weights))
         run.shortened = True
@@ -443,6 +441,17 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     run.preparing("propositions")
     found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
     return run, data, (found, options)
+
+
+def _found_on(sample: TrainingData, given: Mapping[str, Any], constraints: Constraints, run: Run) -> PropositionPool:
+    """The propositions of the rules that a fit finds on a sample of the rows, in half of the time."""
+    options = {name: given[name] for name in options_of_fit(given, fit) if name not in ("loss", "forbidden")}
+    part = fit(
+        **rows_of(sample), **options, loss=given["loss"], forbidden=tuple(constraints.forbidden),
+        time_limit=run.child(0.5).deadline,
+    )  # fmt: skip
+    found = dict.fromkeys(condition for rule in part.model.conjunctions for condition in rule)
+    return PropositionPool.build(sample.schema, [[condition] for condition in found])
 
 
 def _boost(

@@ -185,7 +185,7 @@ def _read_sklearn(forest: Any) -> Forest:
         missing_left = np.asarray(tree.missing_go_to_left, bool)
         thresholds = float64_thresholds(tree.threshold)
         splits.append(_Splits(tree.children_left, tree.children_right, tree.feature, thresholds, missing_left, no_set))
-    trees = _binary_trees(splits, np.zeros((0, 0), bool))
+    trees = _binary_trees(splits, np.empty((0, 0), bool))
     return Forest(trees, forest.n_features_in_, _own_names(forest), categories={})
 
 

@@ -156,47 +156,24 @@ def fit(
         ValueError: names the argument that is out of range, or data that cannot be fitted.
     """
     loss = loss_for(y, loss)
-    made = settings("glrm", locals())
+    options = _Options.of(locals())
     require(loss, "conjugate", _CERTIFICATE)
-    rule_price = checks.optional(checks.number, "rule_penalty", rule_penalty, above=0)
-    checks.require(rule_price is None or rule_price >= 1e-30, f"rule_penalty must be at least 1e-30, got {rule_price}")
-    condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
-    begins = "conditions" if isinstance(start, (Fit, RuleEnsemble)) else start
-    if not isinstance(begins, str):
-        raise ValueError(f'start must be "conditions" or "empty", or a Fit or its model, got {type(start).__name__}')
-    options = _Options(
-        rule_price or 0.0,
-        condition_price or 0.0,
-        checks.choice("pricing", pricing, ("beam", "exact")),
-        checks.optional(checks.integer, "max_length", max_length, at_least=1),
-        checks.integer("max_rules", max_rules, at_least=0),
-        checks.integer("beam_width", beam_width, at_least=1),
-        checks.integer("rules_per_round", rules_per_round, at_least=1),
-        checks.choice("start", begins, ("conditions", "empty")),
-        checks.flag("debias", debias),
-        checks.number("tolerance", tolerance, above=0),
-        tuple(made.items()),
-    )
-    checks.seed(seed)
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     linear_terms = checks.flag("linear_terms", linear_terms)
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-    known = None if start is begins else given_start(start, RuleEnsemble, data, constraints, linear_terms)
+    known = None if isinstance(start, str) else given_start(start, RuleEnsemble, data, constraints, linear_terms)
     candidates = _propositions(data, max_cut_points, constraints, first, run, known)
     given = None if known is None else _Start.of(known, candidates, constraints, data, options.max_length)
     space = candidates.space
     if not len(space) and not run.stopped():
         raise ValueError("no column of X tells its rows apart; nothing can be learned")
-    if rule_price is None:
-        rule_price = _PRICE * _largest_slope(data, space)
-        if data.classes is not None:
-            rule_price = max(rule_price, _LEAST_PRICE)
-        made["rule_penalty"] = rule_price
-        options = replace(options, rule_price=rule_price, made=tuple(made.items()))
-    if condition_price is None:
-        options = replace(options, condition_price=rule_price / 5)
+    if rule_penalty is None:
+        price = _PRICE * _largest_slope(data, space)
+        options = options.with_price(price if data.classes is None else max(price, _LEAST_PRICE))
+    if condition_penalty is None:
+        options = replace(options, condition_price=options.rule_price / 5)
     return one_against_rest(
         data, run,
         lambda part, run: _generate(_Problem.of(part, candidates, constraints, linear_terms, options, given), run),
@@ -384,6 +361,35 @@ class _Options:
     debias: bool
     tolerance: float
     made: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> _Options:
+        """From the arguments of `fit`; prices that are None are 0."""
+        made = settings("glrm", given)
+        price = checks.optional(checks.number, "rule_penalty", given["rule_penalty"], above=0)
+        checks.require(price is None or price >= 1e-30, f"rule_penalty must be at least 1e-30, got {price}")
+        start = "conditions" if isinstance(given["start"], (Fit, RuleEnsemble)) else given["start"]
+        if not isinstance(start, str):
+            kind = type(start).__name__
+            raise ValueError(f'start must be "conditions" or "empty", or a Fit or its model, got {kind}')
+        checks.seed(given["seed"])
+        return cls(
+            price or 0.0,
+            checks.optional(checks.penalty, "condition_penalty", given["condition_penalty"]) or 0.0,
+            checks.choice("pricing", given["pricing"], ("beam", "exact")),
+            checks.optional(checks.integer, "max_length", given["max_length"], at_least=1),
+            checks.integer("max_rules", given["max_rules"], at_least=0),
+            checks.integer("beam_width", given["beam_width"], at_least=1),
+            checks.integer("rules_per_round", given["rules_per_round"], at_least=1),
+            checks.choice("start", start, ("conditions", "empty")),
+            checks.flag("debias", given["debias"]),
+            checks.number("tolerance", given["tolerance"], above=0),
+            tuple(made.items()),
+        )
+
+    def with_price(self, rule_price: float) -> _Options:
+        """With a lambda_0 that was chosen, and is to be known as a setting."""
+        return replace(self, rule_price=rule_price, made=tuple({**dict(self.made), "rule_penalty": rule_price}.items()))
 
     def price(self, length: Any) -> Any:
         """lambda_0 + lambda_1 length."""

@@ -10,7 +10,7 @@ a rule selects is to classify their signs, with weights |g_i|, among the rows th
 surrogate is L1-penalised logistic regression (Eq. 21), with 1, 2, ... non-zeros at the smallest penalty that has so
 many (Eq. 5, `jaxrules.solvers.linear.l1_path`). One more non-zero is accepted where the ensemble's risk on held-out
 rows, all weights refitted, falls by a tolerance; one more proposition where |g'q| rises by another. `_grow` is
-Algorithm 1; what it asks about a conjunction, `propose` answers in one compiled program.
+Algorithm 1; what its loop over s asks about a conjunction, `propose` answers for all s in one compiled program.
 
 Where the paper leaves a choice, the defaults are those that did best on its data sets: a quarter of the rows is held
 out, w and t are refitted without the L1 penalty on the columns that it chose, and the final weights on all rows. To the
@@ -30,9 +30,10 @@ keep the weights of rules that look at bound columns on their side. The proof is
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -52,7 +53,7 @@ from jaxrules.guard import guarded
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.solvers.linear.l1_path import l1_path
+from jaxrules.solvers.linear.l1_path import Separators, l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.patience import Patient
@@ -391,9 +392,8 @@ class _Ensemble:
         conjugate = data.loss.conjugate
         least = 0.0 if conjugate is None else -conjugate(data.target, np.zeros(n))
         self.least_risk = float(np.sum(self.check_weights * least))
-        self.design = np.zeros(
-            (bucket(max(plan.max_rules + 1, _SMALLEST_SHAPE[1])), size)
-        )  # the constant, then the rules
+        slots = bucket(max(plan.max_rules + 1, _SMALLEST_SHAPE[1]))
+        self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
         self.signs = np.zeros(len(self.design), int)  # of their weights, 0 where any will do
         self.first = known.first.take(np.flatnonzero(self._may_be(known.first).any(axis=1)))
@@ -437,20 +437,24 @@ class _Ensemble:
 
     def ask(self, asked: list[_Conjunction], run: Run) -> list[Proposals] | None:
         """What `propose` answers about conjunctions, one lane each; None without the time to compile it."""
-        lanes = 2 * self.plan.beam_width
-        signs, held, bounds = np.ones(lanes), np.zeros((lanes, self.design.shape[1]), bool), None
+        plan, count = self.plan, 2 * self.plan.beam_width
+        lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
         for lane, one in enumerate(asked):
-            signs[lane], held[lane, : self.n_rows] = one.sign, one.rows
+            lanes.sign[lane], lanes.held[lane, : self.n_rows] = one.sign, one.rows
+        bounds = None
         if self.directions is not None:
-            directions = np.pad(self.directions, (0, len(self.arrays.columns) - len(self.directions)))
-            look = np.zeros(lanes, bool)
-            look[: len(asked)] = [any((w * directions).any() for w, *_ in one.parts) for one in asked]
-            bounds = Bounds(directions.astype(np.float64), self.signs.astype(np.float64), look)
-        answers = _propose_in_time(
-            run.stopped, self.arrays, self.design, self.n_rules + 1, self.fitted, signs, held, self.plan.l2_penalty,
-            bounds, loss=self.data.loss, sizes=min(self.plan.max_nonzeros, self.arrays.columns.shape[0]),
-            refit=self.plan.refit_propositions, refine=self.plan.refine_thresholds, axis=self.plan.axis_parallel,
+            directions = np.zeros(len(self.arrays.columns))
+            directions[: len(self.directions)] = self.directions
+            looks = np.zeros(count, bool)
+            looks[: len(asked)] = [any((w * directions).any() for w, *_ in one.parts) for one in asked]
+            lanes = lanes._replace(looks=looks)
+            bounds = Bounds(directions, self.signs.astype(np.float64))
+        options = Options(
+            self.data.loss, min(plan.max_nonzeros, self.arrays.columns.shape[0]), plan.refit_propositions,
+            plan.refine_thresholds, plan.axis_parallel,
         )  # fmt: skip
+        fitted = Fitted(self.design, self.fitted, self.n_rules + 1, plan.l2_penalty)
+        answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, options=options)
         if answers is None:
             return None
         answers = answers._replace(
@@ -556,47 +560,44 @@ class _Conjunction:
 
 def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
     """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is stopped; None if there
-    is none."""
-    answers: list[Proposals] | None
+    is none. The loop over zeta is inside of that over p, so that both signs are asked about at once."""
     gradient = ensemble.gradient
     least = _NOTHING * float(np.abs(gradient).sum())
     everything = np.ones(ensemble.n_rows, bool)
     beams = {sign: [_Conjunction(sign, everything, abs(float(gradient.sum())), math.inf)] for sign in (1, -1)}
     finished: dict[int, list[_Conjunction]] = {1: [], -1: []}
     for p in range(plan.max_propositions):
-        asked = [one for sign in (1, -1) for one in beams[sign]]
         if run.stopped():
-            if p == 0:
-                return None
             break
-        if p == 0:  # the two signs are one problem, with w for -w
-            answers = ensemble.ask(beams[1], run)
-            if answers is None:
+        asked = [one for sign in (1, -1) for one in beams[sign]]
+        # At p = 0 the two signs are one problem, with w for -w.
+        answers = ensemble.ask(asked if p else beams[1], run)
+        if answers is None:
+            if p == 0:
                 return _one_column(ensemble)
+            break
+        if p == 0:
             answers.append(_mirrored(answers[0]))
-        else:
-            answers = ensemble.ask(asked, run)
-            if answers is None:
-                break
         beams = {1: [], -1: []}
         for one, answer in zip(asked, answers, strict=True):
-            needed = max((1 + plan.objective_tolerance) * one.objective, least)
-            sizes = (
-                _sparsest(answer, plan.risk_tolerance)
-                if plan.beam_width == 1
-                else np.flatnonzero(answer.found).tolist()
-            )
-            longer = [one.extended(answer, s) for s in sizes if answer.objective[s] > needed]
+            needed = max((1 + plan.objective_tolerance) * one.objective, least)  # (obj_p - obj_p-1) / obj_p-1 > eps_p
+            longer = [one.extended(answer, s) for s in _sizes(answer, plan) if answer.objective[s] > needed]
             beams[one.sign] += longer
-            if one.parts and not longer:
+            if not longer:
                 finished[one.sign].append(one)
         for sign, beam in beams.items():
             beams[sign] = sorted(beam, key=lambda one: one.price(plan.risk_tolerance))[: plan.beam_width]
         if not any(beams.values()):
             break
-    ended = [finished[sign] + beams[sign] for sign in (1, -1)]
+    ended = ([one for one in finished[sign] + beams[sign] if one.parts] for sign in (1, -1))
     best = [min(ones, key=lambda one: one.price(plan.risk_tolerance)) for ones in ended if ones]
     return max(best, key=lambda one: one.objective) if best else None
+
+
+def _sizes(answer: Proposals, plan: _Plan) -> list[int]:
+    """The support sizes to go on with, less one: of Algorithm 1 one at most, of a wider beam all."""
+    found: list[int] = np.flatnonzero(answer.found).tolist()
+    return found if plan.beam_width > 1 else _sparsest(answer, found, plan.risk_tolerance)
 
 
 def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
@@ -616,11 +617,12 @@ def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
     return _Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
 
 
-def _sparsest(answer: Proposals, risk_tolerance: float) -> list[int]:
-    """The support size to take (less one), if any: a larger one only where it lowers the risk by the tolerance."""
-    chosen: list[int] = []
-    for s in np.flatnonzero(answer.found).tolist():
-        if not chosen or answer.risk[s] - answer.risk[chosen[0]] <= risk_tolerance * abs(answer.risk[chosen[0]]):
+def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> list[int]:
+    """The first, and in its place every later one that lowers the risk by the tolerance: (R_s - R_p) / R_p <= eps_s."""
+    chosen = found[:1]
+    for s in found[1:]:
+        best = answer.risk[chosen[0]]
+        if answer.risk[s] - best <= risk_tolerance * abs(best):
             chosen = [s]
     return chosen
 
@@ -652,18 +654,56 @@ class Arrays(NamedTuple):
     check_weights: Any
 
 
+class Fitted(NamedTuple):
+    """The ensemble so far (Eq. 1), and room for what comes.
+
+    Attributes:
+        design: (slots, rows) the constant, the rules so far, zeros.
+        weights: (slots,) of these.
+        new: the slot of the new rule.
+        l2_penalty: ridge on the weights of the rules.
+    """
+
+    design: Any
+    weights: Any
+    new: Any
+    l2_penalty: Any
+
+
+class Lanes(NamedTuple):
+    """Conjunctions under way, one lane each; `lax.map` hands them on one by one, without the first axis.
+
+    Attributes:
+        sign: (lanes,) zeta.
+        held: (lanes, rows) bool, the rows that a conjunction selects. Lanes without any cost no time.
+        looks: (lanes,) bool, whether it has a coefficient that is bound; None without `Bounds`.
+    """
+
+    sign: Any
+    held: Any
+    looks: Any = None
+
+
 class Bounds(NamedTuple):
     """What `monotone` asks of rules.
 
     Attributes:
         directions: (columns,) the sign of a coefficient in a rule of positive weight, 0 where any will do.
         signs: (slots,) of the weights of the rules so far, likewise.
-        look: (lanes,) bool, whether the conjunction has a coefficient that is bound.
     """
 
     directions: Any
     signs: Any
-    look: Any
+
+
+class Options(NamedTuple):
+    """What `propose` is compiled for, see `fit`; `sizes` is k_s."""
+
+    loss: Loss
+    sizes: int
+    refit_propositions: bool = False
+    refine_thresholds: bool = False
+    axis_parallel: bool = False
 
 
 class Proposals(NamedTuple):
@@ -689,112 +729,161 @@ class Proposals(NamedTuple):
     risk: Any
 
 
-@x64_kernel(static=("loss", "sizes", "refit", "refine", "axis"))
+@x64_kernel(static=("options",))
 def propose(
-    arrays: Arrays,
-    design: Array,
-    new: Array,
-    weights: Array,
-    signs: Array,
-    held: Array,
-    l2_penalty: Array,
-    bounds: Bounds | None = None,
-    *,
-    loss: Loss,
-    sizes: int,
-    refit: bool,
-    refine: bool,
-    axis: bool,
+    arrays: Arrays, fitted: Fitted, lanes: Lanes, bounds: Bounds | None = None, *, options: Options
 ) -> Proposals:
-    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and what the ensemble gains by them.
-
-    Args:
-        arrays: the rows.
-        design: (slots, rows) the constant, the rules so far, zeros.
-        new: the slot of the new rule.
-        weights: (slots,) those of the ensemble so far.
-        signs: (lanes,) zeta of every conjunction.
-        held: (lanes, rows) bool, the rows that it selects. Lanes without any cost no time.
-        l2_penalty: ridge on the weights of the rules.
-        bounds: what `monotone` asks, None if nothing.
-        loss, sizes, refit, refine, axis: static; see `fit`.
-    """
-    columns, missing, target, fit_weights, check_weights = arrays
-    gradient = fit_weights * loss.gradient(target, weights @ design)
-    ridge = jnp.where(jnp.arange(len(weights)) == 0, 0, l2_penalty)
-    over_sizes: Any = (
-        jax.vmap if columns.shape[1] < _MANY_ROWS else lambda f: lambda *a: lax.map(lambda one: f(*one), a)
-    )
-
-    def risk(rows: Array, sign: Array | None) -> Array:
-        full = design.at[new].set(rows.astype(design.dtype))
-        signs = None if bounds is None else bounds.signs.at[new].set(sign)
-        fitted = newton(loss, full, target, fit_weights, ridge, weights, signs=signs, tolerance=_ROUGHLY, max_steps=30)
-        return jnp.sum(jnp.where(check_weights > 0, check_weights * loss.value(target, fitted @ full), 0))
-
-    def answer(lane: tuple[Array, Array, Any]) -> Proposals:
-        sign, held, looks = lane
-        sides = None if bounds is None else -sign * bounds.directions  # the rule's weight has the sign of -g
-        gains = jnp.where(held, sign * gradient, 0)
-        size = jnp.abs(gains)
-        row_weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
-        gain_signs = jnp.where(gains >= 0, 1.0, -1.0)
-        path = l1_path(columns, row_weights, gain_signs, sizes=sizes, sides=sides)
-        w, b, found = path.coefficients, path.intercepts, path.found
-        penalties = path.penalties / path.largest_penalty
-        if refit:
-            w, b = over_sizes(lambda w, b, one: _refitted(columns, row_weights * one, gain_signs, w, b, sizes, sides))(
-                w, b, found
-            )
-        if axis:
-            both = jnp.concatenate([columns, -columns])
-            absent = jnp.concatenate([missing, missing]) if len(missing) else jnp.zeros_like(both, bool)
-            gain, cut = best_cuts(both, gains, (size > 0)[None] & ~absent)
-            if sides is not None:
-                gain = jnp.where(jnp.concatenate([sides, -sides]) < 0, -jnp.inf, gain)
-            best = jnp.argmax(gain)
-            unit = jnp.where(jnp.arange(len(both)) == best, 1.0, 0.0)
-            w = w.at[0].set(unit[: len(columns)] - unit[len(columns) :])
-            b, penalties = b.at[0].set(-cut[best]), penalties.at[0].set(jnp.nan)
-            found = found.at[0].set(jnp.isfinite(gain[best]))
-        lost = (w != 0).astype(columns.dtype)[:, : len(missing)] @ missing.astype(columns.dtype) > 0
-        if refine:
-            _, cut = best_cuts(w @ columns, gains, (size > 0)[None] & ~lost)
-            b = jnp.where(jnp.isfinite(cut), -cut, b)
-        admits = jnp.sum(jnp.where(lost, gains[None], 0), axis=1) > 0
-        rows = held[None] & jnp.where(lost, admits[:, None], w @ columns + b[:, None] >= 0)
-        weight_signs = None
-        if sides is not None:
-            found &= jnp.any(w != 0, axis=1)  # refitted to nothing
-            weight_signs = jnp.where(looks | jnp.any(w * sides[None] != 0, axis=1), -sign, 0)
-        risks = over_sizes(risk)(rows, weight_signs)
-        return Proposals(w, b, admits, penalties, found, rows, jnp.abs(rows @ gains), risks)
-
-    def nothing(lane: tuple[Array, Array, Any]) -> Proposals:
-        # Written out: to ask `answer` for its shapes would trace it twice.
-        w, rows = jnp.zeros((sizes, columns.shape[0])), jnp.zeros((sizes, columns.shape[1]), bool)
-        zero, no = w[:, 0], rows[:, 0]
-        return Proposals(w, zero, no, zero, no, rows, zero, zero)
-
+    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and what the ensemble gains by them."""
+    score = fitted.weights @ fitted.design
+    gradient = arrays.fit_weights * options.loss.gradient(arrays.target, score)  # g, Eq. 10
+    answer = functools.partial(_answer, arrays, fitted, bounds, options, gradient)
+    nothing = functools.partial(_no_answer, arrays, options)
     # One lane after the other: a CPU gains nothing from two at once, but much from those that need no answer.
-    lanes = (signs, held, None if bounds is None else bounds.look)
-    return lax.map(lambda lane: lax.cond(jnp.any(lane[1]), answer, nothing, lane), lanes)
+    return lax.map(lambda lane: lax.cond(jnp.any(lane.held), answer, nothing, lane), lanes)
 
 
 _propose_in_time = Patient(propose)
 
 
-def _refitted(
-    columns: Array, weights: Array, target: Array, w: Array, b: Array, sizes: int, sides: Array | None
-) -> tuple[Array, Array]:
+def _answer(
+    arrays: Arrays, fitted: Fitted, bounds: Bounds | None, options: Options, gradient: Array, lane: Lanes
+) -> Proposals:
+    """The loop over s in Algorithm 1, all s side by side; which of them to take is for the host to say."""
+    task = _task(gradient, lane, bounds)
+    # w_s, t_s <- L1LogReg; b is -t
+    parts = _l1_logistic(arrays.columns, task, options)
+    if options.axis_parallel:
+        parts = _with_best_column(arrays, task, parts)
+    w, found = parts.coefficients, parts.found
+    lost = _lost(arrays, w)
+    b = _best_intercepts(arrays, task, parts, lost) if options.refine_thresholds else parts.intercepts
+    # p_s and q_s, the conjunction with it
+    admits = jnp.sum(jnp.where(lost, task.gains[None], 0), axis=1) > 0
+    holds = jnp.where(lost, admits[:, None], w @ arrays.columns + b[:, None] >= 0)
+    rows = lane.held[None] & holds
+    # R_s
+    weight_signs = None
+    if task.sides is not None:
+        found &= jnp.any(w != 0, axis=1)  # refitted to nothing
+        is_bound = lane.looks | jnp.any(w * task.sides[None] != 0, axis=1)
+        weight_signs = jnp.where(is_bound, -lane.sign, 0)
+    risk = functools.partial(_held_out_risk, arrays, fitted, bounds, options.loss)
+    risks = _over_sizes(risk, arrays.columns)(rows, weight_signs)
+    return Proposals(w, b, admits, parts.penalties, found, rows, jnp.abs(rows @ task.gains), risks)
+
+
+def _no_answer(arrays: Arrays, options: Options, _: Lanes) -> Proposals:
+    """What there is for a lane without rows. Written out: to ask `_answer` for its shapes would trace it twice."""
+    n_columns, n_rows = arrays.columns.shape
+    w, rows = jnp.zeros((options.sizes, n_columns)), jnp.zeros((options.sizes, n_rows), bool)
+    zero, no = w[:, 0], rows[:, 0]
+    return Proposals(w, zero, no, zero, no, rows, zero, zero)
+
+
+class _Task(NamedTuple):
+    """The classification that one more proposition is (Eq. 19). Rows that do not count have gain and weight 0.
+
+    Attributes:
+        gains: (rows,) zeta g_i, the terms of Eq. 17.
+        weights: (rows,) |g_i|, scaled to a sum of 1.
+        signs: (rows,) -1 or 1, the classes: those of the gains.
+        sides: (columns,) the signs that coefficients may have, 0 for any; None if `monotone` binds nothing.
+    """
+
+    gains: Array
+    weights: Array
+    signs: Array
+    sides: Array | None
+
+    @property
+    def used(self) -> Array:
+        """Which rows count, (1, rows) bool: those that train, satisfy the conjunction and have a gradient."""
+        return (self.gains != 0)[None]
+
+
+def _task(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Task:
+    """Eq. 17 to 19 on the rows that the conjunction selects."""
+    gains = jnp.where(lane.held, lane.sign * gradient, 0)
+    size = jnp.abs(gains)
+    weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
+    sides = None if bounds is None else -lane.sign * bounds.directions  # the rule's weight has the sign of -g
+    return _Task(gains, weights, jnp.where(gains >= 0, 1.0, -1.0), sides)
+
+
+def _l1_logistic(columns: Array, task: _Task, options: Options) -> Separators:
+    """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5), as a share of the largest."""
+    path = l1_path(columns, task.weights, task.signs, sizes=options.sizes, sides=task.sides)
+    path = path._replace(penalties=path.penalties / path.largest_penalty)
+    if not options.refit_propositions:
+        return path
+    refit = _over_sizes(functools.partial(_refitted, columns, task, options.sizes), columns)
+    w, b = refit(path.coefficients, path.intercepts, path.found)
+    return path._replace(coefficients=w, intercepts=b)
+
+
+def _refitted(columns: Array, task: _Task, sizes: int, w: Array, b: Array, found: Array) -> tuple[Array, Array]:
     """Logistic regression on the support of w alone, under a small ridge and within the signs."""
     size, support = lax.top_k(jnp.abs(w), sizes)
-    basis = jnp.concatenate([jnp.ones_like(target)[None], jnp.where(size[:, None] > 0, columns[support], 0)])
+    basis = jnp.concatenate([jnp.ones_like(task.signs)[None], jnp.where(size[:, None] > 0, columns[support], 0)])
     start = jnp.append(b, w[support])
     ridge = jnp.where(jnp.arange(len(start)) == 0, 0, _SEPARATOR_PENALTY)
-    signs = None if sides is None else jnp.append(0, sides[support])
-    point = newton(logistic, basis, target, weights, ridge, start, signs=signs, tolerance=_ROUGHLY, max_steps=30)
+    signs = None if task.sides is None else jnp.append(0, task.sides[support])
+    point = newton(
+        logistic, basis, task.signs, task.weights * found, ridge, start, signs=signs, tolerance=_ROUGHLY, max_steps=30
+    )
     return jnp.zeros_like(w).at[support].set(point[1:]), point[0]
+
+
+def _with_best_column(arrays: Arrays, task: _Task, parts: Separators) -> Separators:
+    """With the column and cut of largest objective as the proposition of one non-zero: Eq. 20 for s = 1, exact."""
+    columns, missing = arrays.columns, arrays.missing
+    both = jnp.concatenate([columns, -columns])
+    absent = jnp.concatenate([missing, missing]) if len(missing) else jnp.zeros_like(both, bool)
+    gain, cut = best_cuts(both, task.gains, task.used & ~absent)
+    if task.sides is not None:
+        gain = jnp.where(jnp.concatenate([task.sides, -task.sides]) < 0, -jnp.inf, gain)
+    best = jnp.argmax(gain)
+    unit = jnp.where(jnp.arange(len(both)) == best, 1.0, 0.0)
+    return parts._replace(
+        coefficients=parts.coefficients.at[0].set(unit[: len(columns)] - unit[len(columns) :]),
+        intercepts=parts.intercepts.at[0].set(-cut[best]),
+        penalties=parts.penalties.at[0].set(jnp.nan),
+        found=parts.found.at[0].set(jnp.isfinite(gain[best])),
+    )
+
+
+def _lost(arrays: Arrays, w: Array) -> Array:
+    """In which rows a proposition meets a missing number, (sizes, rows)."""
+    weighs = (w != 0).astype(w.dtype)[:, : len(arrays.missing)]
+    return weighs @ arrays.missing.astype(w.dtype) > 0
+
+
+def _best_intercepts(arrays: Arrays, task: _Task, parts: Separators, lost: Array) -> Array:
+    """Given w, the thresholds of largest objective, Eq. 17; exact."""
+    _, cut = best_cuts(parts.coefficients @ arrays.columns, task.gains, task.used & ~lost)
+    return jnp.where(jnp.isfinite(cut), -cut, parts.intercepts)
+
+
+def _held_out_risk(
+    arrays: Arrays, fitted: Fitted, bounds: Bounds | None, loss: Loss, rule: Array, sign: Array | None
+) -> Array:
+    """R_s: the held-out risk with one more rule, all weights refitted on the training part (Eq. 9)."""
+    design = fitted.design.at[fitted.new].set(rule.astype(fitted.design.dtype))
+    ridge = jnp.where(jnp.arange(len(fitted.weights)) == 0, 0, fitted.l2_penalty)
+    signs = None if bounds is None else bounds.signs.at[fitted.new].set(sign)
+    weights = newton(
+        loss, design, arrays.target, arrays.fit_weights, ridge, fitted.weights, signs=signs, tolerance=_ROUGHLY,
+        max_steps=30,
+    )  # fmt: skip
+    losses = arrays.check_weights * loss.value(arrays.target, weights @ design)
+    return jnp.sum(jnp.where(arrays.check_weights > 0, losses, 0))
+
+
+def _over_sizes(function: Callable[..., Any], columns: Array) -> Callable[..., Any]:
+    """A function of one proposition for all of a lane: side by side, or where rows are many one by one."""
+    if columns.shape[1] < _MANY_ROWS:
+        return jax.vmap(function)
+    return lambda *each: lax.map(lambda one: function(*one), each)
 
 
 def best_cuts(values: Array, gains: Array, used: Array) -> tuple[Array, Array]:

@@ -199,28 +199,12 @@ def cross_validate(
         run, X, y, sample_weight, missing, literals, quantiles, cut_points, default, min(sizes), forbidden, required,
         monotone, first, first_labels,
     )  # fmt: skip
-    rows = np.bincount(task.codes)
-    if rows.min() < n_folds:
-        least = (task.data.classes or ())[int(rows.argmin())]
-        raise ValueError(
-            f"y has a class with fewer rows than n_folds = {n_folds}: {rows.min()} of class {least!r}; "
-            "take fewer folds, or drop the class"
-        )
+    task.check_folds(n_folds)
     fold = spread(len(task.codes), task.codes, n_folds, checks.seed(seed))
     figures = np.full((3, n_folds, len(grid)), np.nan)  # accuracy, rules, literals
     part = run.child(_SHARE, "ssrl, cross-validation", n_folds * len(grid))
     with part:
-        for k, (at, (penalty, size)) in itertools.product(range(n_folds), enumerate(grid)):
-            chosen = _Settings.of({**options, "literal_penalty": penalty, "max_rules": size}, max(sizes))
-            inside, outside = task.data.weights * (fold != k), task.data.weights * (fold == k)
-            search = task.search(inside, chosen, part.child(task="ssrl, one fold"))
-            if part.stopped():
-                break
-            examples = task.examples(outside * task.first.rest, search.examples.default)
-            right = replace(search.best, examples=examples).right() + outside @ task.first.right
-            n_literals = int(task.first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
-            figures[:, k, at] = right / outside.sum(), search.before + len(search.best), n_literals
-            part.report(k * len(grid) + at + 1)
+        _measure(figures, task, fold, grid, options, part)
     penalty, size = grid[choose(1 - figures[0], figures[2], one_standard_error, otherwise=0)]
     options |= {"literal_penalty": penalty, "max_rules": size}
     accuracies, rules, lengths = figures.reshape(3, n_folds, len(penalties), len(sizes))
@@ -228,6 +212,25 @@ def cross_validate(
         _Settings.of(options, max(sizes)), options, run, literal_penalty=penalty, max_rules=size,
         accuracies=accuracies, rules=rules, literals=lengths,
     )  # fmt: skip
+
+
+def _measure(
+    figures: Floats, task: _Task, fold: NDArray[np.intp], grid: Sequence[tuple[float, int]],
+    options: Mapping[str, Any], part: Run,
+) -> None:  # fmt: skip
+    """Fill in accuracy, rules and literals of every fold and setting, (3, folds, settings), as far as the time goes."""
+    room = max(size for _, size in grid)
+    for k, (at, (penalty, size)) in itertools.product(range(figures.shape[1]), enumerate(grid)):
+        chosen = _Settings.of({**options, "literal_penalty": penalty, "max_rules": size}, room)
+        inside, outside = task.data.weights * (fold != k), task.data.weights * (fold == k)
+        search = task.search(inside, chosen, part.child(task="ssrl, one fold"))
+        if part.stopped():
+            break
+        examples = task.examples(outside * task.first.rest, search.examples.default)
+        right = replace(search.best, examples=examples).right() + outside @ task.first.right
+        n_literals = int(task.first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
+        figures[:, k, at] = right / outside.sum(), search.before + len(search.best), n_literals
+        part.report(k * len(grid) + at + 1)
 
 
 _GRID = ("literal_penalties", "n_folds", "one_standard_error")
@@ -322,6 +325,16 @@ class _Task:
         label = None if majority else classes.index(default)
         task = cls(data, pool, Activations.of(pool, table), codes, label, constraints, before, None)
         return task if begun is None else replace(task, start=task.begin(begun, max_length))
+
+    def check_folds(self, n_folds: int) -> None:
+        """Refuse more folds than some class has rows."""
+        rows = np.bincount(self.codes)
+        if rows.min() < n_folds:
+            least = (self.data.classes or ())[int(rows.argmin())]
+            raise ValueError(
+                f"y has a class with fewer rows than n_folds = {n_folds}: {rows.min()} of class {least!r}; "
+                "take fewer folds, or drop the class"
+            )
 
     def begin(self, model: RuleList, max_length: int | None) -> _Start:
         """A list in terms of the literals. A rule that holds on no row is left out, and those behind one that holds on

@@ -150,7 +150,7 @@ def _append(given: Any, stack: Any, level: int, feature: int) -> None:
     support[level + 1] = support[level]
     old = below[feature, feature]
     inverse = 1 / old if member[level, feature] and old > 0 else 0.0
-    slope = h[level, feature] * inverse if member[level, feature] else 0.0
+    slope = h[level, feature] * inverse  # both are 0 for a new feature
     for r in range(n):
         i = support[level, r]
         for c in range(n):

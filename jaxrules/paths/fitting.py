@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -117,40 +118,51 @@ def fit(
     changes = space.cost_of_changes
     certificate = SequentialCertificate.of(changes, problem) if isinstance(changes, LossCost) else problem.certificate()
 
-    def solve(problem: PathProblem, certificate: Certificate[Changes], run: Run) -> Status:
-        if method == "local":
-            local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
-            return Status.CONVERGED
-        prove(problem, certificate, method, run, batch=batch, restarts=restarts, seed=seed)
-        return certificate.status
-
+    solve = functools.partial(_solve, method=method, batch=batch, restarts=restarts, seed=seed)
     proves = method != "local" and not isinstance(certificate, SequentialCertificate)
-
-    def tell(objective: float) -> None:
-        run.step(objective, len(weights), bound=max(certificate.bound, 0.0) if proves else None)
-
     status = Status.INTERRUPTED
     with run:
-        run.phase = "start"
-        tell(certificate.objective)
-        run.phase = "search"
-        certificate.improved = tell
-        if isinstance(certificate, SequentialCertificate):
-            status = logistic.search(
-                problem, certificate, lambda model, known: solve(model, known, run.child(_MODEL_SHARE)), run.stopped,
-                batch=batch, seed=seed,
-            )  # fmt: skip
-        else:
-            status = solve(problem, certificate, run)
+        status = _search(problem, certificate, solve, run, proves=proves, batch=batch, seed=seed)
     path = space.path(certificate.solution, weights, options)
-    bound = None
-    details: dict[str, float] = {"nodes": certificate.nodes}
     if isinstance(certificate, SequentialCertificate):
         model = certificate.model
-        details = {"nodes": model.nodes, "model_objective": model.objective, "model_bound": model.bound}
-    elif proves:
-        bound = min(max(certificate.bound, 0.0), path.loss)
-    return run.finish(path, path.loss, "min", status, bound, **details)
+        details = {"model_objective": model.objective, "model_bound": model.bound}
+        return run.finish(path, path.loss, "min", status, nodes=model.nodes, **details)
+    bound = min(max(certificate.bound, 0.0), path.loss) if proves else None
+    return run.finish(path, path.loss, "min", status, bound, nodes=certificate.nodes)
+
+
+def _search(
+    problem: PathProblem, certificate: Certificate[Changes], solve: Callable[..., Status], run: Run, *, proves: bool,
+    batch: int, seed: int,
+) -> Status:  # fmt: skip
+    """Improve the certificate by `solve`, or for the logistic cost by one after the other of its quadratic models."""
+
+    def tell(objective: float) -> None:
+        run.step(objective, problem.steps, bound=max(certificate.bound, 0.0) if proves else None)
+
+    run.phase = "start"
+    tell(certificate.objective)
+    run.phase = "search"
+    certificate.improved = tell
+    if not isinstance(certificate, SequentialCertificate):
+        return solve(problem, certificate, run)
+    return logistic.search(
+        problem, certificate, lambda model, known: solve(model, known, run.child(_MODEL_SHARE)), run.stopped,
+        batch=batch, seed=seed,
+    )  # fmt: skip
+
+
+def _solve(
+    problem: PathProblem, certificate: Certificate[Changes], run: Run, *, method: Method, batch: int, restarts: int,
+    seed: int,
+) -> Status:  # fmt: skip
+    """Improve the certificate by the method that the user named."""
+    if method == "local":
+        local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
+        return Status.CONVERGED
+    prove(problem, certificate, method, run, batch=batch, restarts=restarts, seed=seed)
+    return certificate.status
 
 
 def prove(

@@ -169,47 +169,67 @@ def pareto(
         X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
         standardise=standardise, sample_weight=sample_weight, missing=missing,
     )  # fmt: skip
-    cost = space.problem(alpha).cost
-    d = len(space.allowed)
-
-    def point(sequence: Sequence, tradeoff: float, proved: bool, supported: bool = True) -> FrontPoint:
-        steps = len(sequence)
-        path = space.path(PathProblem(cost, _tradeoff_weights(alpha[:steps], tradeoff)).along(sequence), alpha[:steps])
-        return FrontPoint(weighted_loss(path, alpha), float(path.costs[-1]), path, supported, tradeoff, proved)
-
-    points = [point(np.zeros(0, np.int64), np.inf, True)]
-    enumerated = sum(d**steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
+    sums = _Sums(space, space.problem(alpha).cost, alpha, lambdas)
+    enumerated = sum(len(space.allowed) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
+    points = [sums.point(np.zeros(0, np.int64), np.inf, True)]
     with run:
-        previous: dict[float, Sequence] = {}
-        known = np.zeros(0, np.int64)
-        for steps, tradeoff in itertools.product(range(1, max_steps + 1), lambdas.tolist()):
-            if run.stopped():
-                break
-            starts = [] if tradeoff == lambdas[0] else [known]
-            if tradeoff in previous:
-                starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
-            problem = PathProblem(cost, _tradeoff_weights(alpha[:steps], tradeoff))
-            certificate = exact.search(problem, problem.certificate(), run.stopped, starts)
-            known = previous[tradeoff] = certificate.solution.features
-            points.append(point(known, tradeoff, certificate.closed))
-            run.report(len(points) - 1, certificate.objective)
+        sums.add_supported(points, max_steps, run)
         if enumerated and not run.stopped():
-            fronts = _fronts(cost, alpha, lambdas, max_steps)
-            points += [point(*found, True, supported=False) for found in _unsupported(cost, fronts)]
-            checked: set[float] = set()
-            while new := [p for p in _nondominated(points) if p.interpretability not in checked]:
-                if run.stopped():
-                    break
-                for p in new:  # off the grid of tradeoffs another sequence may pass below
-                    checked.add(p.interpretability)
-                    below = _below(cost, alpha, fronts, p.interpretability, p.cost)
-                    if below is not None:
-                        points.append(point(*below, True, supported=False))
-                        checked.add(points[-1].interpretability)
+            sums.add_unsupported(points, max_steps, run)
     front = _nondominated(points)
     boxes = () if enumerated else tuple(_boxes(front))
     status = Status.OPTIMAL if all(p.proved for p in front) and run.limit is None else run.limit or Status.STALLED
     return Front(tuple(front), boxes, status, run.seconds())
+
+
+class _Sums(NamedTuple):
+    """The weighted sums c(b_K) + lambda sum_k alpha_k c(b_k) of a front (Eq. 8), and the points that they lead to."""
+
+    space: ModelSpace
+    cost: Quadratic
+    alpha: Array
+    tradeoffs: Array  # lambdas, descending
+
+    def problem(self, steps: int, tradeoff: float) -> PathProblem:
+        """The sum as problem (7)."""
+        return PathProblem(self.cost, _tradeoff_weights(self.alpha[:steps], tradeoff))
+
+    def point(self, sequence: Sequence, tradeoff: float, proved: bool, supported: bool = True) -> FrontPoint:
+        """The best path along a sequence of features."""
+        steps = len(sequence)
+        path = self.space.path(self.problem(steps, tradeoff).along(sequence), self.alpha[:steps])
+        return FrontPoint(weighted_loss(path, self.alpha), float(path.costs[-1]), path, supported, tradeoff, proved)
+
+    def add_supported(self, points: list[FrontPoint], max_steps: int, run: Run) -> None:
+        """Add the point of the least sum for every length and tradeoff, as far as the time goes."""
+        previous: dict[float, Sequence] = {}  # of one step less
+        known = np.zeros(0, np.int64)  # at the tradeoff before
+        for steps, tradeoff in itertools.product(range(1, max_steps + 1), self.tradeoffs.tolist()):
+            if run.stopped():
+                break
+            starts = [] if tradeoff == self.tradeoffs[0] else [known]
+            if tradeoff in previous:
+                starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
+            problem = self.problem(steps, tradeoff)
+            certificate = exact.search(problem, problem.certificate(), run.stopped, starts)
+            known = previous[tradeoff] = certificate.solution.features
+            points.append(self.point(known, tradeoff, certificate.closed))
+            run.report(len(points) - 1, certificate.objective)
+
+    def add_unsupported(self, points: list[FrontPoint], max_steps: int, run: Run) -> None:
+        """Add the points that no weighted sum reaches, from the fronts of all sequences."""
+        fronts = _fronts(self.cost, self.alpha, self.tradeoffs, max_steps)
+        points += [self.point(*found, True, supported=False) for found in _unsupported(self.cost, fronts)]
+        checked: set[float] = set()
+        while new := [p for p in _nondominated(points) if p.interpretability not in checked]:
+            if run.stopped():
+                break
+            for p in new:  # off the grid of tradeoffs another sequence may pass below
+                checked.add(p.interpretability)
+                below = _below(self.cost, self.alpha, fronts, p.interpretability, p.cost)
+                if below is not None:
+                    points.append(self.point(*below, True, supported=False))
+                    checked.add(points[-1].interpretability)
 
 
 def _tradeoff_weights(alpha: Array, tradeoff: float) -> Array:
@@ -413,23 +433,10 @@ def interpretability(
     least = max(float(whole.cost(whole.cost.minimiser())), 0.0)
     certificates: list[Certificate[Changes]] = []  # of the lengths from the shortest on
     all_lengths = False
-
-    def begin(steps: int) -> PathProblem:
-        problem = dataclasses.replace(whole, step_weights=alpha[:steps])
-        certificates.append(problem.certificate())
-        return problem
-
     with run:
-        for steps in range(shortest, max_steps + 1):
-            if certificates and least * alpha[:steps].sum() >= _best(certificates).objective:
-                all_lengths = True
-                break
-            prove(begin(steps), certificates[-1], method, run)
-            run.step(_best(certificates).objective, len(_best(certificates).solution.features), done=steps)
-            if run.stopped():
-                break
+        all_lengths = _prove_by_length(certificates, whole, range(shortest, max_steps + 1), least, method, run)
     if not certificates:
-        begin(shortest)
+        certificates.append(_cut(whole, shortest).certificate())
     found = _best(certificates)
     found.bound = min(certificate.bound for certificate in certificates)
     if run.limit is not None:  # the lengths not examined cost at least as much as the least model in every step
@@ -440,3 +447,25 @@ def interpretability(
         path, path.loss, "min", found.status, min(max(found.bound, 0.0), path.loss),
         losses=losses, all_lengths=all_lengths,
     )  # fmt: skip
+
+
+def _cut(whole: PathProblem, steps: int) -> PathProblem:
+    """The same problem for paths of fewer steps."""
+    return dataclasses.replace(whole, step_weights=whole.step_weights[:steps])
+
+
+def _prove_by_length(
+    certificates: list[Certificate[Changes]], whole: PathProblem, lengths: range, least: float,
+    method: Literal["exact", "mip"], run: Run,
+) -> bool:  # fmt: skip
+    """Add a certificate for every length; whether no longer path can be better, where every step costs `least`."""
+    for steps in lengths:
+        problem = _cut(whole, steps)
+        if certificates and least * problem.step_weights.sum() >= _best(certificates).objective:
+            return True
+        certificates.append(problem.certificate())
+        prove(problem, certificates[-1], method, run)
+        run.step(_best(certificates).objective, len(_best(certificates).solution.features), done=steps)
+        if run.stopped():
+            break
+    return False

@@ -5,26 +5,38 @@ Minimises, over coefficients w (one per column) and an unpenalised intercept b,
     F(w, b) = sum_i c_i log(1 + exp(-z_i f_i)) + penalty ||w||_1,     f_i = b + sum_j w_j x_ij,
 
 with row weights c and targets z of -1 or +1, and returns for every support size the solution at the smallest
-penalty that has this size. As the penalty falls, the solution moves along a smooth curve while its support stays;
-an event ends the piece: a column enters the support, or a coefficient reaches zero and leaves it. On a piece, Newton's
-method on the support keeps the solution; its tangent says where the next event is to be expected, and the next step
-goes there, so that penalty and coefficients converge to the event together (Rosset 2004, "Following curved
-regularized optimization solution paths"; Park and Hastie 2007, "L1-regularization path algorithm for generalized
-linear models"). A path with supports of up to five columns takes some twenty steps with a 6 x 6 system each, and the
-smallest penalty of a support size needs no search over penalties.
+penalty that has this size. With s_j = sum_i x_ij r_i, where r_i is the derivative of row i's loss by its score f_i, the
+optimality conditions are
+
+    (1)  sum_i r_i = 0;    s_j + penalty sign(w_j) = 0 for j in the support;    |s_j| <= penalty for all others.
+
+As the penalty falls, the solution moves along a smooth curve while its support stays; an event ends the piece:
+
+    (2)  a column enters the support, where |s_j| = penalty;   or   (3)  a coefficient reaches 0 and leaves it.
+
+On a piece, Newton's method on the support keeps (1) (the corrector); the tangent of the curve says where the next event
+is to be expected, and the next step goes there (the predictor), so that penalty and coefficients converge to the event
+together (Rosset 2004, "Following curved regularized optimization solution paths"; Park and Hastie 2007,
+"L1-regularization path algorithm for generalized linear models"). Both solve with H, the Hessian of the support:
+
+    (4)  H newton = -(what is left of (1)),    H tangent = -(0, signs).
+
+A path with supports of up to five columns takes some twenty steps with a 6 x 6 system each, and the smallest penalty of
+a support size needs no search over penalties. `_step` is one of them.
 
 Coefficients may be bound to a sign: such a column enters on that side alone, and its optimality condition outside of
 the support is the one of that side. Nothing else changes, for a coefficient that reaches zero leaves in any case.
 
 The path ends when a column would enter the largest support, or at `FLOOR`: where the classes are separable the
-coefficients would grow without end. What is returned was checked: the optimality conditions hold, for the
-columns in the support and for those outside of it.
+coefficients would grow without end. What is returned was checked: (1) holds, for the columns in the support and for
+those outside of it.
 
 Everything here may be called inside jit and vmap; the dtype of `columns` rules. Columns come first, as (columns, rows).
 """
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -42,9 +54,7 @@ MAX_STEPS = 200
 _RIDGE = 1e-11  # added to the Hessian, relative to its diagonal
 _COLLINEAR = 1e-8  # a column of which the support leaves no larger share unexplained stays out
 _LARGEST_DROP = 0.7  # of the penalty in one step, relative
-_LONGEST_STEP = (
-    4.0  # largest change of a score: Newton's method is not trusted farther (a curvature falls by e per unit)
-)
+_LONGEST_STEP = 4.0  # of a score: Newton's method is not trusted farther (a curvature falls by e per unit)
 _NOTHING = 1e-10  # slopes below this, in columns of unit scale and for weights of sum one, are rounding
 
 
@@ -68,6 +78,26 @@ class Separators(NamedTuple):
     steps: Array
 
 
+class _Problem(NamedTuple):
+    """The arguments of `l1_path`."""
+
+    columns: Array
+    weights: Array
+    target: Array
+    sides: Array | None
+
+    def derivatives(self, score: Array) -> tuple[Array, Array]:
+        """First and second derivative of the rows' losses by the score."""
+        wrong = jax.nn.sigmoid(-self.target * score)
+        return -self.weights * self.target * wrong, self.weights * wrong * (1 - wrong)
+
+    def pull(self, slope: Array) -> Array:
+        """With what force slopes draw coefficients off zero, to a side where they may be; (columns,)."""
+        if self.sides is None:
+            return jnp.abs(slope)
+        return jnp.where(self.sides * slope > 0, 0, jnp.abs(slope))
+
+
 class _State(NamedTuple):
     """Where a path stands. A slot of the support holds a column while its sign is not 0."""
 
@@ -81,6 +111,54 @@ class _State(NamedTuple):
     finished: Array
     kept: Separators
 
+    @property
+    def used(self) -> Array:
+        """Which slots hold a column, (sizes,) bool."""
+        return self.signs != 0
+
+    @property
+    def supported(self) -> Array:
+        """Which columns are in the support, (columns,) bool."""
+        return jnp.zeros_like(self.barred).at[self.slots].max(self.used)
+
+    @property
+    def floor(self) -> Array:
+        """The penalty at which the path ends."""
+        return FLOOR * self.kept.largest_penalty
+
+
+class _Moves(NamedTuple):
+    """Both moves of a step, (4): to first order, `point + newton + change * tangent` is stationary at the penalty
+    `penalty + change`. Intercept and slots first, (1 + sizes,), where nothing else is said."""
+
+    newton: Array
+    tangent: Array
+    basis: Array  # (1 + sizes, rows), the columns of the support
+    of_score: Array  # (2, rows), what both moves do to the score
+    residual: Array  # what is left of (1) in the support
+    repeated: Array  # (sizes,) bool, columns that are collinear with those before them
+    slope: Array  # (columns,) s_j
+    ahead: Array  # (columns,) s_j after Newton's step ...
+    drift: Array  # ... and by how much it then moves per unit of penalty
+
+
+class _Event(NamedTuple):
+    """The next change of the support."""
+
+    change: Array  # of the penalty until then
+    is_entry: Array  # a column enters; else one leaves
+    column: Array  # that enters,
+    sign: Array  # with this sign of its coefficient
+    slot: Array  # that leaves
+
+
+class _Place(NamedTuple):
+    """What a state turns out to be; all are bool scalars."""
+
+    at_event: Array  # (1) holds in the support, and the next event is here
+    at_floor: Array  # (1) holds in the support, and the path ends here
+    collinear: Array  # the support has to lose a column first
+
 
 def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int, sides: Array | None = None) -> Separators:
     """The solutions with 1, ..., `sizes` non-zero coefficients, each at its smallest penalty. Traceable.
@@ -93,118 +171,162 @@ def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int, sides:
         sides: (columns,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for
             others; None if there are only others.
     """
-    n_columns = columns.shape[0]
-    dtype = columns.dtype
-    tiny = jnp.finfo(dtype).tiny
-    slot = jnp.arange(sizes)
+    problem = _Problem(columns, weights, target, sides)
+    return lax.while_loop(_unfinished, functools.partial(_step, problem), _start(problem, sizes)).kept
 
-    def derivatives(score: Array) -> tuple[Array, Array]:
-        """First and second derivative of the rows' losses by the score."""
-        wrong = jax.nn.sigmoid(-target * score)
-        return -weights * target * wrong, weights * wrong * (1 - wrong)
 
-    def pull(slope: Array) -> Array:
-        """With what force slopes draw coefficients off zero, to a side where they may be; (columns,)."""
-        return jnp.abs(slope) if sides is None else jnp.where(sides * slope > 0, 0, jnp.abs(slope))
-
+def _start(problem: _Problem, sizes: int) -> _State:
+    """The empty support, at the smallest penalty that leaves it empty; finished where there is nothing to separate."""
+    columns, weights, target, _ = problem
+    n_columns, tiny = len(columns), jnp.finfo(columns.dtype).tiny
     positive = jnp.sum(jnp.where(target > 0, weights, 0))
     negative = jnp.sum(jnp.where(target > 0, 0, weights))
     one_class = jnp.minimum(positive, negative) <= _NOTHING * (positive + negative)
     constant = jnp.where(one_class, 0, jnp.log(positive + tiny) - jnp.log(negative + tiny))
-    largest = jnp.max(pull(columns @ derivatives(jnp.full_like(target, constant))[0]))
-    floor = FLOOR * largest
-
-    def unfinished(state: _State) -> Array:
-        return ~state.finished & (state.kept.steps < MAX_STEPS)
-
-    def step(state: _State) -> _State:
-        slots, signs, point, score, penalty, ceiling, barred, _, kept = state
-        used = signs != 0
-        size = jnp.sum(used)
-        supported = jnp.zeros(n_columns, bool).at[slots].max(used)
-
-        # Newton's step on the support, and the tangent: `point + newton + change * tangent` is, to first order,
-        # stationary at `penalty + change`.
-        row_slope, curvature = derivatives(score)
-        slope = columns @ row_slope
-        basis = jnp.concatenate([jnp.ones_like(score)[None], jnp.where(used[:, None], columns[slots], 0)])
-        residual = jnp.append(jnp.sum(row_slope), jnp.where(used, slope[slots] + penalty * signs, 0))
-        hessian = (basis * curvature[None]) @ basis.T
-        diagonal = jnp.diagonal(hessian)
-        hessian = hessian + jnp.diag(jnp.where(jnp.append(True, used), _RIDGE * diagonal + tiny, 1))
-        factor = jnp.linalg.cholesky(hessian)
-        moves = jax.scipy.linalg.cho_solve((factor, True), -jnp.stack([residual, jnp.append(0, signs)], axis=1)).T
-        newton, tangent = moves[0], moves[1]
-        score_moves = moves @ basis
-        ahead, drift = (curvature[None] * score_moves) @ columns.T  # of the slopes
-        ahead = slope + ahead
-
-        # The next event. A column enters where |ahead + change * drift| = penalty + change.
-        def meeting(side: int) -> Array:
-            pace = 1 - side * drift
-            meets = pace > _NOTHING if sides is None else (pace > _NOTHING) & (side * sides <= 0)
-            return jnp.where(meets, (side * ahead - penalty) / jnp.where(meets, pace, 1), -jnp.inf)
-
-        enters = jnp.where(supported | barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1)))
-        shrinks = signs * tangent[1:] > 0
-        leaves = jnp.where(shrinks, -(point + newton)[1:] / jnp.where(shrinks, tangent[1:], 1), -jnp.inf)
-        entering, leaving = jnp.argmax(enters), jnp.argmax(leaves)
-        next_event = jnp.maximum(enters[entering], leaves[leaving])
-
-        # Where it stands: at an event or at the end of the path the solution is kept, if it is one.
-        stationary = jnp.max(jnp.abs(residual)) <= TOLERANCE * penalty
-        repeated = used & (jnp.diagonal(factor)[1:] ** 2 <= _COLLINEAR * diagonal[1:])
-        collinear = jnp.any(repeated)
-        event = stationary & ~collinear & (jnp.abs(next_event) <= EVENT * penalty)
-        at_floor = stationary & ~collinear & (penalty <= floor)
-        outside = jnp.where(supported, 0, pull(slope))
-        optimal = jnp.all(~used | (signs * point[1:] > 0)) & (jnp.max(outside) <= (1 + 2 * EVENT) * penalty)
-        here = (event | at_floor) & optimal & (slot + 1 == size)
-        solution = jnp.zeros(n_columns, dtype).at[slots].add(jnp.where(used, point[1:], 0))
-        kept = Separators(
-            jnp.where(here[:, None], solution[None], kept.coefficients),
-            jnp.where(here, point[0], kept.intercepts),
-            jnp.where(here, penalty, kept.penalties),
-            kept.found | here,
-            kept.largest_penalty,
-            kept.steps + 1,
-        )
-
-        # At an event the support changes; elsewhere the solution moves on.
-        enter = event & (enters[entering] >= leaves[leaving])
-        added = (slot == jnp.argmin(used)) & enter & ~jnp.all(used)
-        dropped = jnp.where(collinear, slot == jnp.argmax(repeated), (slot == leaving) & event & ~enter)
-        change = jnp.clip(next_event, jnp.maximum(-_LARGEST_DROP * penalty, floor - penalty), ceiling - penalty)
-        score_move = score_moves[0] + change * score_moves[1]
-        longest = jnp.max(jnp.where(weights > 0, jnp.abs(score_move), 0))
-        length = jnp.where(event | collinear, 0, jnp.minimum(1, _LONGEST_STEP / (longest + tiny)))
-        sign = -jnp.sign(ahead[entering])
-        if sides is not None:
-            sign = jnp.where(sides[entering] == 0, sign, sides[entering])
-        gone = jnp.append(False, dropped)
-        return _State(
-            jnp.where(added, entering.astype(slots.dtype), slots),
-            jnp.where(added, sign, jnp.where(dropped, 0, signs)),
-            jnp.where(gone, 0, point + length * (newton + change * tangent)),
-            score + length * score_move - jnp.where(gone, point, 0) @ basis,
-            penalty + length * change,
-            jnp.where(event, penalty, ceiling),
-            (barred & ~(event & ~enter)).at[slots].max(dropped & collinear),
-            at_floor | (enter & jnp.all(used)),
-            kept,
-        )
-
-    nothing = jnp.zeros(sizes, dtype)
-    kept = Separators(jnp.zeros((sizes, n_columns), dtype), nothing, nothing, nothing > 0, largest, jnp.int32(0))
-    start = _State(
-        jnp.zeros(sizes, jnp.int32),
-        nothing,
-        jnp.append(constant, nothing),
-        jnp.full_like(target, constant),
-        largest,
-        largest,
-        jnp.zeros(n_columns, bool),
-        one_class | (largest <= _NOTHING),
-        kept,
+    score = jnp.full_like(target, constant)
+    largest = jnp.max(problem.pull(columns @ problem.derivatives(score)[0]))
+    nothing = jnp.zeros(sizes, columns.dtype)
+    return _State(
+        slots=jnp.zeros(sizes, jnp.int32),
+        signs=nothing,
+        point=jnp.append(constant, nothing),
+        score=score,
+        penalty=largest,
+        ceiling=largest,
+        barred=jnp.zeros(n_columns, bool),
+        finished=one_class | (largest <= _NOTHING),
+        kept=Separators(
+            coefficients=jnp.zeros((sizes, n_columns), columns.dtype),
+            intercepts=nothing,
+            penalties=nothing,
+            found=nothing > 0,
+            largest_penalty=largest,
+            steps=jnp.int32(0),
+        ),
     )
-    return lax.while_loop(unfinished, step, start).kept
+
+
+def _unfinished(state: _State) -> Array:
+    """Whether the path goes on."""
+    return ~state.finished & (state.kept.steps < MAX_STEPS)
+
+
+def _step(problem: _Problem, state: _State) -> _State:
+    """One step: both moves, the event that they lead to, what is kept of where it stands, and where it goes on."""
+    moves = _moves(problem, state)
+    event = _next_event(problem, state, moves)
+    place = _place(state, moves, event)
+    kept = _kept(problem, state, moves, place)
+    return _moved(problem, state, moves, event, place)._replace(kept=kept)
+
+
+def _moves(problem: _Problem, state: _State) -> _Moves:
+    """Newton's step on the support and the tangent, (4), and what they do to score and slopes."""
+    columns, used = problem.columns, state.used
+    row_slope, curvature = problem.derivatives(state.score)
+    slope = columns @ row_slope
+    basis = jnp.where(used[:, None], columns[state.slots], 0)
+    basis = jnp.concatenate([jnp.ones_like(row_slope)[None], basis])
+    left = jnp.where(used, slope[state.slots] + state.penalty * state.signs, 0)
+    residual = jnp.append(jnp.sum(row_slope), left)
+    hessian = (basis * curvature[None]) @ basis.T
+    diagonal = jnp.diagonal(hessian)
+    tiny = jnp.finfo(columns.dtype).tiny
+    ridge = jnp.where(jnp.append(True, used), _RIDGE * diagonal + tiny, 1)
+    factor = jnp.linalg.cholesky(hessian + jnp.diag(ridge))
+    both = -jnp.stack([residual, jnp.append(0, state.signs)], axis=1)
+    both = jax.scipy.linalg.cho_solve((factor, True), both).T
+    of_score = both @ basis
+    newton_ahead, drift = (curvature[None] * of_score) @ columns.T
+    return _Moves(
+        newton=both[0],
+        tangent=both[1],
+        basis=basis,
+        of_score=of_score,
+        residual=residual,
+        repeated=used & (jnp.diagonal(factor)[1:] ** 2 <= _COLLINEAR * diagonal[1:]),
+        slope=slope,
+        ahead=slope + newton_ahead,
+        drift=drift,
+    )
+
+
+def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
+    """The first event on the way down: the least fall of the penalty to an entry (2) or an exit (3)."""
+    sides, signs, penalty = problem.sides, state.signs, state.penalty
+
+    def meeting(side: int) -> Array:
+        """(2): where ahead + change drift = side (penalty + change)."""
+        pace = 1 - side * moves.drift
+        meets = pace > _NOTHING if sides is None else (pace > _NOTHING) & (side * sides <= 0)
+        return jnp.where(meets, (side * moves.ahead - penalty) / jnp.where(meets, pace, 1), -jnp.inf)
+
+    enters = jnp.where(state.supported | state.barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1)))
+    # (3): where point + newton + change tangent = 0.
+    shrinks = signs * moves.tangent[1:] > 0
+    leaves = -(state.point + moves.newton)[1:] / jnp.where(shrinks, moves.tangent[1:], 1)
+    leaves = jnp.where(shrinks, leaves, -jnp.inf)
+    column, slot = jnp.argmax(enters), jnp.argmax(leaves)
+    sign = -jnp.sign(moves.ahead[column])
+    if sides is not None:
+        sign = jnp.where(sides[column] == 0, sign, sides[column])
+    change = jnp.maximum(enters[column], leaves[slot])
+    return _Event(change, enters[column] >= leaves[slot], column, sign, slot)
+
+
+def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
+    """Whether the state solves its support's problem (1), and is at an event or at the end of the path."""
+    collinear = jnp.any(moves.repeated)
+    solved = (jnp.max(jnp.abs(moves.residual)) <= TOLERANCE * state.penalty) & ~collinear
+    return _Place(
+        at_event=solved & (jnp.abs(event.change) <= EVENT * state.penalty),
+        at_floor=solved & (state.penalty <= state.floor),
+        collinear=collinear,
+    )
+
+
+def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Separators:
+    """With the solution where the piece ends, if all of (1) holds: the last of its support size so far."""
+    used, kept = state.used, state.kept
+    outside = jnp.where(state.supported, 0, problem.pull(moves.slope))
+    signs_hold = jnp.all(~used | (state.signs * state.point[1:] > 0))
+    optimal = signs_hold & (jnp.max(outside) <= (1 + 2 * EVENT) * state.penalty)
+    has_size = jnp.arange(1, len(used) + 1) == jnp.sum(used)
+    here = (place.at_event | place.at_floor) & optimal & has_size
+    w = jnp.zeros_like(outside).at[state.slots].add(jnp.where(used, state.point[1:], 0))
+    return kept._replace(
+        coefficients=jnp.where(here[:, None], w[None], kept.coefficients),
+        intercepts=jnp.where(here, state.point[0], kept.intercepts),
+        penalties=jnp.where(here, state.penalty, kept.penalties),
+        found=kept.found | here,
+        steps=kept.steps + 1,
+    )
+
+
+def _moved(problem: _Problem, state: _State, moves: _Moves, event: _Event, place: _Place) -> _State:
+    """At an event the support changes, and nothing else; elsewhere the solution moves on towards the next one."""
+    used, penalty = state.used, state.penalty
+    slot, full = jnp.arange(len(used)), jnp.all(used)
+    enters, leaves = place.at_event & event.is_entry, place.at_event & ~event.is_entry
+    added = (slot == jnp.argmin(used)) & enters & ~full
+    repeated = slot == jnp.argmax(moves.repeated)
+    dropped = jnp.where(place.collinear, repeated, (slot == event.slot) & leaves)
+    gone = jnp.append(False, dropped)
+
+    lowest = jnp.maximum(-_LARGEST_DROP * penalty, state.floor - penalty)
+    change = jnp.clip(event.change, lowest, state.ceiling - penalty)
+    score_move = moves.of_score[0] + change * moves.of_score[1]
+    longest = jnp.max(jnp.where(problem.weights > 0, jnp.abs(score_move), 0))
+    length = jnp.minimum(1, _LONGEST_STEP / (longest + jnp.finfo(longest.dtype).tiny))
+    length = jnp.where(place.at_event | place.collinear, 0, length)
+    moved = state.point + length * (moves.newton + change * moves.tangent)
+    return state._replace(
+        slots=jnp.where(added, event.column.astype(state.slots.dtype), state.slots),
+        signs=jnp.where(added, event.sign, jnp.where(dropped, 0, state.signs)),
+        point=jnp.where(gone, 0, moved),
+        score=state.score + length * score_move - jnp.where(gone, state.point, 0) @ moves.basis,
+        penalty=penalty + length * change,
+        ceiling=jnp.where(place.at_event, penalty, state.ceiling),
+        barred=(state.barred & ~leaves).at[state.slots].max(dropped & place.collinear),
+        finished=place.at_floor | (enters & full),
+    )
