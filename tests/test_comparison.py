@@ -212,12 +212,12 @@ def test_estimators_of_others_read_tables(rng: np.random.Generator) -> None:
     def forest(X: Any, y: Any) -> Any:
         return RandomForestClassifier(3, random_state=0).fit(X, y)
 
-    for X, methods in (
+    for X, brought in (
         (jr.as_table(frame[["size"]]), {"forest": RandomForestClassifier(3), "function": forest}),
         (jr.as_table(frame), {"pipeline": encoded}),
     ):
-        found = jr.compare(X, size > 0, methods=methods, folds=2, inner_folds=2)
-        assert [one.failures for one in found.contestants] == [{}] * len(methods)
+        found = jr.compare(X, size > 0, methods=brought, folds=2, inner_folds=2)
+        assert [one.failures for one in found.contestants] == [{}] * len(brought)
         assert max(one.risk for one in found.rows) < 0.2
 
 
