@@ -2,8 +2,9 @@
 
     python examples/explain_linear_model.py [--output FOLDER]
 
-The old model predicts the progression of diabetes from the body mass index alone. Now ten measurements are
-available. The best update changes one coefficient at a time and has the lowest total cost along the way.
+The old model predicts the progression of diabetes from the body mass index alone. Now ten
+measurements are available. The best update changes one coefficient at a time and has the lowest
+total cost along the way.
 """
 
 import argparse

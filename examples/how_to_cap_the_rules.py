@@ -1,8 +1,8 @@
 # %% [markdown]
 # # How do I cap the number of rules?
 #
-# Set the maximum number of rules, or set a penalty per rule and see how many remain. A whole path costs little more
-# than one model.
+# Set the maximum number of rules, or set a penalty per rule and see how many remain. A whole path
+# costs little more than one model.
 
 # %%
 import matplotlib.pyplot as plt
@@ -44,9 +44,10 @@ plt.show()
 # %% [markdown]
 # ## The best model within a size
 #
-# In every training fold, `jr.compare` chooses by cross-validation among the models of at most `max_complexity`. Its
-# table reports the risk of this choice on held-out rows. `refit` then uses all rows. Every learner's path is available
-# by name; this example defines its own, with few cut points.
+# In every training fold, `jr.compare` chooses by cross-validation among the models of at most
+# `max_complexity`. Its table reports the risk of this choice on held-out rows. `refit` then uses
+# all rows. Every learner's path is available by name; this example defines its own, with few cut
+# points.
 
 # %%
 

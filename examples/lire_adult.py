@@ -2,9 +2,9 @@
 
     JAXRULES_DATA=/folder/with/manifest.json python examples/lire_adult.py [picture.png]
 
-Without JAXRULES_DATA, the data come from OpenML. The tables follow Table 1 of the LIRE paper: both models have the
-same number of rules, and the rules that one person satisfies are bold. Both models' weights are on the log-odds
-scale.
+Without JAXRULES_DATA, the data come from OpenML. The tables follow Table 1 of the LIRE paper: both
+models have the same number of rules, and the rules that one person satisfies are bold. Both models'
+weights are on the log-odds scale.
 """
 
 import sys

@@ -2,10 +2,10 @@
 
     python examples/oblique_rules.py [--output FOLDER]
 
-The data are banknotes (genuine or forged, with two measures of their images) if JAXRULES_DATA has them, otherwise two
-columns of scikit-learn's breast cancer data. The script prints one oblique rule and plain rules of the same accuracy,
-explains a prediction and shows how the risk falls as rules on all columns are added. With --output it draws the
-decision regions (needs matplotlib).
+The data are banknotes (genuine or forged, with two measures of their images) if JAXRULES_DATA has
+them, otherwise two columns of scikit-learn's breast cancer data. The script prints one oblique rule
+and plain rules of the same accuracy, explains a prediction and shows how the risk falls as rules on
+all columns are added. With --output it draws the decision regions (needs matplotlib).
 """
 
 import argparse

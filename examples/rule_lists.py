@@ -2,10 +2,10 @@
 
     python examples/rule_lists.py
 
-The data are COMPAS with binary columns if JAXRULES_DATA has it, otherwise scikit-learn's breast cancer data; then
-iris with three classes. The script prints SSRL's list and the best list of the same size side by side, what is proved,
-which conditions the near-optimal lists share, on how many rows they disagree, why a row gets its label, and the list
-as LaTeX.
+The data are COMPAS with binary columns if JAXRULES_DATA has it, otherwise scikit-learn's breast
+cancer data; then iris with three classes. The script prints SSRL's list and the best list of the
+same size side by side, what is proved, which conditions the near-optimal lists share, on how many
+rows they disagree, why a row gets its label, and the list as LaTeX.
 """
 
 import itertools

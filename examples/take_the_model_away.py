@@ -1,8 +1,8 @@
 # %% [markdown]
 # # How do I export a model?
 #
-# Export it as a Python module without dependencies, as SQL, PMML, LaTeX or a dataframe, or save it as a file for
-# jaxrules itself. All exports use the form of the model that `jr.predict` evaluates.
+# Export it as a Python module without dependencies, as SQL, PMML, LaTeX or a dataframe, or save it
+# as a file for jaxrules itself. All exports use the form of the model that `jr.predict` evaluates.
 
 # %%
 import json
@@ -56,7 +56,8 @@ print(equal(json.loads(answer)))
 # %% [markdown]
 # ## SQL
 #
-# The export is one ANSI expression for a SELECT list. `what="score"` and `what="probability"` return numbers.
+# The export is one ANSI expression for a SELECT list. `what="score"` and `what="probability"`
+# return numbers.
 
 # %%
 quoted = [f'"{name}"' for name in test.X.names]

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A tour: every method on one data set
 #
-# The task is to classify tumours in scikit-learn's breast cancer data as benign or malignant, from eight of the thirty
-# measurements. Every learner takes `X` and `y` and returns a `Fit`: the model, what was optimised, how the search ended
-# and what is proved.
+# The task is to classify tumours in scikit-learn's breast cancer data as benign or malignant, from
+# eight of the thirty measurements. Every learner takes `X` and `y` and returns a `Fit`: the model,
+# what was optimised, how the search ended and what is proved.
 
 # %%
 import numpy as np
@@ -29,7 +29,8 @@ def show(name: str, fit: jr.Fit) -> None:
 # %% [markdown]
 # ## Additive rules
 #
-# **Boosting** finds one rule at a time. Each is the best conjunction for its stage, and the remaining gap is reported.
+# **Boosting** finds one rule at a time. Each is the best conjunction for its stage, and the
+# remaining gap is reported.
 
 # %%
 show("boosting", jr.boosting.fit(X, y, max_rules=3, max_cut_points=5))
@@ -67,8 +68,9 @@ show("LTRNet", jr.ltrnet.fit(X, y, max_rules=4, iterations=100, restarts=2))
 # %% [markdown]
 # ## Lists and sets: one rule decides
 #
-# **SSRL** searches for lists by sequence-submodular optimisation. The **exact** search proves the best list of its
-# conditions. **DRNet** trains a network that represents a rule set for the second class.
+# **SSRL** searches for lists by sequence-submodular optimisation. The **exact** search proves the
+# best list of its conditions. **DRNet** trains a network that represents a rule set for the second
+# class.
 
 # %%
 show("SSRL", jr.ssrl.fit(X, y, max_rules=3, quantiles=4))
@@ -91,8 +93,8 @@ print(path.model)
 # %% [markdown]
 # ## Side by side
 #
-# These are the test rows of one split, with settings chosen by hand. `jr.compare` chooses settings inside training
-# folds.
+# These are the test rows of one split, with settings chosen by hand. `jr.compare` chooses settings
+# inside training folds.
 
 # %%
 print(f"{'':12}{'accuracy':>9}{'rules':>7}{'complexity':>12}{'seconds':>9}  status")

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Which rules fired for this row?
 #
-# A rule model explains every prediction: it lists the rules that hold for the row and what each one adds.
+# A rule model explains every prediction: it lists the rules that hold for the row and what each one
+# adds.
 
 # %%
 import matplotlib.pyplot as plt
