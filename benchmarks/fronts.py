@@ -76,7 +76,7 @@ BUDGETS = (10, 20, 30, 50)
 AXES = {"size": BUDGETS, "support": (5, 10, 20, 40), "local": (1, 2, 4, 8)}
 MEASURES = ("risk", "error", "inverse_auc")
 LEAST = 1e-3
-"""Smaller measures count as this one: a ratio of two that are next to nothing says nothing."""
+"""Smaller measures are raised to this value: a ratio of two tiny measures means nothing."""
 CEILINGS = ("EBM", "boosted trees")
 PUBLISHED_FOLDS = {
     "adult_folds": "adult_train", "bank_folds": "bank", "heart_folds": "heart", "fico_folds": "fico_lire",
@@ -222,7 +222,8 @@ def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Pat
 def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:
     """What other programs receive: numbers, and a column per category.
 
-    Missing numbers become the training median, with a column that marks them."""
+    Missing numbers become the training median, with a column that marks them.
+    """
     columns: list[NDArray[Any]] = []
     for f, feature in enumerate(train.X.schema.features):
         seen, values, missing = train.X.columns[f], data.X.columns[f], data.X.missing_mask(f)
@@ -365,7 +366,8 @@ def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference
     """Print the comparison with the reference, on the splits that both have.
 
     The figures are ratios of the mean measures (at least `LEAST`): the geometric mean over the sets,
-    the median, and the number of sets on which the ratio is below 1."""
+    the median, and the number of sets on which the ratio is below 1.
+    """
     found = at_budgets(file, measure, axis)
     sets = [name for name in names if (reference, name) in found]
     print(f"\n{measure}, ratio to {reference!r}: mean; median (sets on which it is lower / sets)\n")

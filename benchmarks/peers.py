@@ -18,7 +18,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Peer:
-    """Requirements; packages whose own pins do not build on a current Python come without dependencies."""
+    """What a peer needs.
+
+    `without_dependencies` lists packages whose own pins do not build on a current Python.
+    """
 
     requirements: tuple[str, ...]
     without_dependencies: tuple[str, ...] = ()

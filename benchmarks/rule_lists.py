@@ -41,7 +41,7 @@ import jaxrules as jr
 HERE = Path(__file__).parent
 WARM = {"compas_binary": 10, "breast_cancer": 10, "fico_binary": 10, "fico": 10, "magic": 40}
 SIZES = {"compas_binary": (5, 10, 20), "breast_cancer": (5, 10, 20), "fico": (5, 10, 20), "magic": (5, 10, 20, 40)}
-"""Of SSRL's lists beside the peers', which choose their own size."""
+"""Sizes of SSRL's lists; the peers choose their own size."""
 SPLITS = 3
 PEERS = {"rulelist": "CLASSY", "wittgenstein": "RIPPER", "corels": "CORELS"}
 
