@@ -3,9 +3,10 @@
     git worktree add ../before <commit>
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/before_after.py ../before [--only lire paths]
 
-Each measurement is a process of its own that imports one of the trees; the trees take turns. Printed are the medians
-over the rounds: the first call (which compiles), the warm call, its CPU seconds, the peak memory, and after / before of
-each. What is called is public and the same in both trees.
+Each measurement runs in its own process, which imports one of the trees; the trees take turns. The
+script prints medians over the rounds: the first call (which compiles), the warm call, its CPU
+seconds, the peak memory, and after / before for each. It calls only public functions that both
+trees have.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ JOBS: dict[str, Callable[[], Job]] = {
 
 
 def measure(name: str) -> dict[str, float]:
-    """In the measured process: prepare, call once, then for at least two seconds and three times."""
+    """In the measured process: prepare, call once, then repeat for at least 2 s and 3 calls."""
     job = JOBS[name]()
     start = time.perf_counter()
     result = job()

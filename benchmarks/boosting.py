@@ -2,11 +2,12 @@
 
     python benchmarks/boosting.py [--limit 900] [--only wine,titanic] [--no-peer]
 
-For every instance realkd gets --limit seconds; the ratio compares cumulative CPU seconds up to the last stage that both
-finish, with realkd's search contexts included, as its users wait for them, and without. The objectives of all
-common stages are asserted to agree to 1e-10. Our seconds are CPU seconds of a whole `boosting.fit`, median of
-five, of one above two seconds, of half a second's worth if that is more. Compiling (first process) and loading
-(later ones) are timed apart. Peak memory is that of a fresh process with one fit of ten rules.
+realkd gets --limit seconds for every instance. The ratio compares cumulative CPU seconds up to the
+last stage that both finish. It is given with realkd's search contexts, for which its users wait,
+and without them. The script asserts that the objectives of all common stages agree to 1e-10. Our
+time is the CPU time of a whole `boosting.fit`: the median of five runs, or of half a second's worth
+if that is more; one run if it takes above two seconds. Compiling (first process) and loading (later
+processes) are timed separately. Peak memory is that of a fresh process with one fit of ten rules.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def run_peer(
 
 
 def ours(instance: Instance, table: jr.Table, y: np.ndarray, pool: PropositionPool, rules: int) -> tuple[Any, float]:
-    """The fit and its CPU seconds."""
+    """The fit, and its CPU seconds."""
     options: Any = {"loss": instance.loss, "l2_penalty": instance.l2_penalty, "propositions": pool, **boosting.PAPER}
     seconds: list[float] = []
     fit = None
@@ -196,7 +197,7 @@ def _fit_and_look(instance: Instance, texts: list[str]) -> float:
 
 
 def startup() -> Iterator[tuple[str, float]]:
-    """Seconds until the compiled search can be used: first process, and a later one."""
+    """Seconds until the compiled search can be used: in the first process and in a later one."""
     code = (
         "import time, jaxrules; s = time.process_time(); import jaxrules.solvers.rule_search.kernels;"
         "print(time.process_time() - s)"

@@ -2,8 +2,8 @@
 
     PYTHON benchmarks/boosting_realkd.py data.csv LOSS PENALTY MAX_COL_ATTR STAGES
 
-Prints the propositions, then one line of JSON per stage: objective, CPU seconds since the start, and of those the
-ones spent on building the search context (a new one per stage, as realkd does).
+Prints the propositions, then one line of JSON per stage: the objective, the CPU seconds since the
+start, and how many of them were spent on the search context (realkd builds a new one per stage).
 """
 
 import json

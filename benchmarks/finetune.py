@@ -2,16 +2,19 @@
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/finetune.py [--only speed|tuning] [--repeats 10]
 
-- speed: six restarts of 250 steps, ten rules of five propositions, 500 rows, discretisation and refits included: the
-  first fit of a fresh process with an empty compilation cache, and warm ones on other samples.
-- tuning: the ten data sets of the LLTBoost paper and five with categories or more skew. A bootstrap sample of at most
-  500 rows trains, the rows out of the bag test. Starts are LLTBoost (oblique), corrective greedy boosting
-  (axis-parallel), both with three and with six rules, and RuleFit. Printed are mean test risks of the start, of the
-  tuned rules without the guard, and with it: all of the same complexity. Regression targets are standardised: risks of
-  the squared loss are shares of the variance. Then, per start: the geometric mean of the ratios to the start's risk,
-  how many fits became worse and better by over 2 %, and the worst.
+- speed: six restarts of 250 steps, ten rules of five propositions, 500 rows, with discretisation
+  and refits. It times the first fit of a fresh process with an empty compilation cache, and warm
+  fits on other samples.
+- tuning: the ten data sets of the LLTBoost paper and five with categories or more skew. The
+  training set is a bootstrap sample of at most 500 rows; the out-of-bag rows are the test set.
+  Starts are LLTBoost (oblique), corrective greedy boosting (axis-parallel), both with three and
+  with six rules, and RuleFit. The script prints the mean test risks of the start, of the tuned
+  rules without the guard, and with it, all of the same complexity. Regression targets are
+  standardised, so risks of the squared loss are shares of the variance. Then, per start, it prints
+  the geometric mean of the ratios to the start's risk, how many fits became worse and better by
+  over 2 %, and the worst.
 
-Processor time is printed beside wall time: it suffers less from other programs on the machine.
+CPU time is printed beside wall time: other programs on the machine disturb it less.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ ROWS, TEST_ROWS, RULES = 500, 5000, (3, 6)
 
 
 def sample(data: Dataset, repeat: int) -> tuple[Dataset, Dataset]:
-    """A bootstrap sample, and rows out of the bag; regression targets in units of the sample's."""
+    """A bootstrap sample and the out-of-bag rows; regression targets are standardised by the sample."""
     rng = np.random.default_rng([repeat, len(data)])
     drawn = rng.integers(0, len(data), min(len(data), ROWS))
     rest = rng.permutation(np.setdiff1d(np.arange(len(data)), drawn))[:TEST_ROWS]
@@ -62,7 +65,7 @@ def loss_of(data: Dataset) -> Any:
 
 
 def fit(name: str, repeat: int, training: Any) -> tuple[float, float, float]:
-    """Wall seconds, processor seconds, objective."""
+    """Wall seconds, CPU seconds, objective."""
     train, _ = sample(jr.datasets.load(name), repeat)
     wall, cpu = time.perf_counter(), time.process_time()
     found = jr.ltrnet.fit(train.X, train.y, loss=loss_of(train), training=training, restarts=6, iterations=250)
@@ -110,7 +113,7 @@ def starts(train: Dataset, repeat: int) -> Iterator[tuple[str, jr.RuleEnsemble]]
 
 
 def tuned(name: str, repeat: int) -> Iterator[dict[str, Any]]:
-    """A row per start."""
+    """One row per start."""
     train, test = sample(jr.datasets.load(name), repeat)
     for start, model in starts(train, repeat):
         row: dict[str, Any] = {"set": name, "repeat": repeat, "start": start}

@@ -1,10 +1,11 @@
-"""What a newcomer's call gives: `fit(X, y)` without options, for every learner.
+"""What the defaults give: `fit(X, y)` without options, for every learner.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/first_call.py [--datasets fico_lire] [--only lire]
 
-Each line is a process of its own, on three quarters of the rows: the seconds of the first call (imports and kernels
-included, loaded or compiled) and of a second one, the accuracy on the other rows, the number of rules, rules and
-conditions together (`jaxrules.complexity`), the largest weight, and why the fit ended.
+Each line comes from its own process, which trains on three quarters of the rows. It gives the
+seconds of the first call (with imports, and with kernels that are loaded or compiled) and of a
+second call, the accuracy on the other rows, the number of rules, rules and conditions together
+(`jaxrules.complexity`), the largest weight, and why the fit ended.
 """
 
 from __future__ import annotations

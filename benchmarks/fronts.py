@@ -3,20 +3,32 @@
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/fronts.py [--sets wine ...] [--methods CART ...]
         [--splits 5] [--quick] [--only-summary] [--measure risk] [--axis support]
 
-Every cell (set, split, method) is one row per model on the method's path: its size, support and local support, its risk
-on the test rows (mean log-loss with probabilities clipped to 1 / 2n of the training rows, or squared error over the
-variance of the test target), its error (share of wrong classes, or the same squared error), one minus the AUC, CPU
-seconds; and the risk, on a quarter of the training rows, of the model at the same place of the path that was fitted to
-the rest of them. Cells are appended to results/fronts.csv as they are computed, and are not computed again. --quick:
-two splits of three sets. The sets adult_folds, bank_folds, heart_folds, fico_folds and compas_folds have the ten folds
-of the LIRE paper as their splits, with all of their rows.
+Every cell (set, split, method) has one row per model on the method's path:
 
-The axis is "size", rules + conditions (`jaxrules.complexity`; a split of a tree counts as a rule of one condition,
-which favours trees), "support", rules, or "local", the rules that hold for a row on average. At a budget a method is
-represented by the model on its path, within the budget, of least risk on the quarter of the training rows; the constant
-if there is none. EBM and boosted trees have no size: they are the ceilings, the same at every budget.
+- its size, support and local support;
+- its risk on the test rows (mean log-loss with probabilities clipped to 1 / 2n of the training
+  rows, or squared error over the variance of the test target), its error (share of wrong classes,
+  or the same squared error) and one minus the AUC;
+- CPU seconds;
+- the validation risk: that of the model at the same place of the path, fitted to three quarters of
+  the training rows and measured on the remaining quarter.
 
-Recipes of boosting are chosen on the sets of CHOOSE and are shown on those of SHOW, the other half.
+Cells are appended to results/fronts.csv as they are computed, and are not computed again. --quick:
+two splits of three sets. The sets adult_folds, bank_folds, heart_folds, fico_folds and compas_folds
+use the ten folds of the LIRE paper as their splits, with all of their rows.
+
+The axis is one of
+
+- "size": rules + conditions (`jaxrules.complexity`; a split of a tree counts as a rule of one
+  condition, which favours trees);
+- "support": rules;
+- "local": the rules that hold for a row on average.
+
+At a given budget, a method is represented by the model on its path, within the budget, with the
+lowest validation risk; if there is none, by the constant. EBM and boosted trees have no size: they
+are ceilings, the same at every budget.
+
+Recipes of boosting are chosen on the sets of CHOOSE and shown on those of SHOW, the other half.
 """
 
 from __future__ import annotations
@@ -64,7 +76,7 @@ BUDGETS = (10, 20, 30, 50)
 AXES = {"size": BUDGETS, "support": (5, 10, 20, 40), "local": (1, 2, 4, 8)}
 MEASURES = ("risk", "error", "inverse_auc")
 LEAST = 1e-3
-"""Smaller measures count as this one: a ratio of two that are next to nothing says nothing."""
+"""Smaller measures are raised to this value: a ratio of two tiny measures means nothing."""
 CEILINGS = ("EBM", "boosted trees")
 PUBLISHED_FOLDS = {
     "adult_folds": "adult_train", "bank_folds": "bank", "heart_folds": "heart", "fico_folds": "fico_lire",
@@ -73,7 +85,7 @@ PUBLISHED_FOLDS = {
 
 
 class Point(NamedTuple):
-    """A model on a path: its size, what it says of the test rows, P(second class) or numbers, and its rules."""
+    """A model on a path: size, predictions for the test rows (P(second class) or numbers), rules."""
 
     size: float
     says: NDArray[np.float64]
@@ -110,7 +122,7 @@ def points(fits: Iterable[jr.Fit[Any]], test: Dataset) -> Path_:
 
 
 def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
-    """The models within twice the largest budget: a rule is at least one condition."""
+    """The models within twice the largest budget: a rule has at least one condition."""
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
         given: dict[str, Any] = {"max_rules": BUDGETS[-1] // 2, "missing": "own_category"} | options
@@ -120,7 +132,10 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
 
 def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
-    """At most eleven prices, from 60 times the default down, each from the model before; ends beyond the budgets."""
+    """At most eleven penalties, from 60 times the default down, each starting from the model before.
+
+    Ends beyond the budgets.
+    """
     most = max(AXES["support"])
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
@@ -165,7 +180,7 @@ def boosted(train: Dataset, test: Dataset, seed: int) -> Path_:
 
 
 def cart(train: Dataset, test: Dataset, seed: int) -> Path_:
-    """Best-first trees of 2, 3, ... leaves; classes by the leaves' shares with one row of each class added."""
+    """Best-first trees of 2, 3, ... leaves; probabilities count one more row of each class."""
     X, X_test = design(train, train), design(train, test)
     for leaves in range(2, BUDGETS[-1] // 2 + 2):
         if train.task == "regression":
@@ -179,7 +194,7 @@ def cart(train: Dataset, test: Dataset, seed: int) -> Path_:
 
 
 def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Path_]:
-    """A program in an environment of its own, see fronts_peers.py."""
+    """A peer program in its own environment; see fronts_peers.py."""
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
         python = python_of(environment)
@@ -205,8 +220,10 @@ def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Pat
 
 
 def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:
-    """What other programs are given: numbers with the training median where they are missing, and that they are; a
-    column per category."""
+    """What other programs receive: numbers, and a column per category.
+
+    Missing numbers become the training median, with a column that marks them.
+    """
     columns: list[NDArray[Any]] = []
     for f, feature in enumerate(train.X.schema.features):
         seen, values, missing = train.X.columns[f], data.X.columns[f], data.X.missing_mask(f)
@@ -269,7 +286,7 @@ def measured(method: str, name: str, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of the programs that it ran."""
+    """CPU seconds of this process and of the programs that it ran."""
     return sum(os.times()[:4])
 
 
@@ -280,7 +297,7 @@ def constant(train: Dataset, test: Dataset) -> NDArray[np.float64]:
 
 
 def measures(train: Dataset, test: Dataset, said: NDArray[np.float64]) -> dict[str, float]:
-    """Of what a model says of the test rows."""
+    """The measures of a model's predictions for the test rows."""
     if test.task == "regression":
         y = np.asarray(test.y, np.float64)
         return dict.fromkeys(MEASURES, float(np.mean((y - said) ** 2) / np.var(y)))
@@ -324,7 +341,7 @@ def read(file: Path) -> list[dict[str, str]]:
 
 
 def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDArray[np.float64]]:
-    """By method and set, (splits, budgets): NaN where a split was not computed."""
+    """By method and set, an array (splits, budgets): NaN where a split was not computed."""
     cells: dict[tuple[str, str, int], list[tuple[float, float, float]]] = defaultdict(list)
     for row in read(file):
         figures = [float(row[name]) for name in (axis, "validation", measure)]
@@ -346,8 +363,11 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
 
 
 def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference: str) -> None:
-    """Against the reference, on the splits that both have: the geometric mean over the sets of the ratio of the mean
-    measures (at least `LEAST`), their median, and on how many of the sets it is below."""
+    """Print the comparison with the reference, on the splits that both have.
+
+    The figures are ratios of the mean measures (at least `LEAST`): the geometric mean over the sets,
+    the median, and the number of sets on which the ratio is below 1.
+    """
     found = at_budgets(file, measure, axis)
     sets = [name for name in names if (reference, name) in found]
     print(f"\n{measure}, ratio to {reference!r}: mean; median (sets on which it is lower / sets)\n")
@@ -372,7 +392,7 @@ def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference
 def picture(
     file: Path, names: list[str], methods: list[str], measure: str, axis: str, reference: str, target: Path
 ) -> None:
-    """A panel per set: the measure against the size, means over the splits."""
+    """One panel per set: the measure against the size, averaged over the splits."""
     import matplotlib
 
     matplotlib.use("Agg")

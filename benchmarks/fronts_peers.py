@@ -1,10 +1,12 @@
-"""FIGS, RuleFit and BoostedRules (imodels) and explainable boosting machines (interpret) on saved arrays, in
-environments of their own (see fronts.py).
+"""FIGS, RuleFit, BoostedRules (imodels) and EBM (interpret) on saved arrays, in their own environments.
+
+See fronts.py.
 
     PYTHON benchmarks/fronts_peers.py FIGS|RuleFit|BoostedRules|EBM TASK data.npz MOST_SPLITS SEED
 
-Prints one line of JSON per model: its size (2 per split of FIGS, rules and conditions; 0 for EBM), its rules and those
-that hold for a test row (None where it has none that can be counted), and what it says of the test rows.
+Prints one line of JSON per model: its size (2 per split of FIGS, rules and conditions; 0 for EBM),
+its number of rules and of rules that hold for a test row (None if they cannot be counted), and its
+predictions for the test rows.
 """
 
 import json

@@ -1,17 +1,19 @@
-"""Large data: LIRE and RuleFit on up to a million rows and a thousand rules; time, memory, and what was reached.
+"""Large data: LIRE and RuleFit on up to a million rows and a thousand rules; time, memory and quality.
 
     python benchmarks/large.py [--tasks lire rulefit path chosen wide] [--rows 100000 300000 1000000] [--rules 980]
 
-20 normal columns; classes by a logistic model of steps, an interaction and one linear term; random rules of one to
-three conditions at normal cut points. Every task runs in a process of its own:
+20 normal columns; classes by a logistic model of steps, an interaction and one linear term; random
+rules of one to three conditions at normal cut points. Every task runs in its own process:
 
-- lire: `jr.lire.fit` at its defaults; rulefit: `jr.rulefit.fit` at one penalty, 0.001; path: 20 penalties down to a
-  thousandth of the largest; chosen: `jr.rulefit.fit` at its defaults, which cross-validates;
+- lire: `jr.lire.fit` at its defaults; rulefit: `jr.rulefit.fit` at one penalty, 0.001; path: 20
+  penalties down to a thousandth of the largest; chosen: `jr.rulefit.fit` at its defaults, which
+  cross-validates;
 - wide: the path of 20 penalties on 100 000 rows and 2000 rules.
 
-Seconds are of the call alone, CPU seconds of all threads; memory is the peak of the process and what it held before
-the call, beside the size of the matrix of rules, one bit per row and rule. The gap of RuleFit is its certificate; the
-largest violation of the optimality conditions, relative to the penalty, is computed anew from the model.
+Seconds are those of the call alone; CPU seconds cover all threads. Memory is the peak of the
+process and what it held before the call, shown beside the size of the matrix of rules, one bit per
+row and rule. The gap of RuleFit is its certificate. The largest violation of the optimality
+conditions, relative to the penalty, is recomputed from the model.
 """
 
 from __future__ import annotations

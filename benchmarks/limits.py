@@ -1,13 +1,18 @@
-"""Is `time_limit` kept, from call to return? Every learner and every search, on Adult, first and third call.
+"""Does every fit keep its `time_limit`? Every learner and search on Adult, first and third call.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/limits.py [--limits 0.1 1] [--only lire rulefit] [--cpu]
 
-Each line is a process of its own: it imports the library, reads the data as a dataframe of text and numbers, and calls
-`fit` three times with the same limit. The first call also imports what the learner needs and compiles, or loads, its
-kernels (a second run of this script finds the caches filled), the second those of what it has no time for in the first;
-the third is the one that has to keep its limit. Printed are the seconds of the first and the third call, the CPU
-seconds, status and number of rules of the third, and the load of the machine. On a
-machine with other work, `--cpu` gives the limit in CPU seconds of the process (all threads), and prints these.
+Each line comes from its own process. It imports the library, reads the data as a dataframe of text
+and numbers, and calls `fit` three times with the same limit.
+
+- The first call also imports what the learner needs, and compiles or loads its kernels. (A second
+  run of this script finds the caches filled.)
+- The second call does the same for what the first had no time for.
+- The third call has to keep its limit.
+
+The script prints the seconds of the first and third calls; the CPU seconds, status and number of
+rules of the third; and the load of the machine. On a busy machine, use `--cpu`: it sets the limit
+in CPU seconds of the process (all threads) and prints CPU seconds.
 """
 
 from __future__ import annotations
@@ -51,7 +56,7 @@ HEAD = f"{'case':20s} {'limit':>6s} {'first':>7s} {'third':>7s} {'CPU':>7s} {'st
 
 
 def frame_of(table: Any) -> Any:
-    """A table as its user has it: a pandas dataframe of numbers and text."""
+    """The table as users have it: a pandas dataframe of numbers and text."""
     import pandas as pd
 
     columns = {}
@@ -62,7 +67,7 @@ def frame_of(table: Any) -> Any:
 
 
 def measure(case: str, limit: float, dataset: str, clock: Callable[[], float]) -> dict[str, Any]:
-    """Three calls in this process."""
+    """Make three calls in this process."""
     import jax
 
     cache = Path(tempfile.gettempdir()) / "jaxrules-limits"

@@ -1,16 +1,19 @@
-"""LLTBoost: a whole path of ten rules, against the loop of scikit-learn solver calls that it replaces; growth.
+"""LLTBoost: a whole path of ten rules, against the loop of scikit-learn solver calls that it replaces; scaling.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/lltboost.py [--quick]
 
-- warm: `jr.lltboost.path` with ten rules on 500 rows, refits of every candidate on the training part included;
-  medians and minima over `--repeats` bootstrap samples, which share one compiled program.
-- first: the first path of a shape in a fresh process, with an empty and with a filled compilation cache.
-- scikit-learn: the same Algorithm 1 with LogisticRegression (saga, l1_ratio=1, warm starts) and a bisection of the
-  penalty for every number of non-zeros, a refit on the support, and a refit of all weights per candidate. saga stops
-  at the tolerance whose solutions violate the optimality conditions about as much as ours may; both are printed.
+- warm: `jr.lltboost.path` with ten rules on 500 rows, including refits of every candidate on the
+  training part; medians and minima over `--repeats` bootstrap samples, which share one compiled
+  program.
+- first: the first path of a shape in a fresh process, with an empty and with a filled compilation
+  cache.
+- scikit-learn: the same Algorithm 1 with LogisticRegression (saga, l1_ratio=1, warm starts) and a
+  bisection of the penalty for every number of non-zeros, a refit on the support, and a refit of all
+  weights per candidate. saga stops at the tolerance whose solutions violate the optimality
+  conditions about as much as ours may; both are printed.
 - growth: seconds per rule and memory, for more rows and more columns.
 
-Processor time is printed beside wall time: it suffers less from other programs on the machine.
+CPU time is printed beside wall time: other programs on the machine disturb it less.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ def sample(name: str, seed: int) -> tuple[Floats, NDArray[Any], str]:
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float, float]:
-    """The result, wall seconds, processor seconds."""
+    """The result, wall seconds, CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = function()
     return result, time.perf_counter() - wall, time.process_time() - cpu
@@ -105,7 +108,7 @@ def first() -> None:
 
 
 class Loop:
-    """Algorithm 1 for classes -1 and +1 or a real target, one solver call at a time."""
+    """Algorithm 1 for classes -1 and +1 or for a real target, one solver call at a time."""
 
     def __init__(self, X: Floats, y: Floats, loss: str, trains: NDArray[np.bool_], tolerance: float) -> None:
         self.X, self.y, self.loss, self.trains, self.tolerance = X, y, loss, trains, tolerance
@@ -129,7 +132,7 @@ class Loop:
         return model
 
     def separators(self, on: NDArray[np.bool_], gains: Floats) -> list[tuple[Floats, float]]:
-        """For 1, ..., NONZEROS non-zeros the solution at the smallest penalty, refitted on its support."""
+        """For 1, ..., NONZEROS non-zeros, the solution at the smallest penalty, refitted on its support."""
         from sklearn.linear_model import LogisticRegression
 
         z, c = np.where(gains >= 0, 1.0, -1.0), np.abs(gains) / np.abs(gains).sum()
@@ -176,7 +179,7 @@ class Loop:
         return (self.y - score) ** 2 if self.loss == "squared" else np.logaddexp(0, -self.y * score)
 
     def path(self, rules: int) -> float:
-        """The risk on the training part after so many rules."""
+        """The risk on the training part after each number of rules."""
         trains, design = self.trains, np.zeros((len(self.y), 0))
         score = np.full(len(self.y), self.y[trains].mean())
         for _ in range(rules):

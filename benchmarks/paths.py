@@ -1,13 +1,14 @@
-"""Coordinate paths: certified and local search against peers, and the scale that is proved.
+"""Coordinate paths: certified and local search against peers, and the sizes that can be proved.
 
-    python benchmarks/paths.py [--peers PYTHON] [--limit 60]    # minutes; the peers take most of it
+    python benchmarks/paths.py [--peers PYTHON] [--limit 60]    # takes minutes, mostly for the peers
     python benchmarks/paths.py --restarts 600                   # renew paths_best.json, in CPU seconds
 
-``PYTHON`` is an interpreter of an environment with numpy, gurobipy (its size-limited package) and pyscipopt; peers
-that it lacks are reported as not run. Both sides get the same float64 Gram matrices, in one run. Prestige: 102
-rows; education, income, women and the three types, standardised (the 4 rows without a type are 0 in all three).
-Scale: n = 150, equicorrelated normal columns (0.8), y = X b + e, b normal with 30 % zeros, e normal with half the
-standard deviation of X b, all standardised. Every objective is computed from the models that a solver returns.
+``PYTHON`` is the interpreter of an environment with numpy, gurobipy (its size-limited package) and
+pyscipopt. Peers that it lacks are reported as not run. Both sides get the same float64 Gram
+matrices, in one run. Prestige: 102 rows; education, income, women and the three types, standardised
+(the 4 rows without a type are 0 in all three). Scale: n = 150, equicorrelated normal columns (0.8),
+y = X b + e, b normal with 30 % zeros, e normal with half the standard deviation of X b, all
+standardised. Every objective is computed from the models that a solver returns.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def objective(cost: Quadratic, weights: np.ndarray, sequence: np.ndarray) -> flo
 
 
 def timed(function: Callable[[], Any], repeats: int = 15) -> tuple[float, float, float, Any]:
-    """Seconds of the first call (with compilation), the median and the least of further ones, and the result."""
+    """Seconds of the first call (with compilation), median and minimum of further calls; the result."""
     start = time.perf_counter()
     result = function()
     first = time.perf_counter() - start
@@ -166,7 +167,7 @@ def local_search(rows: list[dict[str, Any]]) -> None:
 
 
 def restart(cpu_seconds: float) -> None:
-    """Local improvement (q = 2) from the greedy sequence and random ones until the time is over; stores the best."""
+    """Local improvement (q = 2) from the greedy and random sequences until time is up; stores the best."""
     cost, weights = equicorrelated(100, 400, 0), np.ones(30)
     best, seed, start = np.inf, 0, time.process_time()
     starts = np.concatenate(

@@ -1,8 +1,9 @@
-"""One coordinate-path problem by a general solver, in the peers' own environment (see paths.py).
+"""One coordinate-path problem solved by a general solver, in the peers' own environment (see paths.py).
 
     PYTHON benchmarks/paths_peers.py gurobi|scip problem.npz SECONDS
 
-Eq. (9): steps with SOS-1 constraints, the sum of costs as a convex quadratic objective. Prints one line of JSON.
+Eq. (9): steps with SOS-1 constraints, the sum of costs as a convex quadratic objective. Prints one
+line of JSON.
 """
 
 import json

@@ -1,10 +1,10 @@
-"""Environments of other people's programs: one virtual environment per peer, with pinned versions.
+"""Environments for other people's programs: one virtual environment per peer, with pinned versions.
 
     from benchmarks.peers import python_of
     python = python_of("realkd")        # path of an interpreter; created on first use
 
-Environments live in the folder that JAXRULES_PEERS names, by default benchmarks/results/peers. A peer that
-cannot be installed raises `NotRun`, whose text a benchmark prints as "not run: reason".
+Environments are kept in the folder named by JAXRULES_PEERS, by default benchmarks/results/peers. A
+peer that cannot be installed raises `NotRun`; a benchmark prints its text as "not run: reason".
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Peer:
-    """Requirements, and packages whose own pins do not build on a current Python (installed as they are)."""
+    """What a peer needs.
+
+    `without_dependencies` lists packages whose own pins do not build on a current Python.
+    """
 
     requirements: tuple[str, ...]
     without_dependencies: tuple[str, ...] = ()
@@ -64,7 +67,7 @@ def python_of(name: str) -> Path:
     """The interpreter of a peer's environment.
 
     Raises:
-        NotRun: if it cannot be installed.
+        NotRun: if the peer cannot be installed.
     """
     peer = PEERS[name]
     default = Path(__file__).parent / "results" / "peers"

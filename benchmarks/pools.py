@@ -1,11 +1,12 @@
-"""Where candidate rules come from: test risk of models of K rules, chosen from the pools of different trees.
+"""Where should candidate rules come from? Test risk of K rules from pools of different trees.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/pools.py [--sets wine ...] [--splits 3] [--quick]
 
-Rules are chosen in the same plain way from every pool: forward, by the gain of a Newton step with all weights refitted
-(logistic or squared loss, a ridge of 1), so that pools are compared and not searches. Training rows, test rows and
-measures are those of fronts.py. The recipe of the boosted trees was chosen on CHOOSE, among variants of the depth, the
-rows, columns and smallest leaf of a tree and the learning rate; SHOW took no part.
+Every pool uses the same simple forward selection: by the gain of a Newton step with all weights
+refitted (logistic or squared loss, a ridge of 1). So the script compares pools, not searches.
+Training rows, test rows and measures are those of fronts.py. The recipe of the boosted trees was
+chosen on CHOOSE, not on SHOW, among variants of the depth, the rows, columns and smallest leaf of a
+tree, and the learning rate.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def targets(train: Dataset, test: Dataset) -> tuple[Floats, Floats]:
 
 
 def slopes(y: Floats, scores: Floats, classes: bool) -> tuple[Floats, Floats]:
-    """Downhill slope and curvature of the loss at every row."""
+    """Negative gradient and curvature of the loss at every row."""
     if not classes:
         return y - scores, np.ones_like(y)
     p = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
@@ -57,7 +58,7 @@ def slopes(y: Floats, scores: Floats, classes: bool) -> tuple[Floats, Floats]:
 
 
 def refitted(columns: Floats, y: Floats, weights: Floats, classes: bool) -> Floats:
-    """Newton's method for the weights of an intercept and rules."""
+    """Newton's method for the intercept and the weights of the rules."""
     ridge = np.r_[1e-8, np.full(len(weights) - 1, RIDGE)]
     for _ in range(25):
         slope, curvature = slopes(y, columns @ weights, classes)
@@ -69,7 +70,7 @@ def refitted(columns: Floats, y: Floats, weights: Floats, classes: bool) -> Floa
 
 
 def forward(rules: NDArray[np.float32], y: Floats, classes: bool) -> dict[int, tuple[list[int], Floats]]:
-    """The chosen rules and their weights, the intercept first, at every one of SIZES."""
+    """The chosen rules and their weights, the intercept first, for every size in SIZES."""
     chosen: list[int] = []
     columns = np.ones((len(y), 1))
     weights = np.array([np.log(y.mean() / (1 - y.mean())) if classes else y.mean()])
@@ -91,7 +92,7 @@ def forward(rules: NDArray[np.float32], y: Floats, classes: bool) -> dict[int, t
 
 
 def measured(name: str, seed: int, kind: Any) -> tuple[dict[int, tuple[float, float, float]], int, float]:
-    """Risk, error and local support by size; rules of the pool, CPU seconds until it is there."""
+    """Risk, error and local support by size; rules in the pool and CPU seconds to build it."""
     train, test = split(name, seed)
     classes = train.task != "regression"
     began = time.process_time()

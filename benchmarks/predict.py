@@ -2,9 +2,10 @@
 
     python benchmarks/predict.py [--rows 1000000] [--rules 100] [--features 20] [--repeats 5]
 
-A rule check is one rule on one row. Times are those of `jaxrules.predict` on a float64 array, reading the
-array included, and of checking alone on a table; nothing is compiled. The bar is 10^7 checks per second.
-For comparison the same rules are checked condition by condition with NumPy comparisons.
+A rule check is one rule on one row. The script times `jaxrules.predict` on a float64 array,
+including reading the array, and the checks alone on a table; nothing is compiled. The target is
+10^7 checks per second. For comparison, the same rules are checked condition by condition with NumPy
+comparisons.
 """
 
 import argparse
@@ -24,7 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def random_model(n_rules: int, n_features: int, rng: np.random.Generator) -> jr.RuleEnsemble:
-    """Rules of one to four conditions on random columns, cut points with three digits."""
+    """Rules of one to four conditions on random columns; cut points have three digits."""
     schema = jr.Schema(tuple(jr.Feature(f"x{f}") for f in range(n_features)), classes=(0, 1))
     rules = []
     for _ in range(n_rules):

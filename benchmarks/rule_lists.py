@@ -1,18 +1,20 @@
-"""Rule lists: SSRL's warm fits, growth in rows and features, CLASSY, RIPPER and CORELS on the same split; exact lists.
+"""Rule lists: SSRL's warm fits and scaling; CLASSY, RIPPER and CORELS on the same split; exact lists.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/rule_lists.py [--only warm growth peers exact] [--quick]
 
-- warm: a second fit on the same data; nothing is compiled in it. "gas-sized": 13910 x 2304 random binary features.
-- growth: 20 numeric columns (360 literals) and 10^4 to 10^6 rows; 10^4 rows and more literals. Seconds per insertion
-  (a sub-problem solved), because the number of insertions differs.
-- peers: test accuracy, rules, literals and seconds on a stratified fifth of the rows, several splits; SSRL at several
-  sizes. Each peer is a process of its own, in its own environment (see peers.py); one that cannot be installed is "not
-  run".
-- exact: compas_binary (6907 rows) over all conditions of two literals, proved; what a third literal is worth, and
-  costs; what the mixed-integer program proves in the same time; all near-optimal lists; CORELS on the same conditions,
-  where a rule costs 0.5 % of the rows whatever its length, as CORELS has it.
+- warm: a second fit on the same data, in which nothing is compiled. "gas-sized": 13910 x 2304
+  random binary features.
+- growth: 20 numeric columns (360 literals) and 10^4 to 10^6 rows; 10^4 rows and more literals.
+  Seconds per insertion (a sub-problem solved), because the number of insertions differs.
+- peers: test accuracy on a stratified fifth of the rows, rules, literals and seconds, for several
+  splits; SSRL at several sizes. Each peer runs in its own process and environment (see peers.py);
+  one that cannot be installed is "not run".
+- exact: compas_binary (6907 rows) over all conditions of two literals, proved; the gain and the
+  cost of a third literal; what the mixed-integer program proves in the same time; all near-optimal
+  lists; CORELS on the same conditions, where a rule costs 0.5 % of the rows whatever its length, as
+  in CORELS.
 
-Processor time is printed beside wall time: it suffers less from other programs on the machine.
+CPU time is printed beside wall time: other programs on the machine disturb it less.
 """
 
 from __future__ import annotations
@@ -39,20 +41,20 @@ import jaxrules as jr
 HERE = Path(__file__).parent
 WARM = {"compas_binary": 10, "breast_cancer": 10, "fico_binary": 10, "fico": 10, "magic": 40}
 SIZES = {"compas_binary": (5, 10, 20), "breast_cancer": (5, 10, 20), "fico": (5, 10, 20), "magic": (5, 10, 20, 40)}
-"""Of SSRL's lists beside the peers', which choose their own size."""
+"""Sizes of SSRL's lists; the peers choose their own size."""
 SPLITS = 3
 PEERS = {"rulelist": "CLASSY", "wittgenstein": "RIPPER", "corels": "CORELS"}
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float, float]:
-    """The result, wall seconds, processor seconds."""
+    """The result, wall seconds, CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = function()
     return result, time.perf_counter() - wall, time.process_time() - cpu
 
 
 def second_fit(X: Any, y: Any, **options: Any) -> tuple[jr.Fit[jr.RuleList], float, float]:
-    """A fit after one with the same shapes."""
+    """A fit after another with the same shapes."""
     jr.ssrl.fit(X, y, missing="own_category", **options)
     return timed(lambda: jr.ssrl.fit(X, y, missing="own_category", **options))
 
@@ -121,7 +123,7 @@ def peers(quick: bool) -> None:
 
 
 def on_split(train: Any, test: Any, sizes: Sequence[int]) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """Every method, and what it measured, or why it did not run."""
+    """For every method, its measurements or why it did not run."""
     for size in sizes:
         fit, wall, cpu = second_fit(train.X, train.y, max_rules=size)
         right = int((jr.predict(fit.model, test.X) == test.y).sum())
@@ -169,7 +171,7 @@ def exact(quick: bool) -> None:
 
 
 def against_corels(data: Any) -> None:
-    """The same conditions, the same price of a rule, any default."""
+    """The same conditions, the same penalty on a rule, any default."""
     literals = jr.ssrl.literals_of(data.X)
     rules = [rule for size in (1, 2) for rule in itertools.combinations(range(len(literals)), size)]
     pool = literals.conjunctions(rules)
@@ -188,7 +190,7 @@ def against_corels(data: Any) -> None:
 
 
 def save(train: Any, test: Any, path: Path) -> None:
-    """Columns as numbers, classes as codes, and the same rows by SSRL's literals for those that need them binary."""
+    """Save columns as numbers, classes as codes, and rows as SSRL's literals (for binary peers)."""
     pool = jr.ssrl.literals_of(train.X)
     classes = np.unique(train.y)
     parts: dict[str, Any] = {}
@@ -200,7 +202,7 @@ def save(train: Any, test: Any, path: Path) -> None:
 
 
 def peer(package: str, path: Path, limit: float = 1800) -> dict[str, Any] | str:
-    """What a peer's process measured, or why it did not run."""
+    """The measurements of a peer's process, or why it did not run."""
     try:
         command = [str(python_of(package)), str(HERE / "rule_lists_peers.py"), package, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)

@@ -15,7 +15,7 @@ import numpy as np
 
 
 def classy(data):
-    """rulelist, its defaults but for nine cut points per column, as SSRL has."""
+    """rulelist with its defaults, except nine cut points per column, as in SSRL."""
     import pandas as pd
     from rulelist import RuleList
 

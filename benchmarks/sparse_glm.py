@@ -2,14 +2,15 @@
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/sparse_glm.py [--set adult_train] [--repeats 5]
 
-One matrix: rules of a forest of 100 trees of depth 3 on nine tenths of the rows, L1-penalised logistic loss.
-For several penalties every solver is run in turn, `--repeats` times; medians are printed. The first call of
-ours (which compiles) and of skglm (numba) is timed apart. A solver whose second call takes longer than
-`--patience` seconds is run no more at this penalty, and not at all at the smaller ones. Every coefficient
-vector is judged by the same NumPy code: objective above the best that was found, relative to it. Liblinear
-penalises the intercept and so solves another problem: its seconds count, its objective does not. Ours is timed
-with the matrix prepared once (its seconds are a line of their own), as a path or a cross-validation uses it.
-Also: preparing the matrix, and a path of 50 penalties.
+One matrix: rules of a forest of 100 trees of depth 3 on nine tenths of the rows, L1-penalised
+logistic loss. For several penalties, every solver runs in turn, `--repeats` times; the script
+prints medians. The first call of ours (which compiles) and of skglm (numba) is timed separately. A
+solver whose second call takes longer than `--patience` seconds does not run again at this penalty,
+and not at all at the smaller ones. The same NumPy code judges every coefficient vector: the
+objective above the best that was found, relative to it. Liblinear penalises the intercept and so
+solves another problem: its seconds count, its objective does not. Ours is timed with the matrix
+prepared once (a separate line gives those seconds), as in a path or a cross-validation. The script
+also times preparing the matrix, and a path of 50 penalties.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def single_penalties(X: NDArray[Any], y: NDArray[np.float64], repeats: int, pati
 
 
 def rest(X: NDArray[Any], y: NDArray[np.float64], repeats: int) -> list[dict[str, Any]]:
-    """The matrix and the path: ours alone."""
+    """The matrix and the path, for ours alone."""
     design = Design.of(X)
     tasks: dict[str, Callable[[], Any]] = {
         "preparing the matrix": lambda: Design.of(X),

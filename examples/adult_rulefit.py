@@ -1,15 +1,16 @@
-"""RuleFit on Adult: categories, missing values as a category of their own, a penalty by cross-validation.
+"""RuleFit on Adult: categorical columns, missing values as their own category, a path of penalties.
 
     JAXRULES_DATA=/folder/with/manifest.json python examples/adult_rulefit.py
 
-Without that folder the data come from OpenML.
+Without JAXRULES_DATA, the data come from OpenML.
 """
 
 import jaxrules as jr
 
 data = jr.datasets.load("adult")
 train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
-print(f"{data.X.shape[0]} people, {data.X.shape[1]} columns; missing in {', '.join(data.X.columns_with_missing())}")
+missing = ", ".join(data.X.columns_with_missing())
+print(f"{data.X.shape[0]} people, {data.X.shape[1]} columns; missing values in {missing}")
 
 rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=0), train.X)
 fits = jr.rulefit.path(train.X, train.y, rules=rules, n_penalties=20, missing="own_category", seed=0, progress=True)

@@ -1,4 +1,4 @@
-"""Choose the size of a model by cross-validation, read what was tried, and see what it says of rows held out.
+"""Choose the size of a model by cross-validation, read what was tried, and test the model on held-out rows.
 
 python examples/choose_penalties.py
 """
@@ -12,14 +12,14 @@ train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
 boosted = jr.boosting.cross_validate(train.X, train.y, max_rules=6, search="beam", progress=True)
 print(boosted.details["cross_validation"], "\n")
 
-# Which price of a rule, and which ridge? Rules are taken anew from the rows of every fold.
+# Which penalty on a rule, and which ridge? Every fold makes its rules anew from its own rows.
 grid = {"global_penalties": [0.05, 0.02, 0.01], "l2_penalties": [0.25, 2.5]}
 lire = jr.lire.cross_validate(train.X, train.y, **grid, n_folds=3, restarts=0, progress=True)
 print(lire.details["cross_validation"], "\n")
 
 for name, fit in {"boosting": boosted, "LIRE": lire}.items():
     print(
-        f"{name:10}{jr.support(fit.model):>3} rules, {jr.local_support(fit.model, test.X):.1f} of them hold for a row; "
-        f"{jr.accuracy(fit.model, test.X, test.y):.3f} of the test rows are right"
+        f"{name:10}{jr.support(fit.model):>3} rules, {jr.local_support(fit.model, test.X):.1f} per row on average; "
+        f"test accuracy {jr.accuracy(fit.model, test.X, test.y):.3f}"
     )
 print(f"\n{lire.model}")

@@ -1,9 +1,10 @@
-"""Explain a linear model step by step: update an old one, price interpretability, draw the front.
+"""Explain a linear model step by step: update an old model, show the price of interpretability, draw the front.
 
     python examples/explain_linear_model.py [--output FOLDER]
 
-The old model predicts the progression of diabetes from the body mass index alone. Now ten measurements are at
-hand. The best update changes one coefficient at a time, and every intermediate model is as good as it can be.
+The old model predicts the progression of diabetes from the body mass index alone. Now ten
+measurements are available. The best update changes one coefficient at a time and has the lowest
+total cost along the way.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from jaxrules import paths
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="folder for the pictures; none are drawn without it")
+    parser.add_argument("--output", type=Path, help="folder for the plots; without it, none are drawn")
     output = parser.parse_args().output
 
     data = jr.datasets.load("diabetes")
@@ -23,7 +24,7 @@ def main() -> None:
 
     others = [name for name in train.X.names if name != "bmi"]
     old = paths.fit(train.X, train.y, steps=1, standardise=True, forbidden=others)
-    print("The old model, in standard deviations:")
+    print("The old model, on standardised columns:")
     print(old.model)
 
     update = paths.fit(train.X, train.y, steps=5, start=old.model, standardise=True)
@@ -37,7 +38,7 @@ def main() -> None:
         residual = test.y - jr.predict(update.model, test.X, step=step)
         print(f"  after step {step}: R^2 on the test rows {1 - residual.var() / test.y.var():.3f}")
 
-    print("\nWhy the new model predicts what it does for the first test row:")
+    print("\nWhy does the new model predict this value for the first test row?")
     print(jr.explain(update.model, test.X[:1])[0])
 
     front = paths.pareto(train.X, train.y, max_steps=5, standardise=True)

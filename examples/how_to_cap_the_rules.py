@@ -1,8 +1,8 @@
 # %% [markdown]
 # # How do I cap the number of rules?
 #
-# Say how many there may be, or say what a rule must be worth and see how many remain. Whole paths cost little more than
-# one model.
+# Set the maximum number of rules, or set a penalty per rule and see how many remain. A whole path
+# costs little more than one model.
 
 # %%
 import matplotlib.pyplot as plt
@@ -14,15 +14,15 @@ data = jr.datasets.load("breast_cancer")
 train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
 
 # %% [markdown]
-# ## A number
+# ## A maximum number
 #
-# `max_rules` in boosting, lists and networks, and `max_length` for the conditions of a rule.
+# Boosting, lists and networks have `max_rules`. `max_length` limits the conditions in a rule.
 
 # %%
 print(jr.boosting.fit(train.X, train.y, max_rules=2, max_length=2, max_cut_points=5).model)
 
 # %% [markdown]
-# The path has the model of every number of rules, from one run.
+# One run of `path` gives a model for every number of rules.
 
 # %%
 path = jr.boosting.path(train.X, train.y, max_rules=6, max_cut_points=5)
@@ -31,7 +31,7 @@ for rules, fit in enumerate(path, 1):
     print(f"{rules} rules, complexity {jr.complexity(fit.model)}: log loss {loss:.3f}, accuracy {accuracy:.3f}")
 
 # %% [markdown]
-# ## A price
+# ## A penalty
 #
 # In RuleFit (and LIRE, GLRM) a larger penalty leaves fewer rules.
 
@@ -44,9 +44,10 @@ plt.show()
 # %% [markdown]
 # ## The best model within a size
 #
-# `jr.compare` chooses by cross-validation among the models of at most `max_complexity`, separately in every training
-# fold, and its table says what that is worth on rows held out. `refit` then takes all rows. By name there are the paths
-# of all learners; here is one of our own, with few cut points.
+# In every training fold, `jr.compare` chooses by cross-validation among the models of at most
+# `max_complexity`. Its table reports the risk of this choice on held-out rows. `refit` then uses
+# all rows. Every learner's path is available by name; this example defines its own, with few cut
+# points.
 
 # %%
 

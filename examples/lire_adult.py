@@ -1,10 +1,10 @@
-"""LIRE and RuleFit on Adult: accuracy against the rules that a person has to read, and both models side by side.
+"""LIRE and RuleFit on Adult: accuracy against the number of rules to read, and both models side by side.
 
     JAXRULES_DATA=/folder/with/manifest.json python examples/lire_adult.py [picture.png]
 
-Without that folder the data come from OpenML. The tables are those of Table 1 in the LIRE paper: both models
-have the same number of rules, and the rules that one person satisfies are bold. Weights of both are
-on the log-odds.
+Without JAXRULES_DATA, the data come from OpenML. The tables follow Table 1 of the LIRE paper: both
+models have the same number of rules, and the rules that one person satisfies are bold. Both models'
+weights are on the log-odds scale.
 """
 
 import sys
@@ -17,7 +17,7 @@ import numpy as np
 
 import jaxrules as jr
 
-# Compiled kernels are kept between runs: the first run takes some seconds more.
+# Compiled kernels are kept between runs. The first run takes a few seconds longer.
 jax.config.update("jax_compilation_cache_dir", str(Path.home() / ".cache" / "jaxrules"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
@@ -26,7 +26,7 @@ WIDTH = 58
 
 
 def table_lines(title: str, model: jr.RuleEnsemble, person: jr.Table) -> list[tuple[str, bool]]:
-    """One line per line of text, and whether it is bold; largest weights first."""
+    """The lines of text, and whether each is bold; largest weights first."""
     satisfied = model.conjunctions.satisfied(person)[0]
     weights = model.weights[:, 0]
     lines = [(title, False), (f"intercept {model.intercept[0]:+.3f}", False), ("", False)]
@@ -48,7 +48,7 @@ def side_by_side(left: list[tuple[str, bool]], right: list[tuple[str, bool]]) ->
 def equal_support(
     some: tuple[jr.Fit, ...], others: tuple[jr.Fit, ...], most: int
 ) -> tuple[jr.RuleEnsemble, jr.RuleEnsemble]:
-    """Models of both with the same number of rules, as many as possible up to `most`."""
+    """A pair of models, one from each, with the same number of rules: as many as possible up to `most`."""
     pairs = [(a.model, b.model) for a in some for b in others if jr.support(a.model) == jr.support(b.model) <= most]
     return max(pairs, key=lambda pair: jr.support(pair[0]))
 
@@ -72,7 +72,7 @@ for name, fits in (("LIRE", lire), ("RuleFit", rulefit)):
     for size, local, accuracy in fronts[name]:
         print(f"{name:10}{size:>9}{local:>15.2f}{accuracy:>15.4f}")
 
-# One person of the test rows, to whom rules of both models apply
+# A person from the test rows who satisfies rules of both models
 small, equal = equal_support(lire, rulefit, MOST_RULES_IN_THE_TABLE)
 counts = np.minimum(jr.local_supports(small, test.X), jr.local_supports(equal, test.X))
 person = test.X[np.array([int(np.argmax(counts > 0))])]
@@ -103,4 +103,4 @@ if len(sys.argv) > 1:
     axes[1].legend()
     figure.tight_layout()
     figure.savefig(sys.argv[1], dpi=150)
-    print(f"\nTrade-off in {sys.argv[1]}")
+    print(f"\nPlot of the trade-off: {sys.argv[1]}")

@@ -1,4 +1,4 @@
-"""The main job: fit interpretable rule models on data bundled with scikit-learn, and read them.
+"""Quickstart: fit interpretable rule models to data bundled with scikit-learn, and read them.
 
 python examples/quickstart.py
 """
@@ -28,5 +28,5 @@ for name, fit in fits.items():
 
 model = fits["LIRE"].model
 print(f"\n{model}\n")
-print("Why is the second test row predicted as it is?")
+print("Why does the second test row get its label?")
 print(jr.explain(model, test.X[1:2])[0])

@@ -1,10 +1,11 @@
-"""Rule lists: SSRL beside the certified best list, and everything that is nearly as good.
+"""Rule lists: SSRL beside the certified optimal list, and all near-optimal lists.
 
     python examples/rule_lists.py
 
-COMPAS with binary columns if JAXRULES_DATA holds it, otherwise scikit-learn's breast cancer data; then iris, three
-classes. Prints SSRL's list and the best list of the same size side by side, what is proved, which conditions the
-near-optimal lists share and on how many rows they disagree, why a row gets its class, and the list as LaTeX.
+The data are COMPAS with binary columns if JAXRULES_DATA has it, otherwise scikit-learn's breast
+cancer data; then iris with three classes. The script prints SSRL's list and the best list of the
+same size side by side, what is proved, which conditions the near-optimal lists share, on how many
+rows they disagree, why a row gets its label, and the list as LaTeX.
 """
 
 import itertools
@@ -16,7 +17,7 @@ import jaxrules as jr
 
 
 def side_by_side(columns: Iterable[tuple[str, str]]) -> None:
-    """Texts of several lines, each below its title."""
+    """Print texts of several lines in columns, each below its title."""
     blocks = [[title, "", *text.splitlines()] for title, text in columns]
     widths = [max(map(len, block)) for block in blocks]
     for lines in itertools.zip_longest(*blocks, fillvalue=""):
@@ -24,7 +25,7 @@ def side_by_side(columns: Iterable[tuple[str, str]]) -> None:
 
 
 def compare(name: str, max_rules: int, literal_penalty: float, quantiles: int) -> jr.RuleList:
-    """SSRL and the exact search on one data set, with the same literals, size and price."""
+    """Run SSRL and the exact search on one data set, with the same literals, size and penalty."""
     data = jr.datasets.load(name)
     setting = {"max_rules": max_rules, "literal_penalty": literal_penalty, "quantiles": quantiles}
     print(f"\n{name}: at most {max_rules} rules, {literal_penalty:g} rows per literal")
@@ -34,15 +35,16 @@ def compare(name: str, max_rules: int, literal_penalty: float, quantiles: int) -
     for title, fit in (("SSRL", found), ("exact", best)):
         accuracy, proof = jr.accuracy(fit.model, data.X, data.y), "" if fit.bound is None else f" <= {fit.bound:g}"
         print(
-            f"  {title}: objective {fit.objective:g}{proof} ({fit.status}), right {accuracy:.3f}, {fit.seconds:.1f} s"
+            f"  {title}: objective {fit.objective:g}{proof} ({fit.status}), "
+            f"accuracy {accuracy:.3f}, {fit.seconds:.1f} s"
         )
 
     near = jr.exact_list.near_optimal(data.X, data.y, within=0.005, **setting)
     print()
     print(*itertools.takewhile(lambda line: line != "The best:", str(near).splitlines()), sep="\n")
     undecided = np.mean(near.possible(data.X).sum(axis=1) > 1)
-    print(f"  rows on which they do not all agree: {undecided:.1%}")
-    print("\nwhy the last row gets its class:")
+    print(f"  rows on which they disagree: {undecided:.1%}")
+    print("\nwhy the last row gets its label:")
     print(jr.explain(found.model, data.X[-1:])[0])
     return found.model
 

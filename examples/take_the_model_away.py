@@ -1,8 +1,8 @@
 # %% [markdown]
-# # How do I take the model away?
+# # How do I export a model?
 #
-# As a Python module without dependencies, as SQL, as PMML, as LaTeX or a dataframe, or as a file for jaxrules itself.
-# All are written from the form that `jr.predict` evaluates.
+# Export it as a Python module without dependencies, as SQL, PMML, LaTeX or a dataframe, or save it
+# as a file for jaxrules itself. All exports use the form of the model that `jr.predict` evaluates.
 
 # %%
 import json
@@ -39,7 +39,7 @@ print(equal(jr.predict(jr.load(folder / "tumour.json"), test.X).tolist()))
 # %% [markdown]
 # ## A Python module
 #
-# It needs nothing but Python: here it runs in one that sees no installed package (`-S`).
+# The module needs nothing but Python. Here it runs without any installed package (`-S`).
 
 # %%
 (folder / "tumour.py").write_text(jr.to_python(model), "utf-8")
@@ -56,7 +56,8 @@ print(equal(json.loads(answer)))
 # %% [markdown]
 # ## SQL
 #
-# One ANSI expression for a SELECT list; `what="score"` and `what="probability"` give the numbers.
+# The export is one ANSI expression for a SELECT list. `what="score"` and `what="probability"`
+# return numbers.
 
 # %%
 quoted = [f'"{name}"' for name in test.X.names]

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # A tour: every method on one data set
 #
-# Tumours from scikit-learn's breast cancer data, benign or malignant, by eight of the thirty measurements. Every
-# learner takes `X` and `y` and returns a `Fit`: the model, what was optimised, how the search ended, what is proved.
+# The task is to classify tumours in scikit-learn's breast cancer data as benign or malignant, from
+# eight of the thirty measurements. Every learner takes `X` and `y` and returns a `Fit`: the model,
+# what was optimised, how the search ended and what is proved.
 
 # %%
 import numpy as np
@@ -20,28 +21,29 @@ fits = {}
 
 
 def show(name: str, fit: jr.Fit) -> None:
-    """A model in words, and how good it is on the test rows."""
+    """Print a fit, its model and the test accuracy."""
     fits[name] = fit
     print(f"{fit}\n\n{fit.model}\n\ntest accuracy {jr.accuracy(fit.model, X_test, y_test):.3f}")
 
 
 # %% [markdown]
-# ## Rules that add up
+# ## Additive rules
 #
-# **Boosting** finds one rule at a time; each is the best conjunction for its stage, with the gap that is left to prove.
+# **Boosting** finds one rule at a time. Each is the best conjunction for its stage, and the
+# remaining gap is reported.
 
 # %%
 show("boosting", jr.boosting.fit(X, y, max_rules=3, max_cut_points=5))
 
 # %% [markdown]
-# **LIRE** picks rules of a forest so that a single prediction needs few of them.
+# **LIRE** selects rules of a forest so that a single prediction needs few of them.
 
 # %%
 rules = jr.extract_rules(jr.default_forest(X, y, n_trees=20, seed=0), X)
 show("LIRE", jr.lire.fit(X, y, global_penalty=0.02, rules=rules, restarts=0))
 
 # %% [markdown]
-# **RuleFit** weighs the rules of a forest under an L1 penalty; the optimum is certified.
+# **RuleFit** weights the rules of a forest under an L1 penalty; the optimum is certified.
 
 # %%
 show("RuleFit", jr.rulefit.fit(X, y, l1_penalty=0.05, rules=rules))
@@ -55,7 +57,7 @@ show("GLRM", jr.glrm.fit(X, y, rule_penalty=0.05))
 # %% [markdown]
 # ## Rules on linear combinations of columns
 #
-# **LLTBoost** boosts them; **LTRNet** learns them all at once, by gradient descent.
+# **LLTBoost** boosts such rules. **LTRNet** learns them all at once, by gradient descent.
 
 # %%
 show("LLTBoost", jr.lltboost.fit(X, y, max_rules=2))
@@ -66,8 +68,9 @@ show("LTRNet", jr.ltrnet.fit(X, y, max_rules=4, iterations=100, restarts=2))
 # %% [markdown]
 # ## Lists and sets: one rule decides
 #
-# **SSRL** searches lists by sequence-submodular optimisation, the **exact** search proves the best of its conditions,
-# and **DRNet** trains a network that is a set of rules for the second class.
+# **SSRL** searches for lists by sequence-submodular optimisation. The **exact** search proves the
+# best list of its conditions. **DRNet** trains a network that represents a rule set for the second
+# class.
 
 # %%
 show("SSRL", jr.ssrl.fit(X, y, max_rules=3, quantiles=4))
@@ -81,7 +84,7 @@ show("DRNet", jr.drnet.fit(X, y, max_rules=5, restarts=1))
 # %% [markdown]
 # ## A linear model in steps
 #
-# A **coordinate path** changes one coefficient at a time and is best on the way, too.
+# A **coordinate path** changes one coefficient at a time and keeps the cost low along the way.
 
 # %%
 path = jr.paths.fit(X, y == "malignant", steps=4, cost="logistic", method="local", standardise=True)
@@ -90,7 +93,8 @@ print(path.model)
 # %% [markdown]
 # ## Side by side
 #
-# These are test rows of one split, and settings of our own: `jr.compare` chooses settings inside training folds.
+# These are the test rows of one split, with settings chosen by hand. `jr.compare` chooses settings
+# inside training folds.
 
 # %%
 print(f"{'':12}{'accuracy':>9}{'rules':>7}{'complexity':>12}{'seconds':>9}  status")

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Which rules fired for this row?
 #
-# A model of rules gives its reasons: for every prediction, the rules that hold for the row and what each adds.
+# A rule model explains every prediction: it lists the rules that hold for the row and what each one
+# adds.
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,7 +23,7 @@ row = test.X[:1]
 print(explanation)
 
 # %% [markdown]
-# The parts add up to the score: the intercept, then every rule that holds.
+# The parts add up to the score: the intercept, and every rule that holds.
 
 # %%
 print([(part.text, float(part.weight[0])) for part in explanation.parts])
@@ -30,7 +31,7 @@ jr.plots.waterfall(explanation)
 plt.show()
 
 # %% [markdown]
-# The same for many rows: which rules hold where, and how many a prediction needs.
+# The same for many rows: which rules hold, and how many does a prediction need?
 
 # %%
 holds = model.conjunctions.satisfied(test.X)
@@ -39,7 +40,7 @@ for rule, share in enumerate(holds.mean(axis=0)):
 print(f"rules per prediction: {jr.local_support(model, test.X):.1f} of {jr.support(model)}")
 
 # %% [markdown]
-# Which rules matter over all rows, and which overlap?
+# Which rules matter over all rows, and which ones overlap?
 
 # %%
 jr.plots.rule_importance(model, test.X)
