@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.extending import intrinsic, overload_method
+from numba.extending import intrinsic, overload
 
 from jaxrules.solvers.rule_search.space import IN_SPAN, TIE
 
@@ -58,7 +58,7 @@ class Problem(NamedTuple):
 
     def exceeds(self, g: float, h: float, needed: float) -> bool:
         """Whether the value is greater than needed."""
-        return self.value(g, h) > needed
+        return bool(_value(self, g, h) > needed)
 
     def order(self, g: float, h: float) -> float:
         """Rows are sorted by this: the greatest value of any subset is that of a prefix of the rows with g >= 0, or
@@ -158,7 +158,7 @@ class Search(NamedTuple):
 
 
 # Without NaN and infinity checks the inner loops become SIMD code; ridge > 0 keeps both away.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "nsz", "nnan", "ninf"}}
+_OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "nsz", "nnan", "ninf"}}
 
 
 def _compiled(function: Any, entry_point: bool = False) -> Any:
@@ -190,16 +190,23 @@ def _per_problem(function: Any) -> dict[type[Problem], Any]:
     return kernels
 
 
-_methods: dict[str, Any] = {  # compiled code finds the methods of a problem by its class
-    "value": lambda self, g, h: self.instance_class.value,
-    "exceeds": lambda self, g, h, needed: self.instance_class.exceeds,
-    "order": lambda self, g, h: self.instance_class.order,
-    "curved": lambda self: self.instance_class.curved,
-    "relaxed": lambda self: self.instance_class.relaxed,
-}
-_overload: Any = overload_method
-for _name, _method in _methods.items():
-    _overload(numba.types.BaseNamedTuple, _name, strict=False, jit_options=_OPTIONS)(_method)
+def _method(name: str) -> Any:
+    """A method of problems as a function of a problem. Compiled code finds the method by the problem's class.
+
+    numba can overload a type's methods, too, but the type of problems is that of all named tuples of a process.
+    """
+
+    def call(problem: Any, *arguments: Any) -> Any:
+        return getattr(problem, name)(*arguments)
+
+    def find(problem: Any, *arguments: Any) -> Any:
+        return getattr(problem.instance_class, name)
+
+    overload(call, strict=False, jit_options=_OPTIONS)(find)
+    return call
+
+
+_value, _exceeds, _order, _curved, _relaxed = map(_method, ("value", "exceeds", "order", "curved", "relaxed"))
 
 
 def _maximum(typing: Any, x: Any, y: Any) -> Any:
@@ -260,13 +267,13 @@ def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start:
         for a in range(width):
             sum_g = g[a] + mask[a] * row_g
             g[a] = sum_g
-            if problem.curved():
+            if _curved(problem):
                 sum_h = h[a] + mask[a] * row_h
                 h[a] = sum_h
-                bound[a] = _larger(bound[a], problem.value(sum_g, sum_h))
-    if not problem.curved():
+                bound[a] = _larger(bound[a], _value(problem, sum_g, sum_h))
+    if not _curved(problem):
         for a in range(width):
-            bound[a] = _larger(bound[a], problem.value(g[a], h[a]))
+            bound[a] = _larger(bound[a], _value(problem, g[a], h[a]))
 
 
 @_compiled
@@ -281,13 +288,13 @@ def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> Non
     bound = stack.bounds[level]
     base_g, base_h = stack.base[level, 0], stack.base[level, 1]
     for a in range(width):
-        bound[a] = problem.value(base_g, base_h)
+        bound[a] = _value(problem, base_g, base_h)
     _add_rows(problem, stack, search, level, 0, negative, 1)
     for a in range(width):
         value[a], total[a] = g[a] - base_g, h[a] - base_h
     _add_rows(problem, stack, search, level, size - 1, negative - 1, -1)
     for a in range(width):
-        value[a] = problem.value(value[a] + g[a], total[a] + h[a])
+        value[a] = _value(problem, value[a] + g[a], total[a] + h[a])
     search.counters[NODES] += 1
     search.counters[EVALUATIONS] += width
     search.counters[WORK] += width * (size + 8)
@@ -428,7 +435,7 @@ def _exact_value(problem: Problem, search: Search) -> float:
     rest = whole
     for t in range(2, len(terms)):
         rest -= sums[t] * sums[t]
-    return problem.value(sums[0], rest) if rest > IN_SPAN * whole else 0.0
+    return _value(problem, sums[0], rest) if rest > IN_SPAN * whole else 0.0
 
 
 @_compiled
@@ -485,7 +492,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
         _evaluate(problem, stack, search, level)
         needed = _needed(problem, search.values[FLOOR] * (1.0 + TIE), level + 1)
         for a in range(width):
-            if value[a] > needed and problem.relaxed():
+            if value[a] > needed and _relaxed(problem):
                 _choose(problem, stack, search, level, available[a], 0)
                 value[a] = _exact_value(problem, search)
             if value[a] > needed:
@@ -571,7 +578,7 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
         g[pattern_of_row] += gradient[row]
         h[pattern_of_row] += curvature[row]
     g[patterns - 1] += stack.base[level, 0]
-    if problem.relaxed():
+    if _relaxed(problem):
         _choose(problem, stack, search, level, stack.available[level, child], 0)
         ratio = max(1.0, _share(problem, search) / stack.base[level, 2])
         for pattern in range(patterns):
@@ -589,13 +596,13 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
     worth, best_pattern, better = search.values[FLOOR] * (1.0 + TIE), 0, 0
     needed = _needed(problem, worth, level + 2)  # or more, for a longer one
     for pattern in range(1, patterns):
-        better += problem.exceeds(g[pattern], h[pattern], needed)
+        better += _exceeds(problem, g[pattern], h[pattern], needed)
     for pattern in range(1, patterns if better else 0):
         length = level + 1 + _MEMBERS[pattern]
         needed = _needed(problem, worth, length)
-        if length <= problem.max_length and problem.exceeds(g[pattern], h[pattern], needed):
-            value = problem.value(g[pattern], h[pattern])
-            if problem.relaxed():
+        if length <= problem.max_length and _exceeds(problem, g[pattern], h[pattern], needed):
+            value = _value(problem, g[pattern], h[pattern])
+            if _relaxed(problem):
                 _choose(problem, stack, search, level, stack.available[level, child], pattern)
                 value = _exact_value(problem, search)
                 if not value > needed:
@@ -629,13 +636,13 @@ def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
     """The mandatory-rows bound on the values of one node and its descendants."""
     info = stack.levels[level]
     start = info[ROWS_AT]
-    bound = problem.value(stack.base[level, 0], stack.base[level, 1])
+    bound = _value(problem, stack.base[level, 0], stack.base[level, 1])
     for begin, end, step in ((0, info[NEGATIVE], 1), (info[SIZE] - 1, info[NEGATIVE] - 1, -1)):
         g, h = stack.base[level, 0], stack.base[level, 1]
         for r in range(start + begin, start + end, step):
             g += stack.gradient[r]
             h += stack.curvature[r]
-            bound = max(bound, problem.value(g, h))
+            bound = max(bound, _value(problem, g, h))
     return bound
 
 
@@ -695,7 +702,7 @@ def _sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> No
     at, size = info[ROWS_AT], info[SIZE]
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     for r in range(size):
-        keys[r], order[r] = problem.order(gradient[r], curvature[r]), r
+        keys[r], order[r] = _order(problem, gradient[r], curvature[r]), r
     gap = 1
     while 9 * gap < 4 * size:
         gap = 9 * gap // 4 + 1
@@ -797,7 +804,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
     below[ROWS_AT], below[MASKS_AT] = at, masks_at + info[SIZE] * width
     below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
     share = stack.base[level, 2]
-    if problem.relaxed():
+    if _relaxed(problem):
         _choose(problem, stack, search, level, available[child], 0)
         ratio = max(1.0, _share(problem, search) / share)
         share *= ratio
@@ -955,13 +962,13 @@ def _augment(problem: Problem, data: Rows, query: Query, new: Augmented, best: A
                 size += 1
                 g += data.gradient[i]
                 h += data.curvature[i]
-                highest = max(highest, problem.value(g, h))
-        value = problem.value(g, h)
+                highest = max(highest, _value(problem, g, h))
+        value = _value(problem, g, h)
         g, h = 0.0, problem.ridge
         for k in range(start + size - 1, start - 1, -1):
             g += data.gradient[new.rows[k]]
             h += data.curvature[new.rows[k]]
-            highest = max(highest, problem.value(g, h))
+            highest = max(highest, _value(problem, g, h))
         best[2] += 1
         if value > best[0] * (1.0 + TIE):
             best[0], best[1] = value, a
