@@ -12,6 +12,9 @@ has its g, its h, one byte per available proposition (`masks`, for SIMD sums) an
 Rows shrink and masks narrow on the way down, so a level is a compact copy of a part of the one above; all
 levels lie on one stack. The search stops after any node and goes on later: that is how time limits work.
 docs/mandatory-rows-bound.md states and proves the bound.
+
+One file, because numba's cache on disk knows a kernel by the file of its entry point: it would not notice changes in
+others.
 """
 
 from __future__ import annotations
@@ -526,6 +529,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     while True:
         width = node.width
         _evaluate(problem, stack, search, level)
+        # the children themselves, of level + 1 propositions: is one better than the incumbent?
         needed = _needed(problem, search.known[0].floor * (1.0 + TIE), level + 1)
         for a in range(width):
             if value[a] > needed and _relaxed(problem):
@@ -535,6 +539,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
                 _record(stack, search, level, _worth(problem, value[a], level + 1))
                 _append(search, available[a])
                 needed = _needed(problem, search.known[0].floor * (1.0 + TIE), level + 1)
+        # their descendants, of level + 2 or more: could one be?
         needed = _needed(problem, _threshold(problem, search), level + 2)
         kept = 0
         for a in range(width):
@@ -622,7 +627,7 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
         h[patterns - 1] += problem.ridge + (node.base_h - problem.ridge) * ratio
     else:
         h[patterns - 1] += node.base_h
-    half = 1
+    half = 1  # sums over supersets, proposition by proposition: what a subset selects satisfies at least the subset
     while half < patterns:
         for start in range(0, patterns, 2 * half):
             for pattern in range(start, start + half):
@@ -669,7 +674,10 @@ def _select_rows(stack: Stack, search: Search, level: int, child: int, start: in
 
 @_compiled
 def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
-    """The mandatory-rows bound on the values of one node and its descendants."""
+    """The mandatory-rows bound on the values of one node and its descendants.
+
+    It is Theorem 3.1 with the sums over the mandatory rows added to those of every prefix and suffix of the free ones.
+    """
     node = stack.levels[level]
     start = node.rows_at
     bound = _value(problem, node.base_g, node.base_h)
@@ -778,6 +786,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
     node, below, counters = stack.levels[level], stack.levels[level + 1], search.counters[0]
     _remove(stack.behind[level], stack.available[level, child])
+    # extent, closure, and whether another branch has the same conjunctions
     negative = _select_rows(stack, search, level, child, 0, node.negative, 0)
     size = _select_rows(stack, search, level, child, node.negative, node.size, negative)
     _close(stack, search, level, size)
@@ -792,6 +801,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
         _solve_leaf(problem, stack, search, level, child, size, few)
         return False
 
+    # the node, its bound, and its bound again once rows that look alike are one
     _move_rows_down(stack, search, level, size, negative)
     below.masks_at = node.masks_at + node.size * node.width
     below.width, below.chosen, below.expanded = few, stack.available[level, child], 0
