@@ -208,12 +208,12 @@ class _Published(_Boundary):
         self.order = np.argsort(space.masks.sum(axis=0), kind="stable")
         masks, (g, h) = space.activations.dense[rank][:, self.order], self.terms.take(rank, axis=1)
         self.data = kernels.Rows(g, h, np.ascontiguousarray(masks.T.view(np.uint8)), pack(masks))
-        self.counters = np.zeros(len(kernels.PUBLISHED_COUNTS), np.int64)
+        self.counters = np.zeros(1, kernels.PUBLISHED_COUNTS)
         self.nodes = 0
 
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
         found = super().run(max_evaluations, stopped)
-        counts = dict(zip(self.kernels.PUBLISHED_COUNTS, self.counters.tolist(), strict=True))
+        counts = {name: int(self.counters[name][0]) for name in self.kernels.PUBLISHED_COUNTS.names or ()}
         return replace(found, counts={"nodes": self.nodes} | counts)
 
     def root(self) -> tuple[float, _Node]:
@@ -229,15 +229,16 @@ class _Published(_Boundary):
             crit=crit.copy(), bound=np.empty(k), kept=np.empty(k, np.int64), offsets=np.zeros(k + 2, np.int64),
             rows=np.empty(k * m + m, np.int64), closures=np.zeros((k, len(closure)), np.uint64),
         )  # fmt: skip
-        best = np.array([self.worth, -1.0, 0.0, self.dropped])
+        incumbent = np.array([(self.worth, -1, 0, self.dropped)], self.kernels.INCUMBENT)
         query = self.kernels.Query(node.rows, closure, node.path[-1] if node.path else -1, node.available, old_bounds)
-        found = self.augment(self.problem, self.data, query, new, best, self.counters)
+        found = self.augment(self.problem, self.data, query, new, incumbent, self.counters)
         self.nodes += 1
-        self.worth, self.evaluations, self.dropped = best[0], self.evaluations + int(best[2]), best[3]
-        if best[1] >= 0:
-            self.best = tuple(int(self.order[a]) for a in (*node.path, int(best[1])))
+        self.worth, proposition, evaluations, self.dropped = incumbent[0].item()
+        self.evaluations += evaluations
+        if proposition >= 0:
+            self.best = tuple(int(self.order[a]) for a in (*node.path, proposition))
         alive = self.hopeful(new.bound[:found])
-        self.counters[self.kernels.IMMEDIATE_BOUND] += np.sum(~alive)
+        self.counters["immediate_bound"] += np.sum(~alive)
         self.dropped = max(self.dropped, new.bound[:found][~alive].max(initial=0.0))
         survivors = new.kept[:found][alive]
         available, details = node.available[survivors], (new.bound[:found][alive], new.crit[survivors])
@@ -246,4 +247,4 @@ class _Published(_Boundary):
             if len(extent):
                 yield b, _Node((*node.path, a), extent.copy(), available, (new.closures[position].copy(), *details))
             else:  # not a core query
-                self.counters[self.kernels.IMMEDIATE_EQUIVALENCE] += 1
+                self.counters["immediate_equivalence"] += 1

@@ -23,7 +23,7 @@ from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.beam import run_beams
 from jaxrules.solvers.rule_search.objectives import Objective
 from jaxrules.solvers.rule_search.shortest import conclude, worth_of
-from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
 FIRST_SLICE = 250_000  # visits in about the time of a beam search
@@ -117,29 +117,19 @@ class _DepthFirst:
     def _result(
         self, workers: list[_Worker], status: Status | None, open_bound: float, stopped: Callable[[], bool]
     ) -> Found:
-        tie = 1.0 + self.kernels.TIE
+        tie = 1.0 + TIE
         value, best = self.candidates[0]
         for other_value, other in self.candidates[1:]:
             if other_value > value * tie:
                 value, best = other_value, other
-        dropped = max(worker.search.values[self.kernels.DROPPED] for worker in workers)
+        dropped = max(worker.known["dropped"] for worker in workers)
         if status is None:
             status = Status.OPTIMAL if self.problem.approximation == 1.0 else Status.CONVERGED
-        total = sum(worker.search.counters for worker in workers)
-        kernels = self.kernels
-        counts = {
-            "nodes": total[kernels.NODES],
-            "leaves": total[kernels.LEAVES],
-            "bound": total[kernels.BOUND],
-            "mandatory_rows": total[kernels.MANDATORY],
-            "redundant": total[kernels.REDUNDANT],
-            "implied": total[kernels.IMPLIED],
-            "rebounds": total[kernels.REBOUNDS],
-        }
+        counts = {name: sum(int(worker.counters[name]) for worker in workers) for name in self.kernels.COUNTS}
         evaluations = self.evaluations + sum(worker.evaluations for worker in workers)
         found = conclude(
             self.space, self.objective, self.terms, best, status, evaluations, -math.inf,
-            {name: int(count) for name, count in counts.items()}, stopped,
+            counts, stopped,
         )  # fmt: skip
         assert found.bound is not None
         return replace(found, bound=float(max(found.bound, found.objective * tie, open_bound, dropped)))
@@ -150,6 +140,7 @@ class _Worker:
 
     def __init__(self, task: _DepthFirst, stack: Any, search: Any) -> None:
         self.task, self.stack, self.search = task, stack, search
+        self.counters, self.known = search.counters[0], search.known[0]  # views
 
     @classmethod
     def at_root(cls, task: _DepthFirst) -> _Worker:
@@ -160,8 +151,7 @@ class _Worker:
         order = np.argsort(-task.problem.order(g, h), kind="stable")
         share = float(task.objective.shares(task.terms, np.ones((rows, 1)))[0])
         stack = kernels.Stack(
-            levels=np.zeros((levels, kernels.EXPANDED + 1), np.int64),
-            base=np.tile([0.0, task.problem.ridge, share], (levels, 1)),
+            levels=np.zeros(levels, kernels.LEVEL),
             closure=np.full((levels, words), np.iinfo(np.uint64).max, np.uint64),
             behind=np.zeros((levels, words), np.uint64),
             available=np.zeros((levels, propositions), np.int32),
@@ -172,46 +162,49 @@ class _Worker:
             masks=_with_room(space.masks.take(order, axis=0).reshape(-1)),
         )
         root = stack.levels[0]
-        root[kernels.SIZE], root[kernels.WIDTH] = rows, propositions
-        root[kernels.NEGATIVE] = np.sum(g >= 0)
+        root["size"], root["negative"], root["width"] = rows, np.sum(g >= 0), propositions
+        root["base_h"], root["share"] = task.problem.ridge, share
         stack.available[0] = np.arange(propositions)
         search = kernels.Search(
-            counters=np.zeros(kernels.LENGTH + 1, np.int64),
-            values=np.zeros(kernels.DROPPED + 1),
+            counters=np.zeros(1, kernels.COUNTERS),
+            known=np.zeros(1, kernels.KNOWN),
             best=np.zeros(propositions + 1, np.int32),
             found=np.zeros(propositions),
-            sums=np.zeros((4, propositions)),
+            sum_g=np.zeros(propositions),
+            sum_h=np.zeros(propositions),
+            part_h=np.zeros(propositions),
+            value=np.zeros(propositions),
             rows=np.zeros(rows + 1, np.uint64),
             columns=np.zeros(propositions + 1, np.uint64),
             row_mask=np.zeros(propositions, np.uint8),
-            words=np.zeros((2, words), np.uint64),
+            closure=np.zeros(words, np.uint64),
+            needed=np.zeros(words, np.uint64),
+            row_bits=np.zeros(words, np.uint64),
             slots=np.zeros(max(8, 1 << (2 * rows).bit_length()), np.int32),
-            table=np.zeros((2, 1 << kernels.LEAF_WIDTH)),
+            leaf_g=np.zeros(1 << kernels.LEAF_WIDTH),
+            leaf_h=np.zeros(1 << kernels.LEAF_WIDTH),
             keys=np.zeros(rows),
             chosen=np.zeros(space.activations.bits.shape[1], np.uint64),
+            term_sums=np.zeros(len(task.terms)),
             gram=np.zeros((2, len(task.terms), len(task.terms))),
         )
-        search.counters[kernels.ROOT] = -1
         worker = cls(task, stack, search)
+        worker.counters["root"] = -1
         worker.take(*task.candidates[0])
         return worker
 
     def take(self, objective: float, propositions: tuple[int, ...]) -> None:
         """Go on from this conjunction if it is better than what the worker knows."""
-        kernels, search = self.task.kernels, self.search
-        if objective > search.values[kernels.FLOOR] * (1.0 + kernels.TIE):
-            search.values[kernels.FLOOR] = objective
-            search.best[: len(propositions)] = propositions
-            search.counters[kernels.LENGTH] = len(propositions)
+        if objective > self.known["floor"] * (1.0 + TIE):
+            self.known["floor"], self.known["length"] = objective, len(propositions)
+            self.search.best[: len(propositions)] = propositions
 
     def fork(self) -> _Worker:
         """A worker with the same expanded root and the same incumbent, and no work yet."""
         kernels = self.task.kernels
         stack = kernels.Stack(*(array.copy() for array in self.stack))
         search = kernels.Search(*(array.copy() for array in self.search))._replace(found=self.search.found)
-        length = search.counters[kernels.LENGTH]
         search.counters[:] = 0
-        search.counters[kernels.LENGTH] = length
         return _Worker(self.task, stack, search)
 
     def advance(self, stop: int, max_evaluations: int = _NO_LIMIT, shared: bool = False) -> bool:
@@ -226,14 +219,14 @@ class _Worker:
 
     def _grow(self) -> None:
         """Double what the next level may run out of."""
-        level_arrays = ("levels", "base", "closure", "behind", "available", "bounds")
-        level = int(self.search.counters[self.task.kernels.LEVEL])
+        level_arrays = ("levels", "closure", "behind", "available", "bounds")
+        level = int(self.counters["level"])
         names = level_arrays if level + 2 > len(self.stack.levels) else self.stack._fields[len(level_arrays) :]
         self.stack = self.stack._replace(**{name: _with_room(getattr(self.stack, name)) for name in names})
 
     def start(self, child: int) -> None:
         """Make the root's child the next one to visit."""
-        self.stack.levels[0, self.task.kernels.NEXT] = child + 1
+        self.stack.levels[0]["next"] = child + 1
         behind = self.stack.available[0, : child + 1]
         self.stack.behind[0] = 0
         np.bitwise_or.at(self.stack.behind[0], behind // 64, np.uint64(1) << (behind % 64).astype(np.uint64))
@@ -241,27 +234,26 @@ class _Worker:
     @property
     def best(self) -> tuple[float, tuple[int, ...]]:
         """The objective and the propositions of the best conjunction that this worker knows."""
-        length = self.search.counters[self.task.kernels.LENGTH]
-        return self.search.values[self.task.kernels.FLOOR], tuple(self.search.best[:length].tolist())
+        return float(self.known["floor"]), tuple(self.search.best[: self.known["length"]].tolist())
 
     @property
     def evaluations(self) -> int:
-        return int(self.search.counters[self.task.kernels.EVALUATIONS])
+        return int(self.counters["evaluations"])
 
     @property
     def visits(self) -> int:
         """Row-proposition pairs looked at: what a search's time is proportional to."""
-        return int(self.search.counters[self.task.kernels.WORK])
+        return int(self.counters["work"])
 
     def open_bound(self, top: int) -> float:
         """The largest bound of what this worker has left open from level `top` down."""
-        kernels, levels, bounds = self.task.kernels, self.stack.levels, self.stack.bounds
+        levels, bounds = self.stack.levels, self.stack.bounds
         longest, largest = self.task.longest, 0.0
-        for level in range(top, min(int(self.search.counters[kernels.LEVEL]) + 1, longest)):
-            if levels[level, kernels.EXPANDED]:
-                child, depth = levels[level, kernels.NEXT] - 1, level
+        for level in range(top, min(int(self.counters["level"]) + 1, longest)):
+            if levels[level]["expanded"]:
+                child, depth = levels[level]["next"] - 1, level
             elif level > 0:
-                child, depth = levels[level - 1, kernels.NEXT], level - 1
+                child, depth = levels[level - 1]["next"], level - 1
             else:
                 return math.inf
             if child >= 0 and depth + 2 <= longest:
@@ -278,8 +270,7 @@ class _Pair:
 
     def __init__(self, workers: list[_Worker]) -> None:
         self.workers = workers
-        self.kernels = workers[0].task.kernels
-        self.next_child = int(workers[0].stack.levels[0, self.kernels.NEXT])  # under way in the first worker
+        self.next_child = int(workers[0].stack.levels[0]["next"])  # under way in the first worker
         self.lock = threading.Lock()
         self.halt = threading.Event()
         self.by_child: dict[int, tuple[float, tuple[int, ...]]] = {}

@@ -12,6 +12,9 @@ has its g, its h, one byte per available proposition (`masks`, for SIMD sums) an
 Rows shrink and masks narrow on the way down, so a level is a compact copy of a part of the one above; all
 levels lie on one stack. The search stops after any node and goes on later: that is how time limits work.
 docs/mandatory-rows-bound.md states and proves the bound.
+
+One file, because numba's cache on disk knows a kernel by the file of its entry point: it would not notice changes in
+others.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.extending import intrinsic, overload_method
+from numba.extending import intrinsic, overload
 
 from jaxrules.solvers.rule_search.space import IN_SPAN, TIE
 
@@ -31,12 +34,42 @@ SMALLEST_CURVATURE = 1e-150  # rows with less have an extreme g/h, which stays f
 LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets are evaluated at once
 DONE, PAUSED, FULL = 0, 1, 2  # what `advance` returns
 
-# columns of Stack.levels
-SIZE, NEGATIVE, WIDTH, CHILDREN, NEXT, CHOSEN, ROWS_AT, MASKS_AT, EXPANDED = range(9)
-# entries of Search.counters
-NODES, EVALUATIONS, LEAVES, BOUND, MANDATORY, REDUNDANT, IMPLIED, REBOUNDS, WORK, LEVEL, ROOT, LENGTH = range(12)
-# entries of Search.values
-FLOOR, LATER, DROPPED = range(3)
+LEVEL = np.dtype(
+    [
+        ("size", np.int64),  # free rows
+        ("negative", np.int64),  # how many of them have g >= 0: where the others begin
+        ("width", np.int64),  # available propositions, which are the columns of the masks
+        ("children", np.int64),  # once expanded: the available propositions that the bound has left
+        ("next", np.int64),  # of the children, those from here on are done
+        ("chosen", np.int64),  # the proposition that leads here from the level above
+        ("rows_at", np.int64),  # where its rows begin in Stack.gradient, curvature and bits
+        ("masks_at", np.int64),  # and in Stack.masks
+        ("expanded", np.int64),  # whether its children have been evaluated
+        ("base_g", np.float64),  # the sum of g over the mandatory rows
+        ("base_h", np.float64),  # the ridge and the sum of h over the mandatory rows
+        ("share", np.float64),  # that multiplies all h, see Problem.relaxed
+    ]
+)
+"""A node: a level of the stack."""
+COUNTS = ("nodes", "leaves", "bound", "mandatory_rows", "redundant", "implied", "rebounds")
+"""What is reported: nodes and leaves evaluated, what each rule has pruned, and evaluations repeated."""
+COUNTERS = np.dtype(
+    [
+        *((name, np.int64) for name in COUNTS),
+        ("evaluations", np.int64),
+        ("work", np.int64),  # rows and propositions visited
+        ("level", np.int64),  # of the current node
+        ("root", np.int64),  # the root's child that it is below, or -1
+    ]
+)
+KNOWN = np.dtype(
+    [
+        ("floor", np.float64),  # the worth of the best conjunction
+        ("length", np.int64),  # and how many propositions of Search.best it has
+        ("later", np.float64),  # the greatest worth that another thread found later in the visit order
+        ("dropped", np.float64),  # the greatest bound, as a worth, that was pruned
+    ]
+)
 
 _MEMBERS = np.array([pattern.bit_count() for pattern in range(1 << LEAF_WIDTH)])
 
@@ -58,7 +91,7 @@ class Problem(NamedTuple):
 
     def exceeds(self, g: float, h: float, needed: float) -> bool:
         """Whether the value is greater than needed."""
-        return self.value(g, h) > needed
+        return bool(_value(self, g, h) > needed)
 
     def order(self, g: float, h: float) -> float:
         """Rows are sorted by this: the greatest value of any subset is that of a prefix of the rows with g >= 0, or
@@ -126,8 +159,7 @@ class SignedSum(Problem):
 class Stack(NamedTuple):
     """The levels from the root to the current node, and their rows."""
 
-    levels: Any  # int64 (levels, 9)
-    base: Any  # float64 (levels, 3): sums of g and h over the mandatory rows, the share that multiplies all h
+    levels: Any  # LEVEL (levels,)
     closure: Any  # uint64 (levels, words): propositions that hold on all mandatory rows
     behind: Any  # uint64 (levels, words): propositions ranked behind the current child, here or above
     available: Any  # int32 (levels, propositions): meaning of the mask columns
@@ -141,24 +173,31 @@ class Stack(NamedTuple):
 class Search(NamedTuple):
     """What a search knows and counts, and its scratch space."""
 
-    counters: Any  # int64 (12,)
-    values: Any  # float64 (3,)
-    best: Any  # int32 (propositions,): the best conjunction; its length is counters[LENGTH]
+    counters: Any  # COUNTERS (1,)
+    known: Any  # KNOWN (1,)
+    best: Any  # int32 (propositions,): the best conjunction
     found: Any  # float64 (propositions,): greatest worth below each root child, shared between threads
-    sums: Any  # float64 (4, propositions)
+    sum_g: Any  # float64 (propositions,), of the available ones; so are sum_h and value
+    sum_h: Any
+    part_h: Any  # float64 (propositions,): the sum of h over the rows with g >= 0
+    value: Any  # as of Problem
     rows: Any  # uint64 (rows,): unsigned indices need no check for wrapping around
     columns: Any  # uint64 (propositions,)
     row_mask: Any  # uint8 (propositions,)
-    words: Any  # uint64 (2, words)
+    closure: Any  # uint64 (words,): the propositions that hold on all rows of a child
+    needed: Any  # uint64 (words,): the available propositions of a child
+    row_bits: Any  # uint64 (words,)
     slots: Any  # int32 (at least twice the rows, a power of two): a hash table
-    table: Any  # float64 (2, 2**LEAF_WIDTH)
+    leaf_g: Any  # float64 (2**LEAF_WIDTH,): sums by the pattern of the propositions that hold
+    leaf_h: Any
     keys: Any  # float64 (rows,)
     chosen: Any  # uint64 (words of rows,), as of Problem.members
+    term_sums: Any  # float64 (sums,)
     gram: Any  # float64 (2, sums, sums)
 
 
 # Without NaN and infinity checks the inner loops become SIMD code; ridge > 0 keeps both away.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "nsz", "nnan", "ninf"}}
+_OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "nsz", "nnan", "ninf"}}
 
 
 def _compiled(function: Any, entry_point: bool = False) -> Any:
@@ -190,16 +229,23 @@ def _per_problem(function: Any) -> dict[type[Problem], Any]:
     return kernels
 
 
-_methods: dict[str, Any] = {  # compiled code finds the methods of a problem by its class
-    "value": lambda self, g, h: self.instance_class.value,
-    "exceeds": lambda self, g, h, needed: self.instance_class.exceeds,
-    "order": lambda self, g, h: self.instance_class.order,
-    "curved": lambda self: self.instance_class.curved,
-    "relaxed": lambda self: self.instance_class.relaxed,
-}
-_overload: Any = overload_method
-for _name, _method in _methods.items():
-    _overload(numba.types.BaseNamedTuple, _name, strict=False, jit_options=_OPTIONS)(_method)
+def _method(name: str) -> Any:
+    """A method of problems as a function of a problem. Compiled code finds the method by the problem's class.
+
+    numba can overload a type's methods, too, but the type of problems is that of all named tuples of a process.
+    """
+
+    def call(problem: Any, *arguments: Any) -> Any:
+        return getattr(problem, name)(*arguments)
+
+    def find(problem: Any, *arguments: Any) -> Any:
+        return getattr(problem.instance_class, name)
+
+    overload(call, strict=False, jit_options=_OPTIONS)(find)
+    return call
+
+
+_value, _exceeds, _order, _curved, _relaxed = map(_method, ("value", "exceeds", "order", "curved", "relaxed"))
 
 
 def _maximum(typing: Any, x: Any, y: Any) -> Any:
@@ -248,10 +294,10 @@ def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start:
 
     Rows are the outer loop, so that the inner one over propositions is SIMD code.
     """
-    info = stack.levels[level]
-    width, rows_at, masks_at = info[WIDTH], info[ROWS_AT], info[MASKS_AT]
-    g, h, bound = search.sums[0], search.sums[1], stack.bounds[level]
-    base_g, base_h = stack.base[level, 0], stack.base[level, 1]
+    node = stack.levels[level]
+    width, rows_at, masks_at = node.width, node.rows_at, node.masks_at
+    g, h, bound = search.sum_g, search.sum_h, stack.bounds[level]
+    base_g, base_h = node.base_g, node.base_h
     for a in range(width):
         g[a], h[a] = base_g, base_h
     for r in range(start, end, step):
@@ -260,13 +306,13 @@ def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start:
         for a in range(width):
             sum_g = g[a] + mask[a] * row_g
             g[a] = sum_g
-            if problem.curved():
+            if _curved(problem):
                 sum_h = h[a] + mask[a] * row_h
                 h[a] = sum_h
-                bound[a] = _larger(bound[a], problem.value(sum_g, sum_h))
-    if not problem.curved():
+                bound[a] = _larger(bound[a], _value(problem, sum_g, sum_h))
+    if not _curved(problem):
         for a in range(width):
-            bound[a] = _larger(bound[a], problem.value(g[a], h[a]))
+            bound[a] = _larger(bound[a], _value(problem, g[a], h[a]))
 
 
 @_compiled
@@ -275,22 +321,22 @@ def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> Non
 
     Prefixes run over the rows with g >= 0 from the front, suffixes over those with g < 0 from the back.
     """
-    info = stack.levels[level]
-    size, negative, width = info[SIZE], info[NEGATIVE], info[WIDTH]
-    g, h, total, value = search.sums[0], search.sums[1], search.sums[2], search.sums[3]
+    node = stack.levels[level]
+    size, negative, width = node.size, node.negative, node.width
+    g, h, part_h, value = search.sum_g, search.sum_h, search.part_h, search.value
     bound = stack.bounds[level]
-    base_g, base_h = stack.base[level, 0], stack.base[level, 1]
+    base_g, base_h = node.base_g, node.base_h
     for a in range(width):
-        bound[a] = problem.value(base_g, base_h)
+        bound[a] = _value(problem, base_g, base_h)
     _add_rows(problem, stack, search, level, 0, negative, 1)
     for a in range(width):
-        value[a], total[a] = g[a] - base_g, h[a] - base_h
+        value[a], part_h[a] = g[a] - base_g, h[a] - base_h
     _add_rows(problem, stack, search, level, size - 1, negative - 1, -1)
     for a in range(width):
-        value[a] = problem.value(value[a] + g[a], total[a] + h[a])
-    search.counters[NODES] += 1
-    search.counters[EVALUATIONS] += width
-    search.counters[WORK] += width * (size + 8)
+        value[a] = _value(problem, value[a] + g[a], part_h[a] + h[a])
+    search.counters[0].nodes += 1
+    search.counters[0].evaluations += width
+    search.counters[0].work += width * (size + 8)
 
 
 @_compiled
@@ -300,44 +346,44 @@ def _threshold(problem: Problem, search: Search) -> float:
     What was found earlier in the visit order wins ties; what another thread found later in it does not,
     so that two threads return the rule that one thread returns.
     """
-    values = search.values
-    return max(values[FLOOR] * (1.0 + TIE), values[LATER] * (1.0 - TIE)) / problem.approximation
+    known = search.known[0]
+    return max(known.floor * (1.0 + TIE), known.later * (1.0 - TIE)) / problem.approximation
 
 
 @_compiled
 def _look_at_the_other_thread(search: Search) -> None:
-    root, values = search.counters[ROOT], search.values
+    root, known = search.counters[0].root, search.known[0]
     for child in range(root, len(search.found)):
-        values[FLOOR] = max(values[FLOOR], search.found[child])
+        known.floor = max(known.floor, search.found[child])
     for child in range(root):
-        values[LATER] = max(values[LATER], search.found[child])
+        known.later = max(known.later, search.found[child])
 
 
 @_compiled
 def _record(stack: Stack, search: Search, level: int, worth: float) -> None:
     """Remember a better conjunction: the path to the node; the caller appends what it adds."""
-    search.values[FLOOR] = worth
-    if search.counters[ROOT] >= 0:
-        search.found[search.counters[ROOT]] = worth
+    search.known[0].floor = worth
+    if search.counters[0].root >= 0:
+        search.found[search.counters[0].root] = worth
     for depth in range(1, level + 1):
-        search.best[depth - 1] = stack.levels[depth, CHOSEN]
-    search.counters[LENGTH] = level
+        search.best[depth - 1] = stack.levels[depth].chosen
+    search.known[0].length = level
 
 
 @_compiled
 def _append(search: Search, proposition: int) -> None:
-    search.best[search.counters[LENGTH]] = proposition
-    search.counters[LENGTH] += 1
+    search.best[search.known[0].length] = proposition
+    search.known[0].length += 1
 
 
 @_compiled
 def _select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
     """Keep the first `kept` mask columns named in search.columns, in that order."""
-    info, buffer, columns = stack.levels[level], search.row_mask, search.columns
-    width = info[WIDTH]
+    node, buffer, columns = stack.levels[level], search.row_mask, search.columns
+    width = node.width
     available, bounds = stack.available[level], stack.bounds[level]
-    at = info[MASKS_AT]
-    for r in range(info[SIZE]):
+    at = node.masks_at
+    for r in range(node.size):
         wide, narrow = (
             stack.masks[at + r * width : at + (r + 1) * width],
             stack.masks[at + r * kept : at + (r + 1) * kept],
@@ -347,19 +393,19 @@ def _select_columns(stack: Stack, search: Search, level: int, kept: int) -> None
         for k in range(kept):
             narrow[k] = buffer[k]
     for k in range(kept):
-        search.sums[0, k], search.sums[1, k] = bounds[columns[k]], available[columns[k]]
+        search.sum_g[k], search.sum_h[k] = bounds[columns[k]], available[columns[k]]
     for k in range(kept):
-        bounds[k], available[k] = search.sums[0, k], search.sums[1, k]
-    info[WIDTH] = kept
+        bounds[k], available[k] = search.sum_g[k], search.sum_h[k]
+    node.width = kept
 
 
 @_compiled
 def _absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
     """Move the rows on which all available propositions hold into the base; returns how many."""
-    info, base, closure = stack.levels[level], stack.base[level], stack.closure[level]
-    rows_at, masks_at, width = info[ROWS_AT], info[MASKS_AT], info[WIDTH]
-    size, negative = info[SIZE], info[NEGATIVE]
-    needed = search.words[1]
+    node, closure = stack.levels[level], stack.closure[level]
+    rows_at, masks_at, width = node.rows_at, node.masks_at, node.width
+    size, negative = node.size, node.negative
+    needed = search.needed
     needed[:] = 0
     for a in range(width):
         _insert(needed, stack.available[level, a])
@@ -372,8 +418,8 @@ def _absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
         for w in range(len(needed)):
             lacking |= needed[w] & ~stack.bits[source, w]
         if lacking == 0:
-            base[0] += stack.gradient[source]
-            base[1] += stack.curvature[source]
+            node.base_g += stack.gradient[source]
+            node.base_h += stack.curvature[source]
             for w in range(len(needed)):
                 closure[w] &= stack.bits[source, w]
             continue
@@ -385,15 +431,15 @@ def _absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
             for a in range(width):
                 stack.masks[masks_at + kept * width + a] = stack.masks[masks_at + r * width + a]
         kept += 1
-    info[SIZE] = kept
-    info[NEGATIVE] = kept if negative == size else kept_negative
+    node.size = kept
+    node.negative = kept if negative == size else kept_negative
     return size - kept
 
 
 @_compiled
 def _drop(problem: Problem, search: Search, bound: float, length: int) -> None:
     """Leave out what has at least this length: the certificate knows its bound."""
-    search.values[DROPPED] = max(search.values[DROPPED], _worth(problem, bound, length))
+    search.known[0].dropped = max(search.known[0].dropped, _worth(problem, bound, length))
 
 
 @_compiled
@@ -404,21 +450,21 @@ def _choose(problem: Problem, stack: Stack, search: Search, level: int, child: i
         chosen[w] = members[child, w]
     for depth in range(1, level + 1):
         for w in range(len(chosen)):
-            chosen[w] &= members[stack.levels[depth, CHOSEN], w]
+            chosen[w] &= members[stack.levels[depth].chosen, w]
     bit = 0
     while pattern >> bit:
         if pattern >> bit & 1:
             for w in range(len(chosen)):
                 chosen[w] &= members[stack.available[level, search.columns[bit]], w]
         bit += 1
-    search.counters[WORK] += problem.terms.size
+    search.counters[0].work += problem.terms.size
 
 
 @_compiled
 def _exact_value(problem: Problem, search: Search) -> float:
     """Of the rows in search.chosen, from the terms."""
-    terms, sums = problem.terms, search.gram[0, 0]
-    search.counters[EVALUATIONS] += 1
+    terms, sums = problem.terms, search.term_sums
+    search.counters[0].evaluations += 1
     sums[:] = 0.0
     for r in range(terms.shape[1]):
         if _has(search.chosen, r):
@@ -428,7 +474,7 @@ def _exact_value(problem: Problem, search: Search) -> float:
     rest = whole
     for t in range(2, len(terms)):
         rest -= sums[t] * sums[t]
-    return problem.value(sums[0], rest) if rest > IN_SPAN * whole else 0.0
+    return _value(problem, sums[0], rest) if rest > IN_SPAN * whole else 0.0
 
 
 @_compiled
@@ -437,8 +483,8 @@ def _share(problem: Problem, search: Search) -> float:
     eigenvalue of S, the sum of b b' / h. With S of trace 1, rho^8 is at most the Frobenius norm of S^8."""
     terms, gram = problem.terms, search.gram
     size = len(terms) - 2
-    search.counters[EVALUATIONS] += size  # as much work, about
-    search.counters[WORK] += size * terms.size // 4
+    search.counters[0].evaluations += size  # as much work, about
+    search.counters[0].work += size * terms.size // 4
     gram[:] = 0.0
     for r in range(terms.shape[1]):
         h = terms[1, r]
@@ -478,20 +524,22 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     When pruning thins the available propositions out, more rows are mandatory and all bounds are
     tighter: the evaluation is repeated until that no longer pays.
     """
-    info, available, bounds = stack.levels[level], stack.available[level], stack.bounds[level]
-    columns, value = search.columns, search.sums[3]
+    node, available, bounds = stack.levels[level], stack.available[level], stack.bounds[level]
+    columns, value = search.columns, search.value
     while True:
-        width = info[WIDTH]
+        width = node.width
         _evaluate(problem, stack, search, level)
-        needed = _needed(problem, search.values[FLOOR] * (1.0 + TIE), level + 1)
+        # the children themselves, of level + 1 propositions: is one better than the incumbent?
+        needed = _needed(problem, search.known[0].floor * (1.0 + TIE), level + 1)
         for a in range(width):
-            if value[a] > needed and problem.relaxed():
+            if value[a] > needed and _relaxed(problem):
                 _choose(problem, stack, search, level, available[a], 0)
                 value[a] = _exact_value(problem, search)
             if value[a] > needed:
                 _record(stack, search, level, _worth(problem, value[a], level + 1))
                 _append(search, available[a])
-                needed = _needed(problem, search.values[FLOOR] * (1.0 + TIE), level + 1)
+                needed = _needed(problem, search.known[0].floor * (1.0 + TIE), level + 1)
+        # their descendants, of level + 2 or more: could one be?
         needed = _needed(problem, _threshold(problem, search), level + 2)
         kept = 0
         for a in range(width):
@@ -500,17 +548,17 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
                 kept += 1
             else:
                 _drop(problem, search, bounds[a], level + 2)
-        search.counters[BOUND] += width - kept
+        search.counters[0].bound += width - kept
         if kept <= LEAF_WIDTH or kept > 0.8 * width:
             break
         _select_columns(stack, search, level, kept)
-        size = info[SIZE]
+        size = node.size
         moved = _absorb_mandatory_rows(stack, search, level)
         for a in range(kept):
             columns[a] = a
         if moved < 0.1 * size:
             break
-        search.counters[REBOUNDS] += 1
+        search.counters[0].rebounds += 1
     for k in range(1, kept):  # insertion sort: few columns, nearly in order
         column = columns[k]
         bound, j = bounds[column], k
@@ -521,7 +569,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     _select_columns(stack, search, level, kept)
     for k in range(kept):
         _insert(stack.behind[level], available[k])
-    info[CHILDREN], info[NEXT], info[EXPANDED] = kept, kept, 1
+    node.children, node.next, node.expanded = kept, kept, 1
 
 
 @_compiled
@@ -536,12 +584,12 @@ def _redundant(problem: Problem, stack: Stack, level: int, child: int, size: int
         for w in range(len(closure)):
             common |= closure[w] & stack.behind[level, w]
         return common != 0
-    info = stack.levels[level]
+    node = stack.levels[level]
     for sibling in range(child):
         if _has(closure, stack.available[level, sibling]):
             rows_of_sibling = 0
-            for r in range(info[SIZE]):
-                rows_of_sibling += stack.masks[info[MASKS_AT] + r * info[WIDTH] + sibling]
+            for r in range(node.size):
+                rows_of_sibling += stack.masks[node.masks_at + r * node.width + sibling]
             if rows_of_sibling == size:
                 return True
     return False
@@ -554,9 +602,9 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
     Rows are summed by the pattern of propositions they satisfy; sums over supersets give G and H of
     every subset.
     """
-    info, columns = stack.levels[level], search.columns
-    width, masks_at, rows_at = info[WIDTH], info[MASKS_AT], info[ROWS_AT]
-    g, h = search.table[0], search.table[1]
+    node, columns = stack.levels[level], search.columns
+    width, masks_at, rows_at = node.width, node.masks_at, node.rows_at
+    g, h = search.leaf_g, search.leaf_h
     patterns = 1 << few
     for pattern in range(patterns):
         g[pattern] = h[pattern] = 0.0
@@ -570,32 +618,32 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
             pattern_of_row |= np.uint64(mask[columns[bit]]) << np.uint64(bit)
         g[pattern_of_row] += gradient[row]
         h[pattern_of_row] += curvature[row]
-    g[patterns - 1] += stack.base[level, 0]
-    if problem.relaxed():
+    g[patterns - 1] += node.base_g
+    if _relaxed(problem):
         _choose(problem, stack, search, level, stack.available[level, child], 0)
-        ratio = max(1.0, _share(problem, search) / stack.base[level, 2])
+        ratio = max(1.0, _share(problem, search) / node.share)
         for pattern in range(patterns):
             h[pattern] *= ratio
-        h[patterns - 1] += problem.ridge + (stack.base[level, 1] - problem.ridge) * ratio
+        h[patterns - 1] += problem.ridge + (node.base_h - problem.ridge) * ratio
     else:
-        h[patterns - 1] += stack.base[level, 1]
-    half = 1
+        h[patterns - 1] += node.base_h
+    half = 1  # sums over supersets, proposition by proposition: what a subset selects satisfies at least the subset
     while half < patterns:
         for start in range(0, patterns, 2 * half):
             for pattern in range(start, start + half):
                 g[pattern] += g[pattern + half]
                 h[pattern] += h[pattern + half]
         half *= 2
-    worth, best_pattern, better = search.values[FLOOR] * (1.0 + TIE), 0, 0
+    worth, best_pattern, better = search.known[0].floor * (1.0 + TIE), 0, 0
     needed = _needed(problem, worth, level + 2)  # or more, for a longer one
     for pattern in range(1, patterns):
-        better += problem.exceeds(g[pattern], h[pattern], needed)
+        better += _exceeds(problem, g[pattern], h[pattern], needed)
     for pattern in range(1, patterns if better else 0):
         length = level + 1 + _MEMBERS[pattern]
         needed = _needed(problem, worth, length)
-        if length <= problem.max_length and problem.exceeds(g[pattern], h[pattern], needed):
-            value = problem.value(g[pattern], h[pattern])
-            if problem.relaxed():
+        if length <= problem.max_length and _exceeds(problem, g[pattern], h[pattern], needed):
+            value = _value(problem, g[pattern], h[pattern])
+            if _relaxed(problem):
                 _choose(problem, stack, search, level, stack.available[level, child], pattern)
                 value = _exact_value(problem, search)
                 if not value > needed:
@@ -607,17 +655,17 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
         for bit in range(few):
             if best_pattern >> bit & 1:
                 _append(search, stack.available[level, columns[bit]])
-    search.counters[LEAVES] += 1
-    search.counters[EVALUATIONS] += patterns - 1
-    search.counters[WORK] += size * few + patterns
+    search.counters[0].leaves += 1
+    search.counters[0].evaluations += patterns - 1
+    search.counters[0].work += size * few + patterns
 
 
 @_compiled
 def _select_rows(stack: Stack, search: Search, level: int, child: int, start: int, end: int, size: int) -> int:
     """Append the rows from start to end that satisfy the child to search.rows; returns the new size."""
-    info, rows = stack.levels[level], search.rows
-    width, at = info[WIDTH], info[MASKS_AT] + child
-    column = stack.masks[at : at + info[SIZE] * width]
+    node, rows = stack.levels[level], search.rows
+    width, at = node.width, node.masks_at + child
+    column = stack.masks[at : at + node.size * width]
     for r in range(start, end):
         rows[size] = r
         size += column[r * width]
@@ -626,28 +674,31 @@ def _select_rows(stack: Stack, search: Search, level: int, child: int, start: in
 
 @_compiled
 def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
-    """The mandatory-rows bound on the values of one node and its descendants."""
-    info = stack.levels[level]
-    start = info[ROWS_AT]
-    bound = problem.value(stack.base[level, 0], stack.base[level, 1])
-    for begin, end, step in ((0, info[NEGATIVE], 1), (info[SIZE] - 1, info[NEGATIVE] - 1, -1)):
-        g, h = stack.base[level, 0], stack.base[level, 1]
+    """The mandatory-rows bound on the values of one node and its descendants.
+
+    It is Theorem 3.1 with the sums over the mandatory rows added to those of every prefix and suffix of the free ones.
+    """
+    node = stack.levels[level]
+    start = node.rows_at
+    bound = _value(problem, node.base_g, node.base_h)
+    for begin, end, step in ((0, node.negative, 1), (node.size - 1, node.negative - 1, -1)):
+        g, h = node.base_g, node.base_h
         for r in range(start + begin, start + end, step):
             g += stack.gradient[r]
             h += stack.curvature[r]
-            bound = max(bound, problem.value(g, h))
+            bound = max(bound, _value(problem, g, h))
     return bound
 
 
 @_compiled
 def _merge_rows(stack: Stack, search: Search, level: int) -> int:
-    """Merge rows that no available proposition (words[1]) tells apart; returns how many rows are left.
+    """Merge rows that no available proposition (search.needed) tells apart; returns how many rows are left.
 
     Merged rows are all in or all out of every descendant: fewer rows to add up, and a tighter bound,
     because a prefix cannot split them. The caller sorts what is left.
     """
-    info, needed, slots, rows = stack.levels[level], search.words[1], search.slots, search.rows
-    at, size = info[ROWS_AT], info[SIZE]
+    node, needed, slots, rows = stack.levels[level], search.needed, search.slots, search.rows
+    at, size = node.rows_at, node.size
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     buckets = 8
     while buckets < 2 * size:
@@ -681,7 +732,7 @@ def _merge_rows(stack: Stack, search: Search, level: int) -> int:
                     bits[group, w] &= bits[r, w]
                 break
             slot = (slot + np.uint64(1)) & last
-    info[SIZE] = groups
+    node.size = groups
     return groups
 
 
@@ -691,11 +742,11 @@ def _sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> No
 
     Sort keys and row numbers are sorted by Shell's method; then every cycle of the permutation is moved once.
     """
-    info, rows, keys, order, spare = stack.levels[level], search.rows, search.keys, search.slots, search.words[0]
-    at, size = info[ROWS_AT], info[SIZE]
+    node, rows, keys, order, spare = stack.levels[level], search.rows, search.keys, search.slots, search.row_bits
+    at, size = node.rows_at, node.size
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     for r in range(size):
-        keys[r], order[r] = problem.order(gradient[r], curvature[r]), r
+        keys[r], order[r] = _order(problem, gradient[r], curvature[r]), r
     gap = 1
     while 9 * gap < 4 * size:
         gap = 9 * gap // 4 + 1
@@ -727,52 +778,95 @@ def _sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> No
     negative = size
     while negative > 0 and gradient[negative - 1] < 0:
         negative -= 1
-    info[NEGATIVE] = negative
+    node.negative = negative
 
 
 @_compiled
 def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> bool:
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
-    info, below = stack.levels[level], stack.levels[level + 1]
-    available, closure, rows = stack.available[level], search.words[0], search.rows
-    width, rows_at, masks_at = info[WIDTH], info[ROWS_AT], info[MASKS_AT]
-    gradient, curvature, bits = stack.gradient[rows_at:], stack.curvature[rows_at:], stack.bits[rows_at:]
-    _remove(stack.behind[level], available[child])
-    negative = _select_rows(stack, search, level, child, 0, info[NEGATIVE], 0)
-    size = _select_rows(stack, search, level, child, info[NEGATIVE], info[SIZE], negative)
-    for w in range(len(closure)):
-        common = stack.closure[level, w]
-        for k in range(size):
-            common &= bits[rows[k], w]
-        closure[w] = common
-    search.counters[WORK] += info[SIZE] + size
-    if _redundant(problem, stack, level, child, size, closure):
-        search.counters[REDUNDANT] += 1
+    node, below, counters = stack.levels[level], stack.levels[level + 1], search.counters[0]
+    _remove(stack.behind[level], stack.available[level, child])
+    # extent, closure, and whether another branch has the same conjunctions
+    negative = _select_rows(stack, search, level, child, 0, node.negative, 0)
+    size = _select_rows(stack, search, level, child, node.negative, node.size, negative)
+    _close(stack, search, level, size)
+    counters.work += node.size + size
+    if _redundant(problem, stack, level, child, size, search.closure):
+        counters.redundant += 1
         return False
-
-    columns, needed = search.columns, search.words[1]
-    needed[:] = 0
-    few = 0
-    for later in range(child + 1, info[CHILDREN]):
-        if _has(closure, available[later]):
-            search.counters[IMPLIED] += 1
-        else:
-            columns[few] = later
-            _insert(needed, available[later])
-            few += 1
+    few = _list_available(stack, search, level, child)
     if few == 0:
         return False
     if few <= LEAF_WIDTH:
         _solve_leaf(problem, stack, search, level, child, size, few)
         return False
 
-    # the rows: mandatory ones into the base, free ones one level down
-    base_g, base_h = stack.base[level, 0], stack.base[level, 1]
-    mandatory = closure  # of the mandatory rows; the child's own closure is no longer needed
+    # the node, its bound, and its bound again once rows that look alike are one
+    _move_rows_down(stack, search, level, size, negative)
+    below.masks_at = node.masks_at + node.size * node.width
+    below.width, below.chosen, below.expanded = few, stack.available[level, child], 0
+    below.share = node.share
+    if _relaxed(problem):
+        _scale_curvature(problem, stack, search, level, child)
+    bound = _node_bound(problem, stack, level + 1)
+    needed_value = _needed(problem, _threshold(problem, search), level + 2)
+    if bound > needed_value:
+        kept = below.size
+        if _merge_rows(stack, search, level + 1) < kept:
+            _sort_rows(problem, stack, search, level + 1)
+            bound = _node_bound(problem, stack, level + 1)
+    if bound <= needed_value:
+        _drop(problem, search, bound, level + 2)
+        counters.mandatory_rows += 1
+        return False
+    _copy_propositions_down(stack, search, level)
+    return True
+
+
+@_compiled
+def _close(stack: Stack, search: Search, level: int, size: int) -> None:
+    """The propositions that hold on all rows of the child, mandatory ones and those in search.rows."""
+    bits = stack.bits[stack.levels[level].rows_at :]
+    for w in range(len(search.closure)):
+        common = stack.closure[level, w]
+        for k in range(size):
+            common &= bits[search.rows[k], w]
+        search.closure[w] = common
+
+
+@_compiled
+def _list_available(stack: Stack, search: Search, level: int, child: int) -> int:
+    """List the child's available propositions in search.columns and search.needed; returns how many they are.
+
+    They are the higher-ranked siblings without those that hold on all of its rows and would change nothing.
+    """
+    available = stack.available[level]
+    search.needed[:] = 0
+    few = 0
+    for later in range(child + 1, stack.levels[level].children):
+        if _has(search.closure, available[later]):
+            search.counters[0].implied += 1
+        else:
+            search.columns[few] = later
+            _insert(search.needed, available[later])
+            few += 1
+    return few
+
+
+@_compiled
+def _move_rows_down(stack: Stack, search: Search, level: int, size: int, negative: int) -> None:
+    """The rows in search.rows: mandatory ones (U) into the base below, free ones (F) one level down."""
+    node, below, rows, needed = stack.levels[level], stack.levels[level + 1], search.rows, search.needed
+    gradient, curvature, bits = (
+        stack.gradient[node.rows_at :],
+        stack.curvature[node.rows_at :],
+        stack.bits[node.rows_at :],
+    )
+    at = node.rows_at + node.size
+    gradient_below, curvature_below, bits_below = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
+    base_g, base_h, mandatory = node.base_g, node.base_h, stack.closure[level + 1]
     for w in range(len(mandatory)):
         mandatory[w] = stack.closure[level, w]
-    at = rows_at + info[SIZE]
-    gradient_below, curvature_below, bits_below = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     kept, kept_negative = 0, 0
     for k in range(size):
         if k == negative:
@@ -792,46 +886,36 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
             for w in range(len(needed)):
                 bits_below[kept, w] = bits[row, w]
             kept += 1
-    below[SIZE] = kept
-    below[NEGATIVE] = kept if negative == size else kept_negative
-    below[ROWS_AT], below[MASKS_AT] = at, masks_at + info[SIZE] * width
-    below[WIDTH], below[CHOSEN], below[EXPANDED] = few, available[child], 0
-    share = stack.base[level, 2]
-    if problem.relaxed():
-        _choose(problem, stack, search, level, available[child], 0)
-        ratio = max(1.0, _share(problem, search) / share)
-        share *= ratio
-        base_h = problem.ridge + (base_h - problem.ridge) * ratio
-        for k in range(kept):
-            curvature_below[k] *= ratio
-    stack.base[level + 1, 0], stack.base[level + 1, 1], stack.base[level + 1, 2] = base_g, base_h, share
-    bound, needed_value = (
-        _node_bound(problem, stack, level + 1),
-        _needed(problem, _threshold(problem, search), level + 2),
-    )
-    if bound > needed_value:
-        for w in range(len(mandatory)):
-            stack.closure[level + 1, w] = mandatory[w]
-        if _merge_rows(stack, search, level + 1) < kept:
-            _sort_rows(problem, stack, search, level + 1)
-            kept = below[SIZE]
-            bound = _node_bound(problem, stack, level + 1)
-    if bound <= needed_value:
-        _drop(problem, search, bound, level + 2)
-        search.counters[MANDATORY] += 1
-        return False
+    below.size, below.negative, below.rows_at = kept, kept if negative == size else kept_negative, at
+    below.base_g, below.base_h = base_g, base_h
 
-    for w in range(len(mandatory)):
+
+@_compiled
+def _scale_curvature(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> None:
+    """Multiply the curvature of the level below by what its share of it, 1 - rho, has grown to."""
+    below = stack.levels[level + 1]
+    _choose(problem, stack, search, level, stack.available[level, child], 0)
+    ratio = max(1.0, _share(problem, search) / below.share)
+    below.share *= ratio
+    below.base_h = problem.ridge + (below.base_h - problem.ridge) * ratio
+    for r in range(below.rows_at, below.rows_at + below.size):
+        stack.curvature[r] *= ratio
+
+
+@_compiled
+def _copy_propositions_down(stack: Stack, search: Search, level: int) -> None:
+    """Give the level below its available propositions, search.columns, with their masks on its rows, search.rows."""
+    node, below, columns = stack.levels[level], stack.levels[level + 1], search.columns
+    width, few = node.width, below.width
+    for w in range(len(search.needed)):
         stack.behind[level + 1, w] = stack.behind[level, w]
     for a in range(few):
-        stack.available[level + 1, a] = available[columns[a]]
-    for k in range(kept):
-        row = np.int64(rows[k])
-        start, end = masks_at + row * width, below[MASKS_AT] + k * few
+        stack.available[level + 1, a] = stack.available[level, columns[a]]
+    for k in range(below.size):
+        start, end = node.masks_at + np.int64(search.rows[k]) * width, below.masks_at + k * few
         mask, mask_below = stack.masks[start : start + width], stack.masks[end : end + few]
         for a in range(few):
             mask_below[a] = mask[columns[a]]
-    return True
 
 
 def _advance(
@@ -843,46 +927,46 @@ def _advance(
 
     Returns DONE, PAUSED (call again), or FULL (give the stack more room, then call again).
     """
-    counters = search.counters
-    until = counters[WORK] + budget
-    level = counters[LEVEL]
+    counters = search.counters[0]
+    until = counters.work + budget
+    level = counters.level
     while True:
-        info = stack.levels[level]
-        if not info[EXPANDED]:
-            if shared and counters[NODES] & 31 == 0:
+        node = stack.levels[level]
+        if not node.expanded:
+            if shared and counters.nodes & 31 == 0:
                 _look_at_the_other_thread(search)
             _expand(problem, stack, search, level)
-            if counters[WORK] > until or counters[EVALUATIONS] >= max_evaluations:
+            if counters.work > until or counters.evaluations >= max_evaluations:
                 return PAUSED
-        child = info[NEXT] - 1
+        child = node.next - 1
         if level == 0 and child < stop:
             return DONE
         finished = child < 0 or level + 2 > problem.max_length
         needed = _needed(problem, _threshold(problem, search), level + 2)
         if not finished and stack.bounds[level, child] <= needed:
             _drop(problem, search, stack.bounds[level, child], level + 2)
-            counters[BOUND] += child + 1
+            counters.bound += child + 1
             finished = True
         if finished:
             if level == 0:
-                info[NEXT] = stop
+                node.next = stop
                 return DONE
             level -= 1
-            counters[LEVEL] = level
+            counters.level = level
             continue
-        rows_end = info[ROWS_AT] + 2 * info[SIZE]
-        masks_end = info[MASKS_AT] + 2 * info[SIZE] * info[WIDTH]
+        rows_end = node.rows_at + 2 * node.size
+        masks_end = node.masks_at + 2 * node.size * node.width
         if level + 2 > len(stack.levels) or rows_end > len(stack.gradient) or masks_end > len(stack.masks):
             return FULL
-        info[NEXT] = child
+        node.next = child
         if level == 0:
-            counters[ROOT] = child
+            counters.root = child
             if shared:
-                search.values[LATER] = 0.0
+                search.known[0].later = 0.0
                 _look_at_the_other_thread(search)
         if _descend(problem, stack, search, level, child):
             level += 1
-            counters[LEVEL] = level
+            counters.level = level
 
 
 advance = _per_problem(_advance)
@@ -918,71 +1002,103 @@ class Augmented(NamedTuple):
     closures: Any  # uint64 (augmentations, words): what they imply (core queries only)
 
 
-# the counts of the published search
-PUBLISHED_COUNTS = (
-    "immediate_bound", "immediate_equivalence", "propagated_bound", "propagated_equivalence", "skipped_checks",
-)  # fmt: skip
-IMMEDIATE_BOUND, IMMEDIATE_EQUIVALENCE, PROPAGATED_BOUND, PROPAGATED_EQUIVALENCE, SKIPPED_CHECKS = range(5)
+PUBLISHED_COUNTS = np.dtype(
+    [
+        ("immediate_bound", np.int64),
+        ("immediate_equivalence", np.int64),
+        ("propagated_bound", np.int64),
+        ("propagated_equivalence", np.int64),
+        ("skipped_checks", np.int64),  # by (3.7)
+    ]
+)
+"""Table 2: pruned by a bound or an equivalence, of an augmentation itself or of its parent's."""
+INCUMBENT = np.dtype(
+    [
+        ("value", np.float64),
+        ("proposition", np.int64),  # the augmentation that it is; -1 while none of this query is
+        ("evaluations", np.int64),
+        ("dropped", np.float64),  # the greatest bound that was pruned
+    ]
+)
 
 
-def _augment(problem: Problem, data: Rows, query: Query, new: Augmented, best: Any, counts: Any) -> int:
+@_compiled
+def _gather(problem: Problem, data: Rows, query: Query, new: Augmented, a: int, start: int) -> tuple[int, float, float]:
+    """The query's rows that satisfy a, in new.rows from start on: how many, their value, and its bound.
+
+    Theorem 3.1: no subset of them is worth more than one of their prefixes or suffixes.
+    """
+    size = 0
+    g, h, highest = 0.0, problem.ridge, 0.0
+    for i in query.extent:
+        if data.members[a, i]:
+            new.rows[start + size] = i
+            size += 1
+            g += data.gradient[i]
+            h += data.curvature[i]
+            highest = max(highest, _value(problem, g, h))
+    value = _value(problem, g, h)
+    g, h = 0.0, problem.ridge
+    for k in range(start + size - 1, start - 1, -1):
+        g += data.gradient[new.rows[k]]
+        h += data.curvature[new.rows[k]]
+        highest = max(highest, _value(problem, g, h))
+    return size, value, highest
+
+
+@_compiled
+def _critical_index(data: Rows, query: Query, new: Augmented, a: int, found: int, start: int, size: int) -> int:
+    """The least proposition that the query with a implies and the query alone does not."""
+    closure = new.closures[found]
+    for w in range(len(closure)):
+        common = ~np.uint64(0)
+        for k in range(start, start + size):
+            common &= data.bits[new.rows[k], w]
+        closure[w] = common
+    for j in range(a):
+        if _has(closure, j) and not _has(query.closure, j):
+            return j
+    return a
+
+
+def _augment(problem: Problem, data: Rows, query: Query, new: Augmented, incumbent: Any, counters: Any) -> int:
     """Lines 8 to 14 of Algorithm 1: evaluate the augmentations of one query; returns how many are kept.
 
-    best = [value, proposition] of the incumbent, the proposition -1 while no augmentation of this query is it;
-    best[2] counts evaluations, best[3] is the largest bound that was pruned.
+    Args:
+        problem, data, query, new: see there.
+        incumbent: INCUMBENT (1,), updated.
+        counters: PUBLISHED_COUNTS (1,), updated.
     """
+    best, counts = incumbent[0], counters[0]
     found = 0
     for position in range(len(query.aug)):
         a, c = query.aug[position], new.crit[position]
         if a <= query.tail:
             continue
         if c < query.tail:
-            counts[PROPAGATED_EQUIVALENCE] += 1
+            counts.propagated_equivalence += 1
             continue
-        if problem.approximation * query.old_bound[position] <= best[0] * (1.0 + TIE):
-            counts[PROPAGATED_BOUND] += 1
-            best[3] = max(best[3], query.old_bound[position])
+        if problem.approximation * query.old_bound[position] <= best.value * (1.0 + TIE):
+            counts.propagated_bound += 1
+            best.dropped = max(best.dropped, query.old_bound[position])
             continue
         if _has(query.closure, a):
-            counts[IMMEDIATE_EQUIVALENCE] += 1
+            counts.immediate_equivalence += 1
             continue
         start = new.offsets[found]
-        size = 0
-        g, h, highest = 0.0, problem.ridge, 0.0
-        for i in query.extent:
-            if data.members[a, i]:
-                new.rows[start + size] = i
-                size += 1
-                g += data.gradient[i]
-                h += data.curvature[i]
-                highest = max(highest, problem.value(g, h))
-        value = problem.value(g, h)
-        g, h = 0.0, problem.ridge
-        for k in range(start + size - 1, start - 1, -1):
-            g += data.gradient[new.rows[k]]
-            h += data.curvature[new.rows[k]]
-            highest = max(highest, problem.value(g, h))
-        best[2] += 1
-        if value > best[0] * (1.0 + TIE):
-            best[0], best[1] = value, a
-        if problem.approximation * highest <= best[0] * (1.0 + TIE):
-            counts[IMMEDIATE_BOUND] += 1
-            best[3] = max(best[3], highest)
+        size, value, highest = _gather(problem, data, query, new, a, start)
+        best.evaluations += 1
+        if value > best.value * (1.0 + TIE):
+            best.value, best.proposition = value, a
+        if problem.approximation * highest <= best.value * (1.0 + TIE):
+            counts.immediate_bound += 1
+            best.dropped = max(best.dropped, highest)
             continue
         new.offsets[found + 1] = start
         if c < a and not _has(query.closure, c):
-            counts[SKIPPED_CHECKS] += 1  # (3.7): certainly not a core query
+            counts.skipped_checks += 1  # (3.7): certainly not a core query
         else:
-            closure = new.closures[found]
-            for w in range(len(closure)):
-                common = ~np.uint64(0)
-                for k in range(start, start + size):
-                    common &= data.bits[new.rows[k], w]
-                closure[w] = common
-            c = a
-            for j in range(a - 1, -1, -1):
-                if _has(closure, j) and not _has(query.closure, j):
-                    c = j
+            c = _critical_index(data, query, new, a, found, start, size)
             if c == a:
                 new.offsets[found + 1] = start + size
         new.crit[position] = c
