@@ -109,7 +109,7 @@ class Condition:
     def __and__(self, other: Condition) -> Condition:
         """Both conditions on the same feature, as one."""
         if self.feature != other.feature:
-            raise ValueError(f"conditions on features {self.feature} and {other.feature} do not merge")
+            raise ValueError(f"conditions on features {self.feature} and {other.feature} cannot be merged")
         if (self.categories is None) != (other.categories is None):
             raise ValueError(f"feature {self.feature} has both an interval and a set of categories as conditions")
         missing, unseen = self.missing and other.missing, self.unseen and other.unseen
@@ -134,19 +134,17 @@ class Condition:
             ValueError: if the condition does not fit the schema (feature, kind, category).
         """
         if isinstance(self.feature, Direction):
-            require(self.categories is None, "a direction is numeric: give it an interval")
+            require(self.categories is None, "a direction is numeric; give it an interval, not categories")
             return self
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories
         if self.categories is None:
-            require(categories is None, f"feature {name!r} is categorical: an interval compares numbers, give it a set")
+            require(categories is None, f"feature {name!r} is categorical; give it categories, not an interval")
             ends: tuple[Any, Any] = self.lower, self.upper
             for end in ends:
                 if not isinstance(end, numbers.Real):
-                    raise TypeError(f"a condition on {name!r} must have numbers as ends, got {end!r}")
+                    raise TypeError(f"the ends of a condition on {name!r} must be numbers, got {end!r}")
             return self
-        require(
-            categories is not None, f"feature {name!r} is numeric: it does not have categories, give it an interval"
-        )
+        require(categories is not None, f"feature {name!r} is numeric; give it an interval, not categories")
         known = self.categories <= set(range(len(categories or ())))
         require(known, f"a condition on {name!r} names a category code beyond its {categories}")
         return self
@@ -207,7 +205,7 @@ def _iterated(given: Any, wanted: str) -> Iterable[Any]:
 def _feature(schema: Schema, index: Any) -> Feature:
     n = len(schema.features)
     if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
-        raise TypeError(f"a condition must name its feature by the place of the column, got {index!r}")
+        raise TypeError(f"a condition must name its feature by column position, got {index!r}")
     require(0 <= index < n, f"a condition names feature {index}; there are {n}")
     return schema.features[index]
 
@@ -241,7 +239,7 @@ class Category:
         """The same as a condition of a rule."""
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories or ()
         known = 0 <= self.code < len(categories)
-        require(known, f"a Category asks for code {self.code} of column {name!r}, which it does not have")
+        require(known, f"a Category has code {self.code}, which column {name!r} does not have")
         if self.operator == "==":
             return Condition.one_of(self.feature, [self.code])
         return Condition.none_of(self.feature, [self.code], len(categories))
@@ -379,7 +377,7 @@ class Conjunctions:
             "an interval is for numeric features, unseen for categorical ones",
         )
         counted = self.propositions.shape == (len(self),) and (self.propositions >= 0).all()
-        require(counted, f"propositions must hold a number of at least 0 for each of {len(self)} rules")
+        require(counted, f"propositions must hold one number of at least 0 for each of {len(self)} rules")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -428,7 +426,7 @@ class Conjunctions:
         require(len(parts) > 0, "there is nothing to concatenate")
         columns, n_columns = parts[0].schema.features, len(parts[0].schema.features)
         same = all(part.schema.features == columns for part in parts)
-        require(same, "the conjunctions speak of different columns; extract them from the same data")
+        require(same, "the conjunctions are for different columns; build them from the same data")
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS
         }
@@ -477,7 +475,7 @@ class Conjunctions:
     def with_schema(self, schema: Schema) -> Self:
         """The same rules under a schema with the same columns (other classes, say)."""
         same = schema.features == self.schema.features
-        require(same, "rules were extracted from other columns than those of X; extract them from the same data")
+        require(same, "rules were built for columns other than those of X; build them from the same data")
         return replace(self, schema=schema)
 
     def describe(self, index: int, both: str = " & ") -> str:
@@ -510,7 +508,7 @@ class Conjunctions:
 
     def _batches(self, table: Table, check: Callable[[Lowered, Table], Any]) -> Iterator[tuple[slice, Any]]:
         same = table.schema.features == self.schema.features
-        require(same, "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them")
+        require(same, "the table and the rules have different columns; use jaxrules.table.conform(X, schema)")
         lowered = self.lowered()
         size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
         blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]

@@ -95,9 +95,7 @@ class Constraints:
         columns = [column for f, column in enumerate(table.columns) if f not in self.forbidden]
         if table.n_rows > 1 and all((column == column[0]).all() for column in columns):
             which = " that rules may use" if self.forbidden else ""
-            warnings.warn(
-                f"no column of X{which} tells its rows apart: the model is a constant", UserWarning, stacklevel=4
-            )
+            warnings.warn(f"no column of X{which} varies; the model is a constant", UserWarning, stacklevel=4)
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
         """Which labels each rule may have, (rules, classes); none where it uses what is forbidden."""
@@ -147,7 +145,7 @@ class Constraints:
         """
         allowed = self.allows(pool, max(n_outputs, 2))
         some = np.flatnonzero(allowed.any(axis=1))
-        require(len(some) > 0 or not len(pool), "forbidden and monotone leave no proposition to make rules of")
+        require(len(some) > 0 or not len(pool), "forbidden and monotone exclude every proposition")
         return pool.take(some).distinct(table, allowed[some])
 
     def first(self, schema: Schema, given: Any, n_outputs: int) -> Conjunctions:
@@ -160,7 +158,9 @@ class Constraints:
         barred = np.flatnonzero(~self.allows(rules, max(n_outputs, 2)).any(axis=1)).tolist()
         if barred:
             text = rules.describe(barred[0])
-            raise ValueError(f"first has the rule {text!r}, which forbidden and monotone do not leave any weight")
+            raise ValueError(
+                f"first has the rule {text!r}, which has no admissible weight under forbidden and monotone"
+            )
         return rules
 
     def check_room(self, first: Conjunctions, max_rules: int) -> None:
@@ -170,9 +170,11 @@ class Constraints:
             ValueError: naming the argument.
         """
         n = len(first)
-        require(n < max_rules, f"first has {n} rules, of {max_rules} in all: none is left to learn")
+        require(n < max_rules, f"first has {n} rules, but max_rules={max_rules} leaves none to learn; raise max_rules")
         left = sum(not using.any() for using in self.using(first))
-        require(left <= max_rules - n, f"required names {left} columns more than first uses, but max_rules={max_rules}")
+        require(
+            left <= max_rules - n, f"required has {left} columns that first does not use, but max_rules={max_rules}"
+        )
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
         """Refuse a required column of which no rule or proposition speaks.
@@ -182,7 +184,7 @@ class Constraints:
         """
         for column, spoken in zip(self.required, self.using(rules), strict=True):
             name = rules.schema.names[column]
-            require(spoken.any(), f"required names {name!r}, of which there is no {what}")
+            require(spoken.any(), f"required names {name!r}, which has no {what}")
 
     def using(self, rules: Conjunctions) -> list[Bools]:
         """For each required column, which rules use it, (rules,)."""
@@ -210,7 +212,7 @@ def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
         raise TypeError(f"{name} must be Conjunctions, got {type(given).__name__}{remedy}")
     rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
     if rules.schema.features != schema.features:
-        raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")
+        raise ValueError(f"{name} was built for columns other than those of X; build it from the same table")
     return rules.with_schema(schema)
 
 

@@ -97,7 +97,7 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
         raise ValueError(
             f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got {n_folds}; "
-            "take fewer folds, or fit with given penalties"
+            "use fewer folds, or fit with given penalties"
         )
     if data.classes is None:
         return spread(n_rows, None, n_folds, seed)
@@ -105,8 +105,8 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     if rows.min() < 2:
         single = data.classes[int(rows.argmin())]
         raise ValueError(
-            f"y has a class with one row only, {single!r}, which cross-validation cannot spread; drop that row, or fit "
-            "with given penalties"
+            f"y has only one row of class {single!r}, too few for cross-validation; "
+            "drop that row, or fit with given penalties"
         )
     return spread(n_rows, data.labels, n_folds, seed)
 

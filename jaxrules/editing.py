@@ -195,7 +195,7 @@ def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike |
             class.
     """
     _of_rules(model)
-    checks.require(model.schema.classes is not None, "model predicts numbers, and has no probabilities to calibrate")
+    checks.require(model.schema.classes is not None, "model predicts numbers; it has no probabilities to calibrate")
     if isinstance(model, RuleList):
         before = float(len(model.schema.classes or ()))
         return _counted(model, X, y, sample_weight, np.zeros(0, np.int64), before=before)
@@ -235,8 +235,8 @@ def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: 
     )
     if not slope[0] > 0:
         raise ValueError(
-            f"X and y cannot calibrate the model: its score does not rise with {label!r} on these rows; refit it, or "
-            "take more rows"
+            f"X and y cannot calibrate the model: rows of class {label!r} do not have higher scores; "
+            "refit it, or use more rows"
         )
     return float(slope[0]) / scale, shift
 
@@ -258,8 +258,8 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9}).x
     if not found[0] > 0:
         raise ValueError(
-            "X and y cannot calibrate the model: its scores do not rise with the classes on these rows; refit it, or "
-            "take more rows"
+            "X and y cannot calibrate the model: the rows of a class do not have higher scores for it; "
+            "refit it, or use more rows"
         )
     return np.full(n_classes, found[0] / scale), found[1:] - found[1:].mean()
 

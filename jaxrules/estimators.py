@@ -109,7 +109,7 @@ class _RuleModel(BaseEstimator):
         for name, parameter in _parameters(self._learner).items():
             if name not in known and settings[name] is not parameter.default and settings[name] != parameter.default:
                 raise ValueError(
-                    f'{name} is not for penalty="cv", which chooses the penalties; leave it at its default'
+                    f'{name} cannot be set with penalty="cv", which chooses the penalties; leave it at its default'
                 )
         return {name: value for name, value in settings.items() if name in known}
 
@@ -145,7 +145,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two")
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; a classifier needs at least two")
         _require_target(self, ("sign",), "a classifier")
         if self.class_weight is not None:
             of_class = compute_sample_weight(self.class_weight, labels)
@@ -191,7 +191,7 @@ def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) 
     """Refuse a loss for other targets than these, see `jaxrules.losses.Loss`."""
     loss = getattr(estimator, "loss", None)
     if loss is not None and loss_by_name(loss).target not in targets:
-        raise ValueError(f"loss={loss!r} is not for {what}; leave it at its default")
+        raise ValueError(f"loss={loss!r} does not suit {what}; leave it at its default")
 
 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:

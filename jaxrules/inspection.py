@@ -221,7 +221,7 @@ def scores_by_group(
 def _column(model: Any, X: Any, name: str) -> NDArray[Any]:
     """A column's numbers, or the names of its categories."""
     table = conform(X, model.schema)
-    checks.require(name in table.names, f"groups must be a group per row or a column of X, which has no {name!r}")
+    checks.require(name in table.names, f"groups must be one group per row or a column of X, which has no {name!r}")
     place = table.names.index(name)
     categories = table.schema.features[place].categories
     if categories is None:

@@ -48,7 +48,7 @@ class Direction:
         if not self.categories:
             object.__setattr__(self, "categories", (MISSING,) * len(self.features))
         fit = 0 < len(self.features) == len(self.weights) == len(self.categories)
-        require(fit, "a direction needs as many weights (and categories) as features, at least one")
+        require(fit, "a direction needs at least one feature, with one weight (and category) each")
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))
         require(ascend, "the features of a direction (or their categories) must be distinct and ascending")
@@ -116,11 +116,11 @@ class Directions:
         usable = np.isfinite(self.weight) & (self.weight != 0)
         require(usable.all(), "weights of directions must be finite and not 0")
         for f, code in zip(self.feature.tolist(), self.category.tolist(), strict=True):
-            require(0 <= f < n, f"a direction names feature {f}; there are {n}")
+            require(0 <= f < n, f"a direction names feature {f}; there are {n} features")
             known = MISSING <= code < len(schema.features[f].categories or ())
-            require(known, f"a direction names category {code} of {schema.features[f].name!r}, which has no such")
+            require(known, f"a direction has category {code} of {schema.features[f].name!r}, which does not exist")
         distinct = len(set(self)) == len(self)  # and every direction checks its order
-        require(distinct, "two directions are equal; conditions on them belong to one")
+        require(distinct, "two directions are equal; merge them")
 
     def project(self, index: int, table: Table) -> NDArray[np.float64]:
         """The values of one direction, float64 sums in the order of the terms, NaN where missing; shape (rows,)."""

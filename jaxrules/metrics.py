@@ -198,11 +198,9 @@ def risk(
 def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
     if not isinstance(model, RuleEnsemble):
-        raise TypeError(f"model is a {type(model).__name__}, which does not know its loss; pass it as loss=")
+        raise TypeError(f"model is a {type(model).__name__}, which does not record its loss; pass it as loss=")
     name, link = model.loss, "logistic" if model.link == "softmax" else model.link
     for loss in (squared, logistic, exponential, poisson):
         if name == loss.name or (name is None and link == loss.link):
             return loss
-    raise ValueError(
-        f"the loss {name!r} that the model was fitted with is not one of jaxrules.losses; pass it as loss="
-    )
+    raise ValueError(f"model was fitted with the loss {name!r}, which is not in jaxrules.losses; pass it as loss=")

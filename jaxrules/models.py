@@ -370,17 +370,19 @@ def rules_named(rules: Conjunctions, argument: str, names: Iterable[int | str]) 
         ValueError: for a rule that is not there.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be a sequence of rules, by place or by words, got {type(names).__name__}")
+        raise TypeError(f"{argument} must be a sequence of rules, by position or text, got {type(names).__name__}")
     found: list[int] = []
     for name in names:
         if isinstance(name, str):
             words = [r for r in range(len(rules)) if name in (rules.describe(r), rules.describe(r, " AND "))]
-            require(len(words) > 0, f"{argument} names {name!r}, which is no rule of the model as it is printed")
+            require(len(words) > 0, f"{argument} names {name!r}, which is not a rule of the model as printed")
             found += words
         elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):
-            raise TypeError(f"{argument} must name rules by place or by words, got {type(name).__name__}")
+            raise TypeError(f"{argument} must name rules by position or text, got {type(name).__name__}")
         else:
-            require(0 <= name < len(rules), f"{argument} names rule {name}; the model has {len(rules)}, from 0 on")
+            require(
+                0 <= name < len(rules), f"{argument} names rule {name}; the model has {len(rules)}, numbered from 0"
+            )
             found.append(int(name))
     return np.array(found, np.int64)
 

@@ -62,7 +62,8 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
             A change of the fields that defaults do not cover adds one; the version is one more than there are.
 
     Raises:
-        TypeError: if `cls` is no such dataclass, or its name is taken. Fields are checked at the first `save` or `load`.
+        TypeError: if `cls` is not such a dataclass, or its name is taken. The first `save` or
+            `load` checks the fields.
     """
     if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "validate", None)):
         raise TypeError(f"{cls.__name__} must be a dataclass with a method validate()")
@@ -95,7 +96,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts")
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "xb") as file:
@@ -174,7 +175,7 @@ def from_json(text: str) -> Any:
 
 def _check_path(path: Any) -> None:
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-        raise TypeError(f"path must be that of a file, got {path!r}")
+        raise TypeError(f"path must be the path of a file, got {path!r}")
 
 
 class _Malformed(ValueError):
@@ -207,7 +208,7 @@ def _from_text(text: str) -> Any:
         raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
     if version > newest:
         raise _Malformed(
-            f"it has version {version} of {name}, and this jaxrules reads up to {newest}", "upgrade jaxrules"
+            f"it has version {version} of {name}, but this jaxrules reads only up to {newest}", "upgrade jaxrules"
         )
     fields = document["fields"]
     for number in range(version, newest):
@@ -229,7 +230,7 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise _Malformed(f"it is not JSON, or only a part of it ({error})") from error
+        raise _Malformed(f"it is not JSON, or is truncated ({error})") from error
     except RecursionError as error:
         raise _Malformed("it is nested too deeply") from error
     except _Malformed:
@@ -241,7 +242,7 @@ def _parse(text: str) -> Any:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise _Malformed("an object has a key twice")
+        raise _Malformed("an object has a duplicate key")
     return result
 
 
@@ -293,9 +294,7 @@ def _check_kind(kind: Any, where: str) -> None:
     elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
         _fields(kind)
     elif typing.get_origin(kind) is not typing.Literal and kind not in (int, float, bool, str, Any, types.NoneType):
-        raise TypeError(
-            f'{where}: cannot save a field of type {kind}; one of an array needs field(metadata={{"dtype": ...}})'
-        )
+        raise TypeError(f'{where}: cannot save a field of type {kind}; an array needs field(metadata={{"dtype": ...}})')
 
 
 def _encode(value: Any, hint: Any, where: str) -> Any:
@@ -401,7 +400,7 @@ def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
     if lacking := sorted(needed - set(value)):
         raise _Malformed(f"{where} lacks {_shown(lacking)}")
     if unknown := sorted(set(value) - set(fields)):
-        raise _Malformed(f"{where} has the unknown {_shown(unknown)}")
+        raise _Malformed(f"{where} has the unknown key {_shown(unknown)}")
     return cls(**{name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()})
 
 
@@ -437,7 +436,7 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < _LARGEST_DIMENSION for n in shape):
         raise _Malformed(f"the shape of {where} must be a list of whole numbers, got {_shown(shape)}")
     if not isinstance(values, list) or len(shape) > 8 or math.prod(shape) != len(values):
-        raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)} says")
+        raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)}")
     if dtype.kind == "f":
         values = [_decode_float(v, where) for v in values]
     elif dtype.kind == "b":

@@ -190,11 +190,11 @@ def support_path(
     if not isinstance(path, Sequence) or not all(isinstance(fit, Fit) for fit in path):
         raise TypeError(f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}")
     if not isinstance(penalty, str):
-        raise TypeError(f"penalty must be the name of an option of the models, got {type(penalty).__name__}")
+        raise TypeError(f"penalty must be the name of a setting of the fits, got {type(penalty).__name__}")
     checks.require(len(path) > 0, "path is empty")
     penalties = [dict(fit.model.options).get(penalty) for fit in path]
     known = ", ".join(name for name, _ in path[0].model.options)
-    checks.require(None not in penalties, f"path knows no penalty {penalty!r}; the models have {known}")
+    checks.require(None not in penalties, f"the fits of path have no setting {penalty!r}; they have {known}")
     ax = _axes(ax)
     lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
     if X is not None:
@@ -251,7 +251,7 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     """
     checks.instance("explanation", explanation, Explanation, "jaxrules.explain")
     if explanation.score is None:
-        raise ValueError("explanation is of a model without scores")
+        raise ValueError("explanation is for a model without scores")
     output = checks.integer("output", output, at_least=0, at_most=len(explanation.score) - 1)
     most = checks.integer("most", most, at_least=1)
     parts: list[tuple[str, float]] = [(part.text, float(part.weight[output])) for part in explanation.parts]
@@ -307,7 +307,7 @@ def decision_regions(
     across, up = (table.names.index(name) for name in named)
     for place in (across, up):
         within = np.nanmax(np.abs(table.columns[place])) <= _LARGEST
-        checks.require(within, f"X: no picture can show the largest number of column {table.names[place]!r}")
+        checks.require(within, f"column {table.names[place]!r} of X has numbers too large to plot")
     columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
     ticks = [_range(table.columns[place]) for place in (across, up)]
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
@@ -326,7 +326,7 @@ def decision_regions(
 def _names(features: Any) -> Sequence[str]:
     names = features.tolist() if isinstance(features, np.ndarray) else features
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"features must be two names of columns, got {type(features).__name__}")
+        raise TypeError(f"features must be two column names, got {type(features).__name__}")
     return names
 
 

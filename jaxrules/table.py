@@ -78,22 +78,22 @@ class Schema:
         if not self.features:
             raise ValueError("a schema needs at least one feature")
         if len(set(self.names)) < len(self.names):
-            raise ValueError("feature names must differ from each other")
+            raise ValueError("feature names must be distinct")
         for feature in self.features:
             categories = feature.categories
             if categories is not None and (not categories or len(set(categories)) < len(categories)):
-                raise ValueError(f"the categories of {feature.name!r} must be at least one, and differ from each other")
+                raise ValueError(f"feature {feature.name!r} must have at least one category, all distinct")
         if self.missing not in ("refuse", "own_category"):
             raise ValueError(f'missing must be "refuse" or "own_category", got {self.missing!r}')
         if self.classes is not None:
             if len(set(self.classes)) < max(2, len(self.classes)):
-                raise ValueError("classes must be at least two, and differ from each other")
+                raise ValueError("classes must be at least two, all distinct")
             if len({type(label) for label in self.classes}) > 1:
                 raise ValueError("classes must be of one type")
             if any(isinstance(label, int) and not -(2**63) <= label < 2**63 for label in self.classes):
-                raise ValueError("classes that are integers must fit into 64 bits; write larger ones as text")
+                raise ValueError("integer classes must fit in 64 bits; write larger ones as text")
             if any(isinstance(label, float) and not np.isfinite(label) for label in self.classes):
-                raise ValueError("classes that are numbers must be finite")
+                raise ValueError("numeric classes must be finite")
 
     def with_classes(self, classes: tuple[Label, ...] | None) -> Schema:
         """The same schema for a target with these classes."""
@@ -198,11 +198,11 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
     missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
-            raise ValueError("feature_names is for arrays; a Table has its names")
+            raise ValueError("feature_names is only for arrays; a Table has its own names")
         table = dataclasses.replace(X, schema=dataclasses.replace(X.schema, missing=missing, classes=None))
         for feature, column in zip(table.schema.features, table.columns, strict=True):
             if not feature.is_numeric and (column == UNSEEN).any():
-                raise ValueError(f"X has categories in column {feature.name!r} that its schema does not know")
+                raise ValueError(f"column {feature.name!r} of X has categories that its schema lacks")
     else:
         names, raw, _ = _read(X, feature_names)
         if not len(raw[0]):
@@ -240,7 +240,7 @@ def conform(X: Any, schema: Schema) -> Table:
         if absent:
             raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
         if extra:
-            raise ValueError(f"X has columns {_listed(extra)} that the model does not know; drop them first")
+            raise ValueError(f"X has columns {_listed(extra)} that the model was not fitted on; drop them first")
         raw = [columns_by_name[name] for name in schema.names]
     elif len(raw) != len(schema.features):
         raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
@@ -279,8 +279,8 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
             _listed([*dict.fromkeys(one for one in some if one is not None)]) for some in (values, categories)
         )
         warnings.warn(
-            f"column {feature.name!r} of X holds no category that the model was fitted on, but {new} where that was "
-            f"{known}; check how they are written",
+            f"column {feature.name!r} of X has none of the categories in fit: it has {new}, "
+            f"the model {known}; check their spelling",
             UserWarning,
             stacklevel=4,
         )
@@ -310,10 +310,10 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
         if len(feature_names) != len(names):
             raise ValueError(f"feature_names has {len(feature_names)} names for {len(names)} columns of X")
         if named:
-            raise ValueError("feature_names is for arrays; rename the columns of the dataframe instead")
+            raise ValueError("feature_names is only for arrays; rename the columns of the dataframe instead")
         names = [str(name) for name in feature_names]
         if repeated := _repeated(names):
-            raise ValueError(f"feature_names has {_listed(repeated)} more than once; give every column its own name")
+            raise ValueError(f"feature_names repeats {_listed(repeated)}; give every column its own name")
     if not names:
         raise ValueError("X has no columns")
     if repeated := _repeated(names):
@@ -360,8 +360,8 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
         else:
             dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals does not know all of pandas'
             raise TypeError(
-                f"column {str(name)!r} of X has type {dtype}; a table holds numbers, booleans and text. "
-                "Convert it to a number (e.g. days since a date) or to text"
+                f"column {str(name)!r} of X has type {dtype}, not numbers, booleans or text; "
+                "convert it to a number (e.g. days since a date) or to text"
             )
     return [str(name) for name in frame.columns], raw, True
 
@@ -427,13 +427,13 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
     except ValueError as error:
         raise ValueError("X has rows of different lengths; a table is rectangular") from error
     except TypeError as error:
-        raise TypeError(f"X is no array of numbers: {error}") from error
+        raise TypeError(f"X is not an array of numbers: {error}") from error
     if array.ndim != 2:
         raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"X is an array of type {array.dtype}; an array must be numeric. Convert it with astype(float), or pass "
-            "a dataframe, whose text columns are read as categories"
+            f"X is an array of type {array.dtype}; an array must be numeric: convert it with astype(float), or pass "
+            "a dataframe, whose text columns become categories"
         )
     if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER:
         raise ValueError(
@@ -466,7 +466,7 @@ def _named(value: Any) -> str:
 
 def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if _all_missing(values):
-        raise ValueError(f"column {name!r} of X has no value at all; drop it")
+        raise ValueError(f"column {name!r} of X has no values; drop it")
     if isinstance(values, np.ndarray):
         return values, None
     categories = tuple(sorted(value for value in set(values) if value is not None))
@@ -486,7 +486,7 @@ def _check_values(table: Table) -> None:
             if np.isfinite(column).all():
                 continue
             if np.isinf(column).any():
-                raise ValueError(f"column {feature.name!r} of X has infinite values; replace them by finite numbers")
+                raise ValueError(f"column {feature.name!r} of X has infinite values; replace them with finite numbers")
         if table.missing_mask(index).any():
             incomplete.append(feature.name)
     if incomplete and table.schema.missing == "refuse":
@@ -539,7 +539,7 @@ def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[
         raise ValueError(f"{name} must be one-dimensional, got one column; pass {name}.ravel()")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)
-        raise ValueError(f"{name} must be one-dimensional, a label or number per row, got {shown}")
+        raise ValueError(f"{name} must be one-dimensional, one label or number per row, got {shown}")
     if not len(array):
         raise ValueError(f"{name} is empty")
     if array.dtype.kind in "OT":
@@ -613,7 +613,7 @@ def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.in
     array = target_array(y, n_rows)
     labels, codes = np.unique(array, return_inverse=True)
     if len(labels) < 2:
-        raise ValueError(f"y has one class only ({labels[0]!s}); classification needs at least two")
+        raise ValueError(f"y has only one class ({labels[0]!s}); classification needs at least two")
     if array.dtype.kind == "f" and len(labels) > 20 and len(labels) > len(array) // 10:
         raise ValueError(
             f"y has {len(labels)} distinct numbers, which look like a regression target; "
@@ -660,8 +660,8 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     least, largest = weights[weights > 0].min(), weights.max()
     if least / largest < _LEAST:
         raise ValueError(
-            f"sample_weight has positive values that are less than {_LEAST} of its maximum, {least} beside {largest}; "
-            "set them to 0"
+            f"sample_weight has positive values below {_LEAST} times its maximum ({least} against "
+            f"{largest}); set them to 0"
         )
     if not _LEAST <= least <= largest <= 1 / _LEAST:
         raise ValueError(

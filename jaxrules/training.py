@@ -162,7 +162,8 @@ def training_data(
         if weight_of.min() < _NO_SHARE * weight_of.sum():
             absent = classes[int(weight_of.argmin())]
             raise ValueError(
-                f"sample_weight is zero for every row of class {absent!r}, or as good as; give it weight, or drop it"
+                f"sample_weight is zero or negligible for every row of class {absent!r}; "
+                "give the class weight, or drop it"
             )
         positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
         target = np.where(positive, 1.0, -1.0)
@@ -173,7 +174,7 @@ def training_data(
     if not weights.all():
         data = data[weights > 0]
     if classes is None and not constant and (data.target == data.target[0]).all():
-        raise ValueError("y has one value only among the rows of positive sample_weight; nothing can be learned")
+        raise ValueError("y has only one value among the rows of positive sample_weight; nothing can be learned")
     return data
 
 

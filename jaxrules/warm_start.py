@@ -49,22 +49,22 @@ def given_start(
         raise TypeError(f"start must be {kind.__name__}, or a Fit with such a model, got {what}")
     if model.schema.features != data.table.schema.features:
         raise ValueError(
-            f"start speaks of other columns than X has: {list(model.schema.names)} there, "
-            f"{list(data.table.schema.names)} here; fit it on the same columns"
+            f"start was fitted on the columns {list(model.schema.names)}, but X has "
+            f"{list(data.table.schema.names)}; fit it on the same columns"
         )
     if isinstance(model, RuleEnsemble):
         if model.n_outputs != len(data.outputs):
             raise ValueError(f"start has {model.n_outputs} outputs, but y needs {len(data.outputs)}")
         if model.linear is not None and not linear_terms:
-            raise ValueError("start must have no linear terms: this fit has none")
+            raise ValueError("start has linear terms, but this fit has none; drop them")
     if model.schema.classes != data.classes:
         raise ValueError(f"start is for the classes {model.schema.classes}, but y has {data.classes}")
     n_labels = max(len(data.outputs), 2) if isinstance(model, RuleEnsemble) else len(data.classes or ())
     barred = np.flatnonzero(~constraints.allows(model.conjunctions, n_labels).any(axis=1)).tolist()
     if barred:
         raise ValueError(
-            "start has a rule that forbidden and monotone leave no weight; bind less, or leave the rule out: "
-            f"{model.conjunctions.describe(barred[0])}"
+            f"start has the rule {model.conjunctions.describe(barred[0])!r}, which has no admissible "
+            "weight under forbidden and monotone; relax them, or drop the rule"
         )
     return model
 
@@ -116,7 +116,9 @@ def check_lengths(rules: Sequence[tuple[int, ...] | None], longest: int | None, 
     """
     length = max((len(rule) for rule in rules if rule is not None), default=0)
     if longest is not None and length > longest:
-        raise ValueError(f"start has a rule of {length} propositions, but {name}={longest}; allow as many")
+        raise ValueError(
+            f"start has a rule of {length} propositions, but {name}={longest}; raise {name} to at least {length}"
+        )
 
 
 def _texts(tags: NDArray[np.bool_]) -> list[bytes]:

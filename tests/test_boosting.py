@@ -431,19 +431,19 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": lambda y, score: -((y - score) ** 2)}, ValueError, "not convex"),
     ({"loss": lambda y, score: jnp.log(score)}, ValueError, "non-finite derivative"),
     ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
-    ({"search": "published", "max_length": 2}, ValueError, "max_length does not go with"),
+    ({"search": "published", "max_length": 2}, ValueError, "max_length cannot be combined with"),
     ({"search": "published", "per_unit": True}, ValueError, "per_unit does not go with .* see PAPER"),
     ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),
     ({"eliminate": True}, ValueError, "refits all weights; set corrective=True"),
     (
         {"search": "published", "objective": "corrective_decrease", "corrective": True},
         ValueError,
-        "does not go with",
+        "cannot be combined with",
     ),
     ({"max_length": "any"}, TypeError, "max_length must be an integer"),
     ({"max_evaluations": "many"}, TypeError, "max_evaluations must be an integer"),
-    ({"search": "published", "objective": "orthogonal"}, ValueError, "does not go with"),
-    ({"search": "published", "objective_tolerance": 0.3}, ValueError, "does not go with"),
+    ({"search": "published", "objective": "orthogonal"}, ValueError, "cannot be combined with"),
+    ({"search": "published", "objective_tolerance": 0.3}, ValueError, "cannot be combined with"),
 ]
 
 

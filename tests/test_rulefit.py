@@ -297,7 +297,7 @@ def test_missing_values_are_refused_or_a_category_of_their_own():
     ("change", "error", "message"),
     [
         ({"l1_penalty": None, "n_folds": 570}, ValueError, "n_folds must be at most 569"),
-        ({"l1_penalty": None, "y": np.arange(569) == 5}, ValueError, "y has a class with one row only"),
+        ({"l1_penalty": None, "y": np.arange(569) == 5}, ValueError, "y has only one row of class"),
     ],
 )
 def test_bad_input_names_the_argument(cancer, cancer_rules, change, error, message):

@@ -224,7 +224,7 @@ def _model(method: Method, sample: Sample, seed: int, seconds: float | None) -> 
         raise ValueError(f"method returned {len(fits)} models; pass a fit, not a path")
     model = model_of(next(iter(fits.values())))
     if not isinstance(model, (RuleEnsemble, RuleList)):
-        raise TypeError(f"method must fit models of rules, got {type(model).__name__}")
+        raise TypeError(f"method must fit rule models, got {type(model).__name__}")
     return model
 
 

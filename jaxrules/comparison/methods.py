@@ -427,7 +427,7 @@ def method_of(name: str, given: Any) -> Method:
     if isinstance(given, str):
         if given not in METHODS:
             raise ValueError(
-                f"methods has {given!r}; there are {', '.join(METHODS)}, or pass a function or an estimator"
+                f"methods has the unknown {given!r}; use one of {', '.join(METHODS)}, a function or an estimator"
             )
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):

@@ -206,7 +206,9 @@ class Comparison:
         for one in self.contestants:
             if one.method == method:
                 return one
-        raise KeyError(f"{method!r} was not compared; there are {', '.join(one.method for one in self.contestants)}")
+        raise KeyError(
+            f"{method!r} was not compared; the methods are {', '.join(one.method for one in self.contestants)}"
+        )
 
     @property
     def fronts(self) -> dict[str, Floats]:
@@ -468,7 +470,7 @@ def _methods(given: Any, sample: Sample) -> dict[str, Method]:
         raise TypeError("methods must be a list of names, or a dict of names, functions and estimators by label")
     named = dict(given) if isinstance(given, Mapping) else {str(one): one for one in given}
     checks.require(len(named) > 0, "methods is empty; name at least one")
-    checks.require(len(named) == len(given), "methods names one of them twice")
+    checks.require(len(named) == len(given), "methods has a duplicate name")
     return {str(name): method_of(str(name), one) for name, one in named.items()}
 
 
@@ -484,9 +486,11 @@ def _plan(
         n_given, given = n_rows if sample_weight is None else len(np.asarray(sample_weight)), np.asarray(folds)
         fit = given.shape == (n_given,) and given.dtype.kind in "iu"
         checks.require(fit, f"folds must be an integer, or the fold of each of the {n_given} rows as integers")
-        checks.require(repeats == 1, "repeats must be 1 where folds are given")
+        checks.require(repeats == 1, "repeats must be 1 when folds are given")
         numbers = np.unique(given[held], return_inverse=True)[1]
-        checks.require(numbers.max() > 0, "folds must name at least two folds among the rows of positive weight")
+        checks.require(
+            numbers.max() > 0, "folds must have at least two distinct values among the rows of positive weight"
+        )
         return numbers[None]
     n_folds = checks.integer("folds", folds, at_least=2)
     few = f"folds is {n_folds}, but X has {n_rows} rows of positive sample_weight"
@@ -502,9 +506,7 @@ def _inner_folds(
     if codes is None:
         return spread(len(train), None, n_folds, seed)
     least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
-    checks.require(
-        least >= 2, "y has a class with fewer than two training rows in a fold; drop it, or take fewer folds"
-    )
+    checks.require(least >= 2, "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds")
     return spread(len(train), codes[train], n_folds, seed)
 
 

@@ -20,7 +20,7 @@ def check_workers(n_jobs: Any) -> int:
         TypeError, ValueError: for something else than an integer, and for 0.
     """
     n_jobs = checks.integer("n_jobs", n_jobs)
-    checks.require(n_jobs != 0, "n_jobs must be 1 or more, or negative for all processors but some (-1: all)")
+    checks.require(n_jobs != 0, "n_jobs must be at least 1, or negative (-1: all processors, -2: all but one)")
     if n_jobs > 0:
         return n_jobs
     from joblib import cpu_count

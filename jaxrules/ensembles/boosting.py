@@ -355,7 +355,10 @@ def cross_validate(
     run = Run("boosting", time_limit, progress)
     data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
     n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
-    checks.require(n_first < max_rules, f"first has {n_first} rules, of {max_rules} in all: none is left to learn")
+    checks.require(
+        n_first < max_rules,
+        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+    )
     sizes = range(n_first + 1, max_rules + 1)
     grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes]
 
@@ -398,7 +401,9 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     )
     seed = checks.seed(given["seed"])
     if options.search == "published" and asks(given["monotone"]):
-        raise ValueError('monotone does not go with search="published", which knows no signs; use search="optimal"')
+        raise ValueError(
+            'monotone cannot be combined with search="published", which ignores signs; use search="optimal"'
+        )
     max_cut_points, fewer = given["max_cut_points"], isinstance(given["max_cut_points"], str)
     if fewer and max_cut_points == "auto":
         max_cut_points = _CUT_POINTS
@@ -527,14 +532,14 @@ class _Options:
                 raise ValueError(f'{name} refits all weights; set corrective=True, or objective="second_order"')
         if self.search == "published" and self.max_length not in (None, math.inf):
             raise ValueError(
-                'max_length does not go with search="published": its core queries are not the shortest; '
-                'use search="optimal"'
+                'max_length cannot be combined with search="published", whose core queries are not the '
+                'shortest; use search="optimal"'
             )
         if self.search == "published" and self.objective in ("orthogonal", "corrective_decrease"):
-            raise ValueError(f'objective="{self.objective}" does not go with search="published"; see PAPER')
+            raise ValueError(f'objective="{self.objective}" cannot be combined with search="published"; see PAPER')
         if self.search == "published" and (self.per_unit or self.objective_tolerance):
             name = "per_unit" if self.per_unit else "objective_tolerance"
-            raise ValueError(f'{name} does not go with search="published", which knows no prices; see PAPER')
+            raise ValueError(f'{name} cannot be combined with search="published", which has no prices; see PAPER')
 
     def longest(self, propositions: int) -> int | None:
         """The most propositions of a rule, of so many."""
@@ -565,7 +570,7 @@ def _longest(max_length: Any) -> float | None:
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
     checks.instance("propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of")
     if propositions.schema.features != table.schema.features:
-        raise ValueError("propositions speak of other columns than X has; build them from the same table")
+        raise ValueError("propositions were built for columns other than those of X; build them from the same table")
     return propositions
 
 
@@ -625,7 +630,7 @@ class _Ensemble:
         if self.l2_penalty == 0.0:
             largest = float(h.max())
             if largest == 0.0:
-                raise ValueError("l2_penalty must be positive: the loss has no curvature at any row")
+                raise ValueError("l2_penalty must be positive, since the loss has zero curvature at every row")
             h = np.maximum(h, _SMALLEST_CURVATURE * largest)
         self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
         return self._derivatives[1:]

@@ -116,9 +116,9 @@ def extract_rules(
     drop_complements = checks.flag("drop_complements", drop_complements)
     activations = checks.flag("activations", activations)
     if drop_complements and (X is None or not drop_duplicates):
-        raise ValueError("drop_complements compares rules on rows; pass X, and leave drop_duplicates=True")
+        raise ValueError("drop_complements compares rules on the rows of X; pass X and drop_duplicates=True")
     if activations and X is None:
-        raise ValueError("activations say on which rows the rules hold; pass X")
+        raise ValueError("activations evaluates the rules on the rows of X; pass X")
     found = _read_rules(forest, X, leaves_only)
     rules, table = found.rules.conjunctions, found.table
     if drop_duplicates:
@@ -128,8 +128,8 @@ def extract_rules(
             rules = pool.rules
         if not len(rules):
             raise ValueError(
-                "forest has no rule that some rows of X satisfy and others do not; train it on columns that vary, and "
-                "pass the data that it was trained on"
+                "forest has no rule that holds on some rows of X but not on all; train it on columns that "
+                "vary, and pass its training data"
             )
     if not activations or table is None:
         return rules
@@ -202,7 +202,7 @@ def rule_pool(
         if activations.n_rows <= data.rows.max() or (
             not np.array_equal(activations.at(some), rules.satisfied(data.table[np.arange(len(some))]))
         ):
-            raise ValueError("rules were activated on other rows than those of X; extract them from the same data")
+            raise ValueError("activations of rules are for rows other than those of X; extract them from the same data")
         activations = activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
     elif isinstance(rules, Conjunctions):
         checks.require(len(rules) > 0 or may_be_empty, "rules is empty; extract rules from deeper or more trees")
@@ -216,7 +216,7 @@ def rule_pool(
     if constraints.forbidden or constraints.monotone:
         kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
         if len(pool.rules) and not len(kept) and not may_be_empty:
-            raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
+            raise ValueError("forbidden and monotone exclude every rule; pass other rules, or constrain fewer columns")
         pool = RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
     return _with_required(pool, data, constraints) if grown else pool
 
@@ -282,7 +282,7 @@ def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
     if not (read.trees.parent != NO_NODE).any():
-        raise ValueError("forest has no split, so it holds no rules; train deeper trees on columns that vary")
+        raise ValueError("forest has no split, so no rules; train deeper trees on columns that vary")
     if table is None:
         read = _with_listed_categories(read, None)
         schema = _own_schema(read)
@@ -327,7 +327,7 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
         return forest, encoded
     raise ValueError(
         f"forest was trained on {forest.n_columns} numeric columns, but X has the categorical columns "
-        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded. Train the forest on "
+        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded; train the forest on "
         "jaxrules.as_table(X).one_hot()[0], and pass the same X"
     )
 
@@ -346,7 +346,7 @@ def _match_names(forest: Forest, schema: Schema) -> list[int]:
     else:
         absent = [name for name in forest.names if name not in schema.names]
         detail = f"columns that X lacks: {', '.join(map(repr, absent[:8]))}"
-    raise ValueError(f"forest was trained on {detail}; pass the data that it was trained on")
+    raise ValueError(f"forest was trained on {detail}; pass its training data")
 
 
 def _encoding(table: Table) -> tuple[EncodedColumn, ...]:
@@ -367,8 +367,8 @@ def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -
             categories = {**forest.categories, **listed}
             return Forest(forest.trees, forest.n_columns, forest.names, categories)
     raise ValueError(
-        f"forest was trained on {len(lists)} columns of type category, but X has {len(categorical or known)}; pass the "
-        "dataframe that it was trained on"
+        f"forest was trained on {len(lists)} columns of type category, but X has {len(categorical or known)}; pass its "
+        "training dataframe"
     )
 
 
@@ -458,14 +458,14 @@ def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> t
         if has_names and (codes != names).any():
             raise ValueError(
                 f"the categories of column {feature.name!r} are numbers as text, and the forest was trained on an "
-                "array of numbers, which could be these or the codes of a Table; train the forest on a dataframe "
+                "array of numbers, which could be these or the codes of a Table; train it on a dataframe "
                 "with that column as a category"
             )
         return codes, by_number.get(MISSING, missing_code)
     if not has_names:
         raise ValueError(
-            f"forest knows the categories {', '.join(map(str, list(known.values())[:5]))} of column "
-            f"{feature.name!r}, of which X has none; pass the data that the forest was trained on"
+            f"forest has the categories {', '.join(map(str, list(known.values())[:5]))} in column "
+            f"{feature.name!r}, but X has none of them; pass the training data of the forest"
         )
     return names, missing_code
 

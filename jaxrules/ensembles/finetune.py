@@ -129,7 +129,7 @@ def finetune(
 
 def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
     """Refuse a start that constraints do not allow, naming what they do not."""
-    weights, remedy = np.asarray(model.weights), "which monotone bars; start from a model that was fitted under it"
+    weights, remedy = np.asarray(model.weights), "which monotone forbids; start from a model that was fitted with it"
     for k in range(weights.shape[1]):
         may_be = constraints.signs(model.conjunctions, k, weights.shape[1])
         barred = np.flatnonzero(((weights[:, k] < 0) & ~may_be[:, 0]) | ((weights[:, k] > 0) & ~may_be[:, 1]))

@@ -88,7 +88,7 @@ def read_forest(forest: Any) -> Forest:
     if reader is None:
         raise TypeError(f"forest must be one of {_SUPPORTED}; got {type(forest).__name__}")
     if not is_fitted(forest):
-        raise ValueError(f"forest is a {type(forest).__name__} without fit; call forest.fit(X, y) first")
+        raise ValueError(f"forest is an unfitted {type(forest).__name__}; call forest.fit(X, y) first")
     return reader[1](forest)
 
 

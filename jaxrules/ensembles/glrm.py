@@ -161,7 +161,7 @@ def fit(
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     begins = "conditions" if isinstance(start, (Fit, RuleEnsemble)) else start
     if not isinstance(begins, str):
-        raise ValueError(f'start must be "conditions" or "empty", or a Fit or its model, got {type(start).__name__}')
+        raise ValueError(f'start must be "conditions", "empty", a Fit or its model, got {type(start).__name__}')
     options = _Options(
         rule_price or 0.0,
         condition_price or 0.0,
@@ -186,7 +186,7 @@ def fit(
     given = None if known is None else _Start.of(known, candidates, constraints, data, options.max_length)
     space = candidates.space
     if not len(space) and not run.stopped():
-        raise ValueError("no column of X tells its rows apart; nothing can be learned")
+        raise ValueError("no column of X varies; nothing can be learned")
     if rule_price is None:
         rule_price = _PRICE * _largest_slope(data, space)
         if data.classes is not None:

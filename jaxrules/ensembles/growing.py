@@ -93,7 +93,7 @@ def default_forest(
         checks.integer(name, number, at_least=1, at_most=2**31 - 1)
         for name, number in {"n_trees": n_trees, "max_depth": max_depth}.items()
     )
-    checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for trees of both kinds")
+    checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for both kinds of trees")
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
     if classification:

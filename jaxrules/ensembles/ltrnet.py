@@ -154,7 +154,7 @@ def fit(
         bound = Constraints.of(init.schema, forbidden)
         terms = () if init.linear is None else init.linear.feature.tolist()
         keeps = bound.allows(init.conjunctions, 2).all() and bound.forbidden.isdisjoint(terms)
-        checks.require(keeps, "init uses a column that is forbidden; allow the column, or take another model")
+        checks.require(keeps, "init uses a forbidden column; allow the column, or pass another model")
         return finetune(
             init, X, y, iterations=iterations, learning_rate=0.01 if learning_rate is None else learning_rate,
             batch_size=batch_size, l2_penalty=l2_penalty, monotone=monotone, sample_weight=sample_weight, seed=seed,

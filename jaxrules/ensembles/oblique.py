@@ -95,7 +95,7 @@ class Standardised:
             centre[j], scale[j] = centre[j] * largest, scale[j] * largest
             if scale[j] < _LEAST_SCALE:
                 name = table.schema.names[encoded[j].feature]
-                raise ValueError(f"X: column {name!r} spreads by {scale[j]:.1g} only; multiply it by a constant")
+                raise ValueError(f"column {name!r} of X varies by only {scale[j]:.1g}; multiply it by a constant")
         kept = np.flatnonzero(scale > 0)
         absent = missing[kept] if missing.any() else np.zeros((0, table.n_rows), bool)
         return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])

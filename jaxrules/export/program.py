@@ -210,7 +210,9 @@ def class_of(program: Program, label: Label | None) -> Label | None:
         checks.require(label is None, f"label is {label!r}, but the model predicts numbers")
         return None
     if label is None:
-        checks.require(len(classes) == 2, f"label must name one of the classes {classes}: an expression is for one")
+        checks.require(
+            len(classes) == 2, f"label must be one of the classes {classes}, since an expression is for one class"
+        )
         return classes[1]
     checks.require(label in classes, f"label must be one of the classes {classes}, got {label!r}")
     return classes[classes.index(label)]

@@ -267,7 +267,7 @@ def read(row):
         else:
             x[name] = float(value) if name in NUMBERS else value
             if x[name] in (math.inf, -math.inf):
-                raise ValueError(f"{name!r} is infinite; replace it by a finite number")
+                raise ValueError(f"{name!r} is infinite; replace it with a finite number")
     return x
 
 

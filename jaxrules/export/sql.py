@@ -42,18 +42,18 @@ def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None,
     what = checks.choice("what", what, get_args(What))
     program = program_of(model)
     if what == "prediction" and label is not None:
-        raise ValueError("label goes with what='score' and 'probability'; the prediction is of all classes")
+        raise ValueError("label is only for what='score' or 'probability'; a prediction covers all classes")
     if table is not None and not isinstance(table, str):
         raise TypeError(f"table must be text, got {type(table).__name__}")
     chosen = None if what == "prediction" else class_of(program, label)
     if what == "probability" and chosen is None:
-        raise ValueError("model has no classes: it predicts numbers; what may be 'prediction' or 'score'")
+        raise ValueError("model predicts numbers and has no classes; use what='prediction' or 'score'")
     prefix = "" if table is None else _name(table) + "."
     columns = [prefix + _name(name) for name in program.schema.names]
     columns += [f"({' + '.join(_times(term, 0, columns, program) for term in d)})" for d in program.directions]
     if isinstance(program, FirstMatch):
         if what == "score":
-            raise TypeError("a RuleList has no scores; what may be 'prediction' or 'probability'")
+            raise TypeError("a RuleList has no scores; use what='prediction' or 'probability'")
         text = _first_match(program, columns, chosen)
     else:
         assert isinstance(program, Sum)

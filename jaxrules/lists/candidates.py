@@ -155,8 +155,8 @@ def candidates_of(
     members, found, labels = members[kept], found[kept], labels[kept]
     if not len(members):
         raise ValueError(
-            "there is no condition to choose from: no column of X tells its rows apart at the cut points, or "
-            "min_support, forbidden and monotone leave none"
+            "no condition is available: no column of X varies across the cut points, or min_support, "
+            "forbidden and monotone exclude every condition"
         )
     covers, group = np.ascontiguousarray(found[:, : rows.bits.shape[1]]), rows.pattern
     if rows.n_patterns * len(covers) <= _MOST_REGROUPED:  # rows may be equal now that some literals are gone

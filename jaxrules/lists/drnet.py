@@ -148,7 +148,7 @@ def fit(
         lambda: PropositionPool.of(data.table.schema, ()),
     )
     if not len(pool) and not run.stopped():
-        raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+        raise ValueError("no column of X varies across the cut points; nothing can be learned")
     may_say = _may_say(constraints, pool, data)
     if data.target.ndim == 1:
         found = _Training(data, pool, may_say[1], plan, run).fit()

@@ -78,7 +78,7 @@ class ListProblem:
         while wanted:
             best = int(np.bitwise_count(uses & wanted).argmax())
             if not uses[best] & wanted or len(start) == self.max_rules:
-                raise ValueError("no list of max_rules conditions of the pool uses all columns that required names")
+                raise ValueError("no list of max_rules conditions uses every column in required; raise max_rules")
             start.append(best)
             wanted &= ~uses[best]
         return tuple(start)
@@ -105,8 +105,8 @@ class ListProblem:
                 found.append(max(equal, key=lambda i: (may_say[i], int(uses[i]).bit_count())))
             elif self.candidates.complete:
                 raise ValueError(
-                    f"start has the rule {rules.describe(k)!r}, which is not in the pool: allow its length "
-                    "(max_literals), its rows (min_support) and its cut points, or pass the rules as conditions"
+                    f"start has the rule {rules.describe(k)!r}, which is not a candidate; admit its length "
+                    "(max_literals), support (min_support) and cut points, or pass the rules as conditions"
                 )
         return tuple(found)
 
@@ -136,7 +136,7 @@ class ListProblem:
         )
         table, classes = data.table, data.classes or ()
         if table.n_rows > MOST_ROWS:
-            raise ValueError(f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample")
+            raise ValueError(f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample")
         class_weights = data.weights[:, None] * (_codes(data)[:, None] == np.arange(len(classes)))
         defaults = _defaults(arguments["default"], classes, class_weights.sum(axis=0))
         constraints = Constraints.of(table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"])
@@ -147,7 +147,7 @@ class ListProblem:
             literals = literals_of(table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"])
             parts = literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
         if given is not None and not len(parts):
-            raise ValueError("conditions is empty: there is nothing to choose from")
+            raise ValueError("conditions is empty; pass at least one")
         run.preparing("rules")
         candidates = candidates_of(
             parts, table[first.rest], class_weights[first.rest], constraints=constraints, penalty=penalty,

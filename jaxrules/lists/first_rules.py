@@ -55,11 +55,14 @@ class FirstRules:
             if isinstance(first_labels, (str, bytes)) or not isinstance(first_labels, Sequence):
                 raise TypeError(f"first_labels must be a list of labels, got {type(first_labels).__name__}")
             if len(first_labels) != len(rules) or not set(first_labels) <= set(classes):
-                raise ValueError(f"first_labels must hold one of {classes} for each of {len(rules)} rules of first")
+                raise ValueError(f"first_labels must have one of {classes} for each of the {len(rules)} rules of first")
             labels = np.array([classes.index(label) for label in first_labels], np.int32)
         rest = position == len(rules)
-        require(rest.any(), "first has rules that cover every row: there is nothing left to learn")
-        require(len(rules) < max_rules, f"first has {len(rules)} rules, of {max_rules} in all: none is left to learn")
+        require(rest.any(), "the rules of first cover every row; nothing is left to learn")
+        require(
+            len(rules) < max_rules,
+            f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+        )
         said = np.append(labels, -1)[position]
         right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
         return cls(rules, labels, decided[:-1], rest, right)
@@ -74,7 +77,10 @@ class FirstRules:
         if n and [set(rule) for rule in rules][:n] == [set(rule) for rule in self.rules]:
             model = RuleList(rules.take(range(n, len(rules))), model.labels[n:], model.probabilities[n:])
         left = len(model.conjunctions)
-        require(n + left <= max_rules, f"start has {left} rules beside the {n} of first, but max_rules={max_rules}")
+        require(
+            n + left <= max_rules,
+            f"start has {left} rules besides the {n} of first, but max_rules={max_rules}; raise max_rules",
+        )
         return model
 
     def objective(self, penalty: float) -> float:

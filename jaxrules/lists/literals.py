@@ -44,7 +44,7 @@ def literals_of(
     numeric = {feature.name for feature in table.schema.features if feature.is_numeric}
     for name in given:
         if name not in numeric:
-            raise ValueError(f"cut_points names {name!r}, which is no numeric column; those are {sorted(numeric)}")
+            raise ValueError(f"cut_points names {name!r}, which is not a numeric column; those are {sorted(numeric)}")
     literals: list[Proposition] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()

@@ -202,7 +202,7 @@ def cross_validate(
         least = (task.data.classes or ())[int(rows.argmin())]
         raise ValueError(
             f"y has a class with fewer rows than n_folds = {n_folds}: {rows.min()} of class {least!r}; "
-            "take fewer folds, or drop the class"
+            "use fewer folds, or drop the class"
         )
     fold = spread(len(task.codes), task.codes, n_folds, checks.seed(seed))
     figures = np.full((3, n_folds, len(grid)), np.nan)  # accuracy, rules, literals
@@ -291,18 +291,18 @@ class _Task:
         table, classes = data.table, data.classes or ()
         codes = (data.target > 0).astype(np.intp) if data.target.ndim == 1 else data.target.argmax(axis=1)
         if table.n_rows > MOST_ROWS:
-            raise ValueError(
-                f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them"
-            )
+            raise ValueError(f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample")
         if literals is None:
             run.preparing("literals")
             pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
         else:
             pool = checks.instance("literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of")
             if pool.schema.features != table.schema.features:
-                raise ValueError("literals speak of other columns than X has; build them from the same table")
+                raise ValueError(
+                    "literals were built for columns other than those of X; build them from the same table"
+                )
         if not len(pool):
-            raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+            raise ValueError("no column of X varies across the cut points; nothing can be learned")
         constraints = Constraints.of(data.schema, forbidden, required, monotone)
         class_weights = data.weights[:, None] * (codes[:, None] == np.arange(len(classes)))
         before = FirstRules.of(data, class_weights, first, first_labels, max_rules)
@@ -312,7 +312,7 @@ class _Task:
             pool = PropositionPool.concatenate([pool, propositions_in(begun.conjunctions.with_schema(pool.schema))])
             pool = pool.distinct(table, constraints.allows(pool, len(classes)))
         pool = pool.take(np.flatnonzero(constraints.allows(pool, len(classes)).any(axis=1)))
-        checks.require(len(pool) > 0, "forbidden and monotone leave no literal to make rules of")
+        checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")
         majority = isinstance(default, str) and default == "majority" and "majority" not in classes
         if not majority and (np.ndim(default) or default not in classes):

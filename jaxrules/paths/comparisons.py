@@ -78,7 +78,7 @@ def direct(
     change = cost.minimiser() if end is None else space.end_change(end)
     moved = np.flatnonzero(change)
     if not len(moved):
-        raise ValueError("end equals start: there is no coefficient to set; X, y and sample_weight make it so")
+        raise ValueError("end equals start, so there is no coefficient to set")
     weights = check_step_weights(step_weights, len(moved))
     features = moved[_best_order(cost.restricted(moved), change[moved], weights)]
     models = path_along(features, change[features], len(change))

@@ -170,7 +170,7 @@ class ModelSpace:
             return np.zeros(self.n_columns)
         if isinstance(given, ModelSequence):
             if given.columns != self.columns or given.schema.names != self.schema.names:
-                raise ValueError(f"{name} is a path for other columns than those of X")
+                raise ValueError(f"{name} is a path for columns other than those of X")
             given = given.models[-1]
         model = self.by_column(given, name, 0.0)
         if not np.isfinite(model).all():
@@ -263,7 +263,7 @@ class ModelSpace:
             if kind is not None:
                 whole = np.round(change)
                 if (np.abs(change - whole) > 1e-9).any():
-                    raise ValueError("end is not reachable by integer steps: it differs from start by fractions")
+                    raise ValueError("end is not reachable by integer steps; it must differ from start by integers")
                 change = whole
             needed = steps_between(np.zeros_like(change), change, kind)
             if needed > len(step_weights):
@@ -289,12 +289,13 @@ def check_step_weights(step_weights: Any, steps: int) -> Array:
         weights = geometric_weights(gamma, steps)
         if not np.isfinite(weights).all() or weights[-1] == 0:
             raise ValueError(
-                f"step_weights, given as gamma = {gamma}, overflow or underflow in {steps} steps; change it"
+                f"step_weights, given as gamma = {gamma}, overflow or underflow in {steps} steps; "
+                "choose gamma nearer to 1"
             )
         return weights
     weights = checks.sequence("step_weights", step_weights, at_least=0)
     if len(weights) != steps:
         raise ValueError(f"step_weights must have {steps} values, one per step, got {len(weights)}")
     if weights[-1] == 0:
-        raise ValueError("the last of step_weights is 0: the last step would be arbitrary; use fewer steps")
+        raise ValueError("the last of step_weights is 0, so the last step would be arbitrary; use fewer steps")
     return weights

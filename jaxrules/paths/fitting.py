@@ -188,7 +188,7 @@ def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
     given = [name for name, is_given in present.items() if is_given]
     if cost == "logistic" and (given or method == "mip"):
         what = given[0] if given else 'method="mip"'
-        raise ValueError(f'cost="logistic" does not take {what}; use cost="squared", or leave it out')
+        raise ValueError(f'cost="logistic" does not take {what}; use cost="squared", or omit it')
     if method == "local" and given:
         raise ValueError(f'method="local" does not take {given[0]}; use method="mip"')
     if method == "exact" and problem.kind is None:
