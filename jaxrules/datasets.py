@@ -1,12 +1,12 @@
 """Data sets by name: scikit-learn's own, a folder of files with a manifest, or OpenML.
 
 `load` looks in this order: the sets bundled with scikit-learn and its generators, which need no file; the
-folder `data_home`, or the one that the environment variable JAXRULES_DATA names; OpenML.
+folder `data_home`, or that of the environment variable JAXRULES_DATA; OpenML.
 
 The folder holds ``manifest.json``, a list of entries with ``name``, ``file`` (CSV, also gzipped, UTF-8, a header
 row, the target column last and named ``target``, empty cells for missing values), ``sha256``, ``task`` ("binary",
-"multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, where it has one,
-``positive_class`` (a label) and ``note``. Whole numbers as class labels are integers, others text.
+"multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, optionally,
+``positive_class`` (a label) and ``note``. Class labels are integers if all are whole numbers, else text.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Dataset:
 
     Attributes:
         name: its name.
-        X: the features; missing values are kept, and `fit` refuses them unless told otherwise.
+        X: the features; missing values are kept, and `fit` refuses them by default.
         y: the target, shape (rows,): text or integer labels, or numbers.
         task: "binary", "multiclass" or "regression".
-        positive_class: the label of interest of a binary task, as its source gives it, or None. Learners do not
-            read it: for them the second label in sorted order is the positive one.
-        note: remarks on the source and on what was changed.
+        positive_class: the label of interest of a binary task according to its source, or None. Learners ignore
+            it: their positive class is the second label in sorted order.
+        note: remarks on the source and on changes.
     """
 
     name: str
@@ -71,13 +71,13 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
     Args:
         name: "breast_cancer", "iris", "wine", "digits" or "diabetes" (bundled with scikit-learn), "friedman1",
             "friedman2" or "friedman3" (its generators, 2000 rows), a name in the folder's manifest, or one of the
-            sets that are known on OpenML; see `available`.
-        data_home: folder of files; None takes the one in the environment variable JAXRULES_DATA.
+            known sets on OpenML; see `available`.
+        data_home: folder of files; None for that of the environment variable JAXRULES_DATA.
         seed: of the generators.
 
     Raises:
         ValueError: for an unknown name, or a file that does not match its manifest.
-        FileNotFoundError: if the set is in no folder and cannot be had from OpenML; it says what to put where.
+        FileNotFoundError: if the set is in no folder and OpenML cannot be reached; with a remedy.
     """
     seed = checks.seed(seed)
     if not isinstance(name, str):
@@ -100,18 +100,18 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
 
 
 def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-    """The names that `load` can find now; those on OpenML need a network."""
+    """The names that `load` knows; those on OpenML need a network."""
     home = _home(data_home)
     files = [] if home is None else [name for name, entry in _manifest(home).items() if entry.get("file")]
     return tuple(sorted({*_BUNDLED, *_GENERATED, *_OPENML, *files}))
 
 
 def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """A random split into training and test rows; classes keep their shares.
+    """A random split into training and test rows, stratified by class.
 
     Args:
         data: the data set.
-        test_size: share of the rows for the test, between 0 and 1.
+        test_size: fraction of test rows, between 0 and 1.
         seed: of the shuffle.
 
     Raises:
@@ -126,7 +126,7 @@ def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -
         )
     order = np.random.default_rng(seed).permutation(len(data))
     if data.task != "regression":
-        # By class, then every k-th row: each class gives its share of the test rows.
+        # Sort by class, then take every k-th row: each class has its share of the test rows.
         order = order[np.argsort(np.unique(data.y, return_inverse=True)[1][order], kind="stable")]
     is_test = np.diff(np.floor(np.arange(len(data) + 1) * n_test / len(data) + 1e-9)) > 0
     return data[np.sort(order[~is_test])], data[np.sort(order[is_test])]
@@ -259,7 +259,7 @@ def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
 
 
 def _labels(cells: Sequence[str]) -> NDArray[Any]:
-    """Integers where all labels are, else text."""
+    """Labels as integers if all are, else as text."""
     try:
         return np.array(cells, np.int64)
     except ValueError:

@@ -1,17 +1,16 @@
 """Models as JSON: `save` and `load`.
 
-A file holds the name of the format, the type of the model with the version of its fields, and the fields. The fields
-of the model's dataclass say what is written and what may be read back: a field of an array names its dtype,
-``field(metadata={"dtype": np.float64})``, and the type hints of the others are Python's own (classes, tuples,
-``Literal``, ``X | None``). Loading executes nothing and accepts nothing but a well-formed model: names are looked up in
-a registry, arrays must have the dtype and the number of values that their shape promises, and `model.validate()` has
-the last word.
+A file holds the name of the format, the type of the model, the version of its fields, and the fields. The
+model's dataclass defines what is written and what may be read back: an array field names its dtype,
+``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes, tuples, ``Literal``,
+``X | None``). Loading executes nothing and accepts only a well-formed model: types are looked up in a registry,
+arrays must have the declared dtype and as many values as their shape, and `model.validate()` must pass.
 
-Files are kept: a field with a default may be absent, and where that is not enough a migration turns the fields of one
-version of a type into those of the next. tests/golden holds what every version wrote.
+Old files stay readable: a field with a default may be absent; beyond that, a migration turns the fields of one
+version of a type into those of the next. tests/golden holds a file of every version.
 
-Numbers are written with the digits that bring them back exactly. JSON has no infinity, so infinite ends
-of intervals are the strings "inf" and "-inf".
+Numbers are written with enough digits to read back exactly. JSON has no infinity, so infinite ends of
+intervals are the strings "inf" and "-inf".
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
     Args:
         cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays, which name
             their dtype (``field(metadata={"dtype": np.float64})``), or numbers, booleans, text, ``Literal``, ``None``,
-            and tuples, named tuples and dataclasses of these. One that has a default may be absent in a file.
-        migrations: functions that take the fields of version 1, 2, ... as JSON holds them and return those of the next.
-            A change of the fields that defaults do not cover adds one; the version is one more than there are.
+            and tuples, named tuples and dataclasses of these. A field with a default may be absent from a file.
+        migrations: functions from the fields of version 1, 2, ..., as in JSON, to those of the next version. Add one
+            for a change of the fields that defaults do not cover; the version is one more than their number.
 
     Raises:
         TypeError: if `cls` is not such a dataclass, or its name is taken. The first `save` or
@@ -74,16 +73,16 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
 
 
 def versions() -> dict[str, int]:
-    """The types that can be saved, and the versions of their fields that are written."""
+    """The types that can be saved, and the current versions of their fields."""
     return {name: 1 + sum(of == name for of, _ in _migrations) for name in _models}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a JSON file; a file that is there is replaced in one step, or stays as it is.
+    """Write a model to a JSON file. An existing file is replaced atomically, or stays as it is.
 
     Args:
         model: a rule ensemble, rule list or another registered model; ``fit.model``, not the fit.
-        path: where to.
+        path: of the file.
 
     Raises:
         TypeError: for something else than a model, or an option that JSON cannot hold.
@@ -111,14 +110,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote. Nothing in the file is executed, everything is checked.
+    """Read a model that `save` wrote. Nothing in the file is executed; everything is checked.
 
     Args:
         path: the file.
 
     Raises:
         ValueError: if the file is not a well-formed model of this or an earlier version; the message names the file,
-            what is wrong with it and what to do.
+            the problem and the remedy.
         OSError: if it cannot be read.
     """
     _check_path(path)
@@ -154,14 +153,14 @@ def to_json(model: Any) -> str:
     head = json.dumps({"format": FORMAT, "version": versions()[name], "type": name})
     text = head[:-1] + ', "fields": {\n' + lines + "\n}}\n"
     try:
-        _from_text(text)  # what is written can be read: this validates the model too
+        _from_text(text)  # checks that it can be read back, and validates the model
     except _Malformed as error:
         raise ValueError(f"model is not valid and cannot be saved: {error}") from error
     return text
 
 
 def from_json(text: str) -> Any:
-    """The model that a text of `to_json` holds.
+    """The model in a text that `to_json` wrote.
 
     Raises:
         ValueError: as `load`.
@@ -179,7 +178,7 @@ def _check_path(path: Any) -> None:
 
 
 class _Malformed(ValueError):
-    """What is wrong with a file, and what to do."""
+    """A problem with a file, and its remedy."""
 
     def __init__(self, problem: str, remedy: str = "write it again with jaxrules.save, or restore it from a copy"):
         super().__init__(problem)
@@ -255,7 +254,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "..."
 
 
-# The fields of a dataclass say how values are written and read: each has a kind, the dtype of its array or a type hint.
+# The fields of a dataclass define how values are written and read: by an array dtype or a type hint, the "kind".
 
 
 @functools.cache
@@ -448,15 +447,15 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
             raise _Malformed(f"the values of {where} must be whole numbers of type {dtype.name}")
     try:
         return np.array(values, dtype).reshape(shape)
-    except ValueError as error:  # no values, but dimensions whose product no machine can address
+    except ValueError as error:  # no values, but dimensions with a product beyond any address
         raise _Malformed(f"the shape {_shown(shape)} of {where} is too large") from error
 
 
-# The models of this folder, and what their fields were before
+# The models of this folder, and the migrations of their fields
 
 
 def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 of rules did not know of how many propositions they were made: as few as it takes."""
+    """Version 1 of rules lacked the number of propositions: use the fewest that make the rule."""
     given = fields["conjunctions"]
     none = np.zeros(max(len(given["offsets"]["values"]) - 1, 0), np.int32)
     counts = _encode_array(none, none.dtype, "propositions")
@@ -467,7 +466,7 @@ def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_loss(fields: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 of ensembles kept the name of the loss among the options, where it is not the link's."""
+    """Version 1 of ensembles kept the name of the loss in the options, unless it was the link's."""
     losses = [value for name, value in fields["options"] if name == "loss"]
     return {**_with_propositions(fields), "loss": losses[0] if losses else None}
 

@@ -1,14 +1,14 @@
-"""The user's data: columns by name, numeric or categorical, with a stated rule for missing values.
+"""The user's data: named columns, numeric or categorical, with an explicit rule for missing values.
 
 `as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the `Schema`
 of a model: dataframe columns are matched by name, arrays by position. Numbers are float64. Categories
 are strings and become integer codes in the order of `Feature.categories`.
 
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is a
-category of its own, every threshold says whether a missing value satisfies it, and nothing is imputed.
+category of its own, every threshold states whether a missing value satisfies it, and nothing is imputed.
 Infinite numbers are always refused. A category that was not seen in fit equals none of the known
-ones: it satisfies ``!=`` and fails ``==``; a column that holds no other ones is worth a warning.
-Categories that are numbers are written alike whatever their type: 1, 1.0 and "1" are one.
+ones: it satisfies ``!=`` and fails ``==``. A column with only unseen categories causes a warning.
+Numeric categories have one text whatever their type: 1, 1.0 and "1" are the same category.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Label = str | int | float | bool
 MISSING = -1
 """Code of a missing category."""
 UNSEEN = -2
-"""Code of a category that the schema does not know."""
+"""Code of a category that is not in the schema."""
 
 _LARGEST_EXACT_INTEGER = 2**53
 
@@ -55,8 +55,8 @@ class Schema:
 
     Attributes:
         features: the columns in order.
-        missing: the rule for missing values that fit was given.
-        classes: the class labels in sorted order, None for regression and counts.
+        missing: the rule for missing values given to fit.
+        classes: the class labels in sorted order; None for regression and counts.
         target: name of the target, for display.
     """
 
@@ -146,7 +146,7 @@ class Table:
         return f"Table({self.n_rows} rows, {len(self.columns)} columns, {categorical} of them categorical)"
 
     def missing_mask(self, feature: int) -> NDArray[np.bool_]:
-        """Which rows miss this feature, shape (rows,)."""
+        """Which rows have no value of this feature, shape (rows,)."""
         column = self.columns[feature]
         return np.isnan(column) if self.schema.features[feature].is_numeric else column == MISSING
 
@@ -168,7 +168,7 @@ class Table:
         return np.stack(self.columns, axis=1)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
-        """Numbers as they are (NaN for missing), one 0/1 column per category, one more where it is missing."""
+        """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing ones."""
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
         for index, (feature, column) in enumerate(zip(self.schema.features, self.columns, strict=True)):
@@ -183,7 +183,7 @@ class Table:
 
 
 def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None) -> Table:
-    """The table that `X` means.
+    """Read `X` as a table.
 
     Args:
         X: a 2-D numeric array, any dataframe that narwhals reads (pandas, polars, ...), or a Table.
@@ -192,7 +192,7 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
         feature_names: names for the columns of an array (default x0, x1, ...).
 
     Raises:
-        TypeError: if `X`, or one of its columns, is of a kind that has no place in a table.
+        TypeError: if `X` or one of its columns has a type that a table cannot hold.
         ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused missing values.
     """
     missing = checks.choice("missing", missing, get_args(MissingRule))
@@ -218,11 +218,11 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
 
 
 def conform(X: Any, schema: Schema) -> Table:
-    """New data in the form of a model's schema.
+    """New data in the columns of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become `UNSEEN`; a column that holds no other ones is told in a warning.
-    There may be no rows.
+    position. Categories that fit did not see become `UNSEEN`; a column with no known category causes
+    a warning. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -246,7 +246,7 @@ def conform(X: Any, schema: Schema) -> Table:
         raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
     columns: list[NDArray[Any]] = []
     for feature, values in zip(schema.features, raw, strict=True):
-        if _all_missing(values):  # such a column has no kind of its own: a frame of one row, say
+        if _all_missing(values):  # the kind is unknown, e.g. in a frame of one row
             values = np.full(len(values), np.nan) if feature.is_numeric else [None] * len(values)
         if not feature.is_numeric and isinstance(values, np.ndarray) and are_numbers(feature):
             values = _texts(values.tolist(), feature.name, any_type=True)
@@ -268,9 +268,9 @@ def are_numbers(feature: Feature) -> bool:
 
 
 def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.int32]:
-    """The codes of categories that fit saw; a warning where it saw none of them."""
+    """The codes of the categories; warns if none of them was seen in fit."""
     categories = feature.categories or ()
-    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}  # as old models have them
+    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}  # as in old models
     codes |= {category: code for code, category in enumerate(categories)}
     values = list(values)
     found = np.fromiter((_code(value, codes) for value in values), np.int32, len(values))
@@ -358,7 +358,7 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
         elif column.is_null().all():  # polars' Null type
             raw.append([None] * len(column))
         else:
-            dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals does not know all of pandas'
+            dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals lacks some of pandas' types
             raise TypeError(
                 f"column {str(name)!r} of X has type {dtype}, not numbers, booleans or text; "
                 "convert it to a number (e.g. days since a date) or to text"
@@ -381,7 +381,7 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
     texts: dict[Any, str | None] = {}
     try:
         distinct: Iterable[Any] = set(values)  # few
-    except TypeError:  # objects without a hash: they are refused
+    except TypeError:  # unhashable objects: refused below
         distinct = values
     for value in distinct:
         if _is_missing(value):
@@ -402,7 +402,7 @@ def category_text(value: Any) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN and NaT differ from themselves; pandas' NA answers NA."""
+    """None, NaN and NaT differ from themselves; comparing pandas' NA gives NA."""
     if value is None:
         return True
     differs = value != value
@@ -440,12 +440,12 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
             "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as text in a dataframe, "
             "or drop them"
         )
-    columns = np.array(array.T, np.float64, order="C")  # one copy, so that the table does not follow the array
+    columns = np.array(array.T, np.float64, order="C")  # a copy: the table must not follow the array
     return [f"x{i}" for i in range(len(columns))], list(columns), False
 
 
 def _not_rows(X: Any, array: NDArray[Any]) -> str:
-    """What X is instead of a table, and how it becomes one."""
+    """What X is instead of a table, and how to make it one."""
     if array.ndim and hasattr(X, "to_frame"):
         return f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column frame[[name]]"
     if array.ndim == 1 and len(array) and isinstance(array[0], Mapping):
@@ -479,7 +479,7 @@ def _code(value: str | None, codes: dict[str, int]) -> int:
 
 
 def _check_values(table: Table) -> None:
-    """Refuse infinite values always, missing ones where the schema says so."""
+    """Refuse infinite values, and missing ones if the schema does."""
     incomplete = []
     for index, (feature, column) in enumerate(zip(table.schema.features, table.columns, strict=True)):
         if feature.is_numeric:
@@ -518,22 +518,22 @@ def _listed(names: Sequence[str]) -> str:
 
 
 _LEAST = 1e-100
-"""Weights and targets from here to its reciprocal: their products stay within float64."""
+"""Weights and targets stay between this and its reciprocal, so that products fit in float64."""
 
 
 def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
     """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape (rows,).
 
-    Errors call it `name`.
+    Errors refer to it as `name`.
 
     Raises:
         ValueError: for a wrong shape or length, or missing or infinite values.
-        TypeError: for labels of other types, or of several.
+        TypeError: for labels of other or of mixed types.
     """
     checks.concrete(name, y)
     if isinstance(y, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; drop the masked rows")
-    # A list becomes an array of objects first: NumPy would quietly turn [1, "a"] into text.
+    # Make a list an array of objects first: NumPy would silently turn [1, "a"] into text.
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         raise ValueError(f"{name} must be one-dimensional, got one column; pass {name}.ravel()")
@@ -594,7 +594,7 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
 
 
 def holds_classes(y: ArrayLike) -> bool:
-    """Whether a target looks like classes: text, booleans, integers of at most ten values, or any two values.
+    """Whether a target looks like classes: text, booleans, at most ten distinct integers, or any two values.
 
     Raises:
         TypeError, ValueError: as `target_array`.
@@ -638,7 +638,7 @@ def binary_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.f
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    """The weights as float64, shape (rows,); ones when None.
+    """The weights as float64, shape (rows,); all 1 for None.
 
     Raises:
         ValueError: for a wrong length, NaN, infinite or negative weights, or if all are zero.
