@@ -421,7 +421,7 @@ def test_own_propositions() -> None:
         says = [X[:, 0] + X[:, 1] >= 0.0 if not isinstance(c.feature, int) else X[:, 2] >= 0.0 for c in rule]
         scores += weight * np.all(says, axis=0)
     np.testing.assert_array_equal(jr.predict(oblique, X), scores)
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="columns other than"):
         paper_fit(X[:, :2], Y, propositions=pool)
     with pytest.raises(TypeError, match="PropositionPool"):
         paper_fit(X, Y, propositions=[Threshold(0, ">", 0.0)])
@@ -432,7 +432,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": lambda y, score: jnp.log(score)}, ValueError, "non-finite derivative"),
     ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
     ({"search": "published", "max_length": 2}, ValueError, "max_length cannot be combined with"),
-    ({"search": "published", "per_unit": True}, ValueError, "per_unit does not go with .* see PAPER"),
+    ({"search": "published", "per_unit": True}, ValueError, "per_unit cannot be combined with .* see PAPER"),
     ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),
     ({"eliminate": True}, ValueError, "refits all weights; set corrective=True"),
     (

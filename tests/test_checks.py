@@ -183,7 +183,7 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
         (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED), "got Fit; pass its model.conjunctions"),
         (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED.model), "got RuleEnsemble; pass its conjunctions"),
         (lambda: jr.boosting.fit(SIZES, LABELS, first=FITTED), "first must be .* got Fit; pass its model.conjunctions"),
-        (lambda: jr.glrm.fit(SIZES, LABELS, start=True), 'start must be "conditions", "empty", a Fit'),
+        (lambda: jr.glrm.fit(SIZES, LABELS, start=True), 'start must be "conditions" or "empty", or a Fit'),
         (lambda: jr.boosting.fit(jr.datasets.load("breast_cancer"), LABELS), "X is a Dataset; pass its X"),
         (lambda: jr.predict(FITTED.model, SIZES.iloc[0]), r"one row of a dataframe is frame.iloc\[\[0\]\]"),
         (lambda: jr.predict(FITTED.model, [{"size": 1.0, "job": "cook"}]), "got a list of dicts; pass a dataframe"),

@@ -645,7 +645,7 @@ def test_lltboost_goes_on_from_rules():
     assert all([fit.model.conjunctions.rule(r) for r in range(2)] == [own.rule(0), own.rule(1)] for fit in fits)
     with pytest.raises(ValueError, match="first has the rule 'x2 > 0.5 & x1 < 1.5'"):
         jr.lltboost.fit(X, y, first=own, monotone={1: 1, 2: 1})
-    with pytest.raises(ValueError, match="first has 2 rules, of 2 in all"):
+    with pytest.raises(ValueError, match="first has 2 rules, but max_rules=2"):
         jr.lltboost.fit(X, y, first=own, max_rules=2)
 
 
@@ -921,7 +921,7 @@ def test_what_cannot_be_kept_is_refused():
     for arguments, words in (
         ({"forbidden": [0, 1, 2, 3]}, "forbidden names every column"), ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
-        ({"required": [0, 1], "max_rules": 1}, "required names 2 columns more"),
+        ({"required": [0, 1], "max_rules": 1}, "required has 2 columns that first does not use"),
         ({"monotone": {0: 1}, "search": "published", **jr.boosting.PAPER}, "monotone cannot be combined with"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):

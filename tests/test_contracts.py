@@ -572,10 +572,10 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"colour": 1}, ValueError, "names the categorical column 'colour'"), ({"size": 2}, ValueError, "must be 1"),
         ({"size": True}, ValueError, "must be 1"),
     ),
-    "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, of 2")),
+    "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, but max")),
     **dict.fromkeys(
         ("boosting.first", "lltboost.first"),
-        (([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3")),
+        (([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, but max_rules=3")),
     ),
     "glrm.first": (([], TypeError, "must be Conjunctions"),),
     "lire.first": (([], TypeError, "must be Conjunctions"),),

@@ -351,5 +351,5 @@ def test_longer_conditions_than_there_are_change_nothing():
 
 def test_too_many_rows_are_refused(monkeypatch):
     monkeypatch.setattr(exact_problem, "MOST_ROWS", 20)
-    with pytest.raises(ValueError, match="X has 30 rows; only 20 can be counted exactly"):
+    with pytest.raises(ValueError, match="X has 30 rows; at most 20 can be counted exactly"):
         jr.exact_list.fit(*random_problem(0))

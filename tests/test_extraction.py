@@ -528,9 +528,9 @@ def test_subclasses_are_known():
         (LogisticRegression(), TypeError, "forest must be one of .*LightGBM; got LogisticRegression"),
         (None, TypeError, "got NoneType"),
         (RandomForestClassifier(), ValueError, "unfitted"),
-        (DecisionTreeRegressor(), ValueError, "without fit"),
-        (lightgbm.LGBMClassifier(), ValueError, "without fit"),
-        (HistGradientBoostingClassifier(), ValueError, "without fit"),
+        (DecisionTreeRegressor(), ValueError, "unfitted"),
+        (lightgbm.LGBMClassifier(), ValueError, "unfitted"),
+        (HistGradientBoostingClassifier(), ValueError, "unfitted"),
     ],
     ids=str,
 )
@@ -577,7 +577,7 @@ def test_other_categories_are_refused():
     other = frame.assign(job=frame["job"].astype(str) + "!")
     for forest in (HistGradientBoostingClassifier(**HIST), lightgbm.LGBMClassifier(**LIGHT)):
         forest.fit(frame, frame["job"] == "cook")
-        with pytest.raises(ValueError, match="of column 'job', of which X has none"):
+        with pytest.raises(ValueError, match="in column 'job', but X has none of them"):
             jr.extract_rules(forest, other)
 
 

@@ -650,7 +650,7 @@ def test_a_model_as_start() -> None:
     for start, error, message in (
         (good.model.conjunctions, TypeError, "start must be RuleEnsemble"),
         (fit_pool(satisfied, classes).model, ValueError, "start has 3 outputs, but y needs 1"),
-        (fit_pool(satisfied[:, :4], target).model, ValueError, "other columns"),
+        (fit_pool(satisfied[:, :4], target).model, ValueError, "start was fitted on the columns"),
     ):
         with pytest.raises(error, match=message):
             fit_pool(satisfied, target, start=start)
@@ -1012,7 +1012,7 @@ def test_bad_targets_and_rules() -> None:
         lire.fit(X, np.zeros(60, int), rules=rules, **PENALTIES)
     with pytest.raises(ValueError, match="sample_weight is zero or negligible for every row of class"):
         lire.fit(X, target, rules=rules, sample_weight=target.astype(float), **PENALTIES)
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="different columns"):
         lire.fit(X[:, :4], target, rules=rules, **PENALTIES)
     with pytest.raises(ValueError, match="rules is empty"):
         lire.fit(X, target, rules=rules.take([]), **PENALTIES)

@@ -114,7 +114,7 @@ def test_wrong_arguments_are_refused() -> None:
         jr.as_table([[1.0]], missing="impute")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="2 names for 1 columns"):
         jr.as_table([[1.0]], feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="feature_names has 'a' more than once"):
+    with pytest.raises(ValueError, match="feature_names repeats 'a'"):
         jr.as_table([[1.0, 2.0]], feature_names=["a", "a"])
     with pytest.raises(ValueError, match="rename the columns"):
         jr.as_table(pd.DataFrame({"a": [1]}), feature_names=["b"])

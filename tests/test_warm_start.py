@@ -111,7 +111,7 @@ def test_a_list_goes_on_behind_an_experts_rules() -> None:
         assert fit.objective >= start.objective
         assert [set(rule) for rule in fit.model.conjunctions].count(set(first.rule(0))) == 1
     assert len(start.model.conjunctions) == 3
-    with pytest.raises(ValueError, match="start has 2 rules beside the 1 of first, but max_rules=2"):
+    with pytest.raises(ValueError, match="start has 2 rules besides the 1 of first, but max_rules=2"):
         jr.ssrl.fit(X, y, start=start, **{**options, "max_rules": 2})
 
 
@@ -169,7 +169,7 @@ def test_estimators_carry_it() -> None:
     assert SSRLClassifier(start=start).fit(X, y).fit_.objective >= start.objective
     fit = jr.glrm.fit(X, y)
     assert GLRMClassifier(start=fit).fit(X, y).fit_.objective <= fit.objective + 1e-9
-    with pytest.raises(ValueError, match='start must be "conditions", "empty"'):
+    with pytest.raises(ValueError, match='start must be "conditions" or "empty"'):
         GLRMClassifier(start=fit, penalty="cv").fit(X, y)
 
 

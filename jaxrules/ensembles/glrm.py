@@ -160,7 +160,7 @@ def fit(
     condition_price = checks.optional(checks.penalty, "condition_penalty", condition_penalty)
     begins = "conditions" if isinstance(start, (Fit, RuleEnsemble)) else start
     if not isinstance(begins, str):
-        raise ValueError(f'start must be "conditions", "empty", a Fit or its model, got {type(start).__name__}')
+        raise ValueError(f'start must be "conditions" or "empty", or a Fit or its model, got {type(start).__name__}')
     options = _Options(
         rule_price or 0.0,
         condition_price or 0.0,

@@ -14,10 +14,10 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 
 
 def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
-    """The model as a dataframe, a row per rule in use.
+    """The model as a dataframe, one row per rule in use.
 
     - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or "linear term"),
-      ``rule`` in words, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
+      ``rule`` as text, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
     - A rule list: ``rule``, ``conditions``, ``then`` (the label), ``probability of CLASS``; the default last.
 
     Args:

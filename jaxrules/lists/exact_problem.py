@@ -1,4 +1,4 @@
-"""What an exact rule list is asked for: arguments checked, data read, candidates made; and the model of an answer."""
+"""The problem of an exact rule list, from checked arguments, data and candidates; and the model of a solution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jaxrules.warm_start import given_start
 Floats = NDArray[np.float64]
 
 MOST_ROWS = 2**24
-"""Rows up to which their number is exact in every kernel."""
+"""The most rows that every kernel counts exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class ListProblem:
     """The lists that a fit chooses from: the expert's rules, then at most `max_rules` candidates, then the default.
 
     Attributes:
-        data: the rows that the expert's rules leave, without those of weight zero.
-        literals: what the candidates are made of, None if they are given.
+        data: the rows that the expert's rules do not cover, without those of weight zero.
+        literals: that the candidates are made of, None if candidates are given.
         candidates: the conditions, on the rows that the expert's rules leave.
         max_rules: the most rules to choose.
         max_literals: the most literals of a candidate.
         first: the expert's rules.
-        constraints: that the candidates keep.
+        constraints: that the candidates meet.
     """
 
     data: TrainingData
@@ -58,7 +58,7 @@ class ListProblem:
 
     @property
     def offset(self) -> float:
-        """What the expert's rules add to the objective."""
+        """The contribution of the expert's rules to the objective."""
         return self.first.objective(self.candidates.penalty)
 
     def model(self, choice: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> RuleList:
@@ -68,10 +68,10 @@ class ListProblem:
         return self.first.before(rules, labels, candidates.decided(choice), options)
 
     def start(self) -> tuple[int, ...]:
-        """A list that uses what it has to: conditions that use the most of it, one after the other.
+        """A list that uses all required columns: greedily, the condition that uses most of the missing ones.
 
         Raises:
-            ValueError: if there are not enough conditions or rules for that.
+            ValueError: if no such list has at most `max_rules` rules.
         """
         uses, wanted = self.candidates.uses, self.candidates.required
         start: list[int] = []
@@ -84,11 +84,11 @@ class ListProblem:
         return tuple(start)
 
     def begin(self, start: Any) -> tuple[int, ...]:
-        """The candidates of a list that is given as ``start``; a rule that holds on none of their rows is left out, and
-        one that there was no time to make a candidate.
+        """The candidates of a list given as ``start``, without rules that hold on none of the rows, or for which there
+        was no time to make a candidate.
 
         Raises:
-            TypeError, ValueError: if it does not fit, or has a rule that is no candidate.
+            TypeError, ValueError: if it does not fit, or has a rule that is not a candidate.
         """
         model = given_start(start, RuleList, self.data, self.constraints)
         if model is None:
@@ -111,7 +111,7 @@ class ListProblem:
         return tuple(found)
 
     def find(self, rules: Conjunctions) -> tuple[int, ...]:
-        """The candidates that cover the same rows as some rules; rules that none equals are left out."""
+        """The candidates that cover the same rows as some rules; rules without such a candidate are left out."""
         some_row = np.unique(self.candidates.group, return_index=True)[1]
         covers = pack(rules.satisfied(self.data.table[some_row]).T)
         place = {cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))}
@@ -121,7 +121,7 @@ class ListProblem:
     def read(
         cls, X: Any, y: Any, arguments: Mapping[str, Any], run: Run, stopped: Callable[[], bool] = never
     ) -> ListProblem:
-        """The problem that the arguments of `exact_list.fit` pose; long conditions are left out when it is stopped.
+        """The problem from the arguments of `exact_list.fit`; long conditions are left out when it is stopped.
 
         Raises:
             TypeError, ValueError: naming the argument.
