@@ -31,7 +31,7 @@ Array = NDArray[Any] | jax.Array
 
 
 def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of a linear model: every number, an indicator per category, and one for missing values of a column."""
+    """The columns of a linear model: every number, an indicator per category, and one for missing values."""
     columns = []
     for index, feature in enumerate(table.schema.features):
         if feature.categories is None:
