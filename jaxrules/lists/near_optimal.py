@@ -182,11 +182,11 @@ class Enumeration:
         self.search = Prefixes(problem.candidates, problem.max_rules)
         # without the expert's rules: what is no better is not looked for; nothing that is better than the floor is lost
         self.threshold = self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
-        self.floor, self.lost, self.ran = self.threshold, 0, False  # at most so many lists above the threshold are lost
+        self.floor, self.lost, self.ran = self.threshold, 0, False  # the most lists above the threshold are lost
         empty = np.full(1, self.candidates.evaluate(()))
         none = _Found(np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
-        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # parents and moves of the beginnings
+        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # parents and moves of the prefixes
 
     def run(self, stopped: Callable[[], bool] = never) -> None:
         """All lists of at least one rule."""
