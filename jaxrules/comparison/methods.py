@@ -184,8 +184,8 @@ def size_of(found: Any, measure: Measure) -> float:
     """The complexity of a model, see `jaxrules.complexity`.
 
     A linear model of scikit-learn counts its nonzero coefficients as linear terms; a tree counts each leaf as a rule
-    and each split on its path as one proposition; an ensemble sums its trees; a pipeline counts as its last step. NaN
-    for anything else.
+    and each split as one proposition; an ensemble sums its trees; a pipeline counts as its last step. NaN for
+    anything else.
     """
     model = model_of(found)
     if isinstance(model, CoordinatePath):

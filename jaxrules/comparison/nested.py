@@ -215,7 +215,7 @@ class Comparison:
         """By method the points of its path, (complexity, risk, standard error), shape (settings, 3).
 
         Every point is the cross-validated risk of one setting. The least of them is optimistic, since the same rows
-        choose and measure it; `rows` has the unbiased risk of a method with its choice.
+        choose and measure it; `rows` has the risk of a method including its choice.
         """
         points = {one.method: np.array([point[1:] for point in one.front]) for one in self.contestants}
         return {method: front for method, front in points.items() if len(front) and np.isfinite(front).all()}

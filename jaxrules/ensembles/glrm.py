@@ -66,7 +66,7 @@ _PRICE = 0.05
 _GRID = _PRICE * np.geomspace(6, 0.2, 6)
 """The penalties that cross-validation tries, as such shares."""
 _LEAST_PRICE = 1e-6
-"""The least default penalty for classes: no rule covers less than some millionths of the weight."""
+"""The least default penalty for classes: a class with less than some millionths of the weight gets no rule."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2

@@ -36,7 +36,7 @@ N_TREES = 100
 MAX_DEPTH = 3
 _FEWER_TREES = (2, 8, 32)
 _FIRST_TREES = 2
-"""Trees of the first batch of a forest; each further batch is twice as large, and can be stopped before."""
+"""Numbers of trees after a stop, and the first number of trees of a forest, which then doubles."""
 _LEARNING_RATE = 0.1
 _SHARE_OF_COLUMNS = 0.5
 """Candidate columns of a split of a boosted tree."""

@@ -96,7 +96,7 @@ def fit(
         forbidden: columns, by name or position, that no rule and no linear term uses.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
             `jaxrules.constraints`. It fixes signs of weights and coefficients; rules that bound the column on both
-            sides are not candidates.
+            sides, or have the wrong sign, are not candidates.
         first: an expert's rules. The model starts with them and keeps them, without a penalty. Those whose sign
             `monotone` fixes are penalised like the others, but stay even with weight 0.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the candidates, and the solver

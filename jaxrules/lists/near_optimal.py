@@ -182,7 +182,7 @@ class Enumeration:
         self.search = Prefixes(problem.candidates, problem.max_rules)
         # without the expert's rules: what is no better is not looked for; nothing that is better than the floor is lost
         self.threshold = self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
-        self.floor, self.lost, self.ran = self.threshold, 0, False  # the most lists above the threshold are lost
+        self.floor, self.lost, self.ran = self.threshold, 0, False  # bound on the lost lists above the threshold
         empty = np.full(1, self.candidates.evaluate(()))
         none = _Found(np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
