@@ -3,8 +3,8 @@
 Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.model`` is an immutable
 pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
 
-What loads and asks models is imported with the package. Learners, data sets and tools load when their name is first
-used: whoever only predicts does not wait for them.
+Functions that load and query models are imported with the package. Learners, data sets and tools load when their
+name is first used, so that prediction alone need not wait for them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is not there yet (PEP 562)."""
+    """Load a name on first use (PEP 562)."""
     for module in _MODULES:
         if module.rpartition(".")[2] == name:
             return globals().setdefault(name, importlib.import_module(module))

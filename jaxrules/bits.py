@@ -12,13 +12,13 @@ Words = NDArray[np.uint64]
 """Rows of bits, shape (rows, words)."""
 
 _TILE = 512
-"""Rows that are transposed at once: a multiple of 64, and their columns stay in the cache."""
+"""Rows that are transposed at once: a multiple of 64, small enough to stay in the cache."""
 _BLOCK = 1 << 24
 """Bits that are unpacked at once: 16 MiB."""
 
 
 def n_words(n_bits: int) -> int:
-    """Words of a row of bits; at least one."""
+    """Number of words in a row of bits; at least one."""
     return max(1, -(-n_bits // 64))
 
 
@@ -36,7 +36,7 @@ def unpack(words: Words, n_bits: int) -> NDArray[np.bool_]:
 
 
 def transposed(words: Words, n_bits: int) -> Words:
-    """The columns of rows of words as rows of words, (n_bits, words)."""
+    """The transpose of rows of words, as rows of words, (n_bits, words)."""
     result = np.zeros((n_bits, 8 * n_words(len(words))), np.uint8)
     octets = words.view(np.uint8)
     for start in range(0, len(words), _TILE):
@@ -50,20 +50,20 @@ def transposed(words: Words, n_bits: int) -> Words:
 
 
 def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each distinct row of words comes first, ascending, and the distinct row of every row."""
+    """The first place of each distinct row of words, ascending, and the distinct row of each row."""
     key = np.zeros(len(words), np.uint64)
-    for word in words.T:  # a hash, so that one sort of integers is enough
+    for word in words.T:  # hash each row, so that one integer sort suffices
         key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     same = first[inverse]
-    if not all(np.array_equal(word[same], word) for word in words.T):  # a hash in common: sort the rows themselves
+    if not all(np.array_equal(word[same], word) for word in words.T):  # hash collision: sort the rows themselves
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return numbered(first, inverse.ravel())
 
 
 def numbered(first: NDArray[np.intp], inverse: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Distinct things numbered as they first appear."""
+    """Distinct things, numbered by first appearance."""
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

@@ -1,12 +1,12 @@
-"""The vocabulary of rules: conditions, conjunctions of them, and pools of propositions to make them of.
+"""The vocabulary of rules: conditions, conjunctions, and the pools of propositions that they are built from.
 
-A `Condition` restricts one column, or one `Direction` (a linear combination of columns): a number to an interval, a
-category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are conditions as a learner asks for
-them: propositions, one yes/no question about a row each. `Conjunctions` hold many rules as a struct of arrays, a
-pytree; conditions of a rule on the same column merge into one. A `PropositionPool` is the same struct with one
-condition per rule, and what a rule search needs: its answers on a table, and the conjunctions of chosen ones.
+A `Condition` restricts one column or one `Direction` (a linear combination of columns): a number to an
+interval, a category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are propositions: each is
+one yes/no question about a row, as a learner asks it. `Conjunctions` hold many rules as a struct of arrays,
+a pytree; conditions of a rule on the same column are merged. A `PropositionPool` is the same struct with one
+condition per rule. It also gives a rule search its answers on a table, and conjunctions of chosen propositions.
 
-How rules are checked is in `jaxrules.lowered`.
+`jaxrules.lowered` evaluates the rules.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _MOST_ROWS_PER_BATCH = 1 << 15
 _CELLS_PER_BATCH = 1 << 24
 """Rows x rules of one batch: 16 MiB of booleans."""
 _WORDS_PER_BLOCK = 16
-"""The bit vectors of an axis are built for 64 times so many rules at once."""
+"""Bit vectors of an axis are built for 64 times this many rules at once."""
 _MOST_CELLS = 2**16 - 4  # cell codes are uint16
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One column or direction restricted: ``lower < x <= upper`` (ends open or closed), or ``x in categories``.
+    """A restriction of one column or direction: ``lower < x <= upper`` (ends open or closed), or ``x in categories``.
 
     Attributes:
-        feature: index of the column, or the direction: then x is its value, see `Direction`.
-        lower, upper: ends of the interval; infinite where there is none.
+        feature: index of the column, or the direction, whose value is then x; see `Direction`.
+        lower, upper: ends of the interval; infinite for none.
         lower_closed, upper_closed: whether the ends belong to the interval.
         missing: whether a missing value satisfies the condition.
         categories: the category codes that satisfy it; None for a numeric feature.
-        unseen: whether a category that fit did not see satisfies it (``!=`` conditions).
+        unseen: whether a category unseen in fit satisfies it (``!=`` conditions).
     """
 
     feature: int | Direction
@@ -107,9 +107,9 @@ class Condition:
         return cls(feature, categories=frozenset(range(n_categories)), unseen=True)
 
     def __and__(self, other: Condition) -> Condition:
-        """Both conditions on the same feature, as one."""
+        """The conjunction of two conditions on the same feature, as one condition."""
         if self.feature != other.feature:
-            raise ValueError(f"conditions on features {self.feature} and {other.feature} do not merge")
+            raise ValueError(f"conditions on features {self.feature} and {other.feature} cannot be merged")
         if (self.categories is None) != (other.categories is None):
             raise ValueError(f"feature {self.feature} has both an interval and a set of categories as conditions")
         missing, unseen = self.missing and other.missing, self.unseen and other.unseen
@@ -123,36 +123,34 @@ class Condition:
 
     @property
     def admits_no_number(self) -> bool:
-        """Whether the interval is empty: only a missing value can satisfy the condition, if any."""
+        """Whether the interval is empty: at most a missing value satisfies the condition."""
         both_closed = self.lower_closed and self.upper_closed
         return self.lower > self.upper or (self.lower == self.upper and not both_closed)
 
     def condition(self, schema: Schema) -> Condition:
-        """Itself, checked; propositions become conditions by the same name.
+        """The condition itself, checked; propositions have a method of the same name.
 
         Raises:
             ValueError: if the condition does not fit the schema (feature, kind, category).
         """
         if isinstance(self.feature, Direction):
-            require(self.categories is None, "a direction is numeric: give it an interval")
+            require(self.categories is None, "a direction is numeric; give it an interval, not categories")
             return self
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories
         if self.categories is None:
-            require(categories is None, f"feature {name!r} is categorical: an interval compares numbers, give it a set")
+            require(categories is None, f"feature {name!r} is categorical; give it categories, not an interval")
             ends: tuple[Any, Any] = self.lower, self.upper
             for end in ends:
                 if not isinstance(end, numbers.Real):
-                    raise TypeError(f"a condition on {name!r} must have numbers as ends, got {end!r}")
+                    raise TypeError(f"the ends of a condition on {name!r} must be numbers, got {end!r}")
             return self
-        require(
-            categories is not None, f"feature {name!r} is numeric: it does not have categories, give it an interval"
-        )
+        require(categories is not None, f"feature {name!r} is numeric; give it an interval, not categories")
         known = self.categories <= set(range(len(categories or ())))
         require(known, f"a condition on {name!r} names a category code beyond its {categories}")
         return self
 
     def n_propositions(self, schema: Schema) -> int:
-        """How many propositions it takes at least: one per end of an interval, per excluded category, else one."""
+        """The fewest propositions that make it: one per finite end or per excluded category, else one."""
         if self.categories is None:
             return max(1, math.isfinite(self.lower) + math.isfinite(self.upper))
         if not self.unseen:
@@ -160,7 +158,7 @@ class Condition:
         return max(1, len(_feature(schema, self.feature).categories or ()) - len(self.categories) + (not self.missing))
 
     def parts(self, schema: Schema) -> list[Condition]:
-        """The propositions that it is made of, as `n_propositions` counts them."""
+        """The propositions that make it, as `n_propositions` counts them."""
         if self.categories is None:
             if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
                 return [self]
@@ -174,8 +172,8 @@ class Condition:
         return parts + ([] if self.missing else [Condition.is_present(self.feature, n)]) or [self]
 
     def describe(self, schema: Schema) -> str:
-        """In words, e.g. ``31 < Age <= 45``, ``Sex == Male``; missing values as `schema.missing` admits them or not."""
-        # Where they are refused they are not mentioned; the texts of `unseen` conditions imply them.
+        """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values if the schema admits them."""
+        # Refused missing values are not mentioned; the texts of `unseen` conditions imply them.
         missing = self.missing if schema.missing != "refuse" else self.unseen
         if isinstance(self.feature, Direction):
             name = self.feature.describe(schema)
@@ -189,7 +187,7 @@ class Condition:
 
 
 def _checked(rules: Iterable[Iterable[Proposition]]) -> Iterator[Iterable[Proposition]]:
-    """The rules, which are lists of propositions."""
+    """The rules as lists of propositions, checked."""
     for rule in _iterated(rules, "rules must be a list of rules, each a list of conditions"):
         propositions = list(_iterated(rule, "rules must hold lists of conditions"))
         for one in propositions:
@@ -207,7 +205,7 @@ def _iterated(given: Any, wanted: str) -> Iterable[Any]:
 def _feature(schema: Schema, index: Any) -> Feature:
     n = len(schema.features)
     if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
-        raise TypeError(f"a condition must name its feature by the place of the column, got {index!r}")
+        raise TypeError(f"a condition must name its feature by column position, got {index!r}")
     require(0 <= index < n, f"a condition names feature {index}; there are {n}")
     return schema.features[index]
 
@@ -241,7 +239,7 @@ class Category:
         """The same as a condition of a rule."""
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories or ()
         known = 0 <= self.code < len(categories)
-        require(known, f"a Category asks for code {self.code} of column {name!r}, which it does not have")
+        require(known, f"a Category has code {self.code}, which column {name!r} does not have")
         if self.operator == "==":
             return Condition.one_of(self.feature, [self.code])
         return Condition.none_of(self.feature, [self.code], len(categories))
@@ -293,14 +291,14 @@ class Conjunctions:
 
     Attributes:
         offsets: int32, shape (rules + 1,).
-        feature: int32, shape (conditions,): a column, or from the number of columns on a direction.
-        lower, upper: float64, shape (conditions,); infinite where the interval has no end.
+        feature: int32, shape (conditions,): a column, or a direction if at least the number of columns.
+        lower, upper: float64, shape (conditions,); infinite for no end.
         lower_closed, upper_closed, missing, unseen: bool, shape (conditions,); see `Condition`.
         allowed: bool, shape (conditions, most categories of a feature); all False for numeric features.
-        propositions: int32, shape (rules,): of how many propositions (splits of a tree, say) each rule was made, before
-            conditions on the same column were merged.
-        schema: the columns that the rules speak of (static).
-        directions: the linear combinations of columns that conditions name; each differs from the others.
+        propositions: int32, shape (rules,): the number of propositions (e.g. splits of a tree) in each rule
+            before conditions on the same column were merged.
+        schema: the columns of the rules (static).
+        directions: the linear combinations of columns that conditions use, all distinct.
     """
 
     offsets: NDArray[np.int32] = field(metadata={"dtype": np.int32})
@@ -325,10 +323,10 @@ class Conjunctions:
         Args:
             schema: the columns.
             rules: the propositions of every rule.
-            propositions: how many there are of every rule; None counts them, an interval with two ends twice.
+            propositions: their number in every rule; None counts them, an interval with two ends as two.
 
         Raises:
-            TypeError: for something else than a schema, or than propositions.
+            TypeError: if `schema` is not a schema, or `rules` not lists of propositions.
             ValueError: if a proposition does not fit the schema (feature, kind, category).
         """
         checks.instance("schema", schema, Schema, "jaxrules.as_table(X).schema")
@@ -379,7 +377,7 @@ class Conjunctions:
             "an interval is for numeric features, unseen for categorical ones",
         )
         counted = self.propositions.shape == (len(self),) and (self.propositions >= 0).all()
-        require(counted, f"propositions must hold a number of at least 0 for each of {len(self)} rules")
+        require(counted, f"propositions must hold one number of at least 0 for each of {len(self)} rules")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -424,11 +422,11 @@ class Conjunctions:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Conjunctions]) -> Self:
-        """All rules of the parts (at least one), which must speak of the same columns, in order."""
+        """All rules of the parts (at least one) in order; the parts must have the same columns."""
         require(len(parts) > 0, "there is nothing to concatenate")
         columns, n_columns = parts[0].schema.features, len(parts[0].schema.features)
         same = all(part.schema.features == columns for part in parts)
-        require(same, "the conjunctions speak of different columns; extract them from the same data")
+        require(same, "the conjunctions are for different columns; build them from the same data")
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS
         }
@@ -441,7 +439,7 @@ class Conjunctions:
         return cls(offsets, **arrays, propositions=propositions, schema=parts[0].schema)._compact(directions)
 
     def _compact(self, directions: Iterable[Direction]) -> Self:
-        """The directions in the order in which conditions mention them, equal ones once, unused ones not at all."""
+        """Without unused or duplicate directions; the rest in order of first use."""
         listed, n_columns = list(directions), len(self.schema.features)
         place: dict[Direction, int] = {}
         feature = self.feature.copy()
@@ -450,10 +448,10 @@ class Conjunctions:
         return replace(self, feature=feature, directions=Directions.build(place))
 
     def with_short_thresholds(self, table: Table) -> Self:
-        """With the shortest thresholds that leave every rule on the rows of the table where it holds.
+        """With the shortest thresholds that leave every rule true on the same rows of the table.
 
-        A threshold moves between the two values of its column (or direction) that it separates, to the number of fewest
-        decimals there, the nearest one; beyond the table's values it stays.
+        A threshold moves to the nearest number with the fewest decimals between the two values of its column
+        (or direction) that it separates. Thresholds beyond the table's values stay.
         """
         ends: dict[str, Any] = {"lower": self.lower.copy(), "upper": self.upper.copy()}
         for index in np.unique(self.feature[self.is_numeric]).tolist():
@@ -475,32 +473,32 @@ class Conjunctions:
         return table.columns[index] if index < n_columns else self.directions.project(index - n_columns, table)
 
     def with_schema(self, schema: Schema) -> Self:
-        """The same rules under a schema with the same columns (other classes, say)."""
+        """The same rules with a schema of the same columns (e.g. with other classes)."""
         same = schema.features == self.schema.features
-        require(same, "rules were extracted from other columns than those of X; extract them from the same data")
+        require(same, "rules were built for columns other than those of X; build them from the same data")
         return replace(self, schema=schema)
 
     def describe(self, index: int, both: str = " & ") -> str:
-        """One rule in words, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
+        """One rule as text, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
         return both.join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rules, {len(self.feature)} conditions)"
 
-    # Checking rules, see `jaxrules.lowered`
+    # Evaluating rules, see `jaxrules.lowered`
 
     def satisfied(self, table: Table) -> NDArray[np.bool_]:
-        """Which rules every row satisfies, shape (rows, rules)."""
+        """Which rules each row satisfies, shape (rows, rules)."""
         result = np.empty((table.n_rows, len(self)), bool)
         for rows, batch in self.batches(table):
             result[rows] = batch
         return result
 
     def batches(self, table: Table) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """`satisfied` by blocks of rows, so that large tables need little memory.
+        """`satisfied` in blocks of rows, to save memory on large tables.
 
         Raises:
-            ValueError: if the table has other columns than the rules speak of.
+            ValueError: if the table does not have the columns of the rules.
         """
         return self._batches(table, Lowered.satisfied)
 
@@ -510,7 +508,7 @@ class Conjunctions:
 
     def _batches(self, table: Table, check: Callable[[Lowered, Table], Any]) -> Iterator[tuple[slice, Any]]:
         same = table.schema.features == self.schema.features
-        require(same, "the table has other columns than the rules; jaxrules.table.conform(X, schema) matches them")
+        require(same, "the table and the rules have different columns; use jaxrules.table.conform(X, schema)")
         lowered = self.lowered()
         size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
         blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
@@ -529,11 +527,11 @@ class Conjunctions:
                 yield done, batch.result()
 
     def satisfied_traced(self, X: jax.Array) -> jax.Array:
-        """`satisfied` for use under jit, vmap and grad: comparisons happen in the dtype of `X`.
+        """`satisfied` for use under jit, vmap and grad; comparisons use the dtype of `X`.
 
         Args:
-            X: shape (rows, features); NaN is missing; a categorical column holds codes, `MISSING` and
-                `UNSEEN` among them.
+            X: shape (rows, features); NaN is missing; a categorical column holds codes, including
+                `MISSING` and `UNSEEN`.
         """
         n_rules, n_conditions, shape = len(self), self.feature.shape[0], ("rows", len(self.schema.features))
         fit = X.ndim == 2 and X.shape[1] == shape[1]
@@ -555,7 +553,7 @@ class Conjunctions:
         return violations.T == 0
 
     def lowered(self) -> Lowered:
-        """The rules in the form in which they are checked."""
+        """The rules in the form in which they are evaluated."""
         rule_of = np.repeat(np.arange(len(self)), self.lengths)
         words = n_words(len(self))
         axes, tables = [], []
@@ -572,7 +570,7 @@ class Conjunctions:
         return Lowered(len(self), self.directions, tuple(axes), tuple(tables))
 
     def _axes(self, chosen: NDArray[np.bool_] | None = None) -> Iterator[tuple[Axis, NDArray[np.int64]]]:
-        """The axes that conditions (or the chosen ones) are on, cut where these have their ends, and the conditions."""
+        """The axes of the (chosen) conditions, cut at the ends of their intervals, each with its conditions."""
         for index in np.unique(self.feature if chosen is None else self.feature[chosen]).tolist():
             on = np.flatnonzero(self.feature == index if chosen is None else chosen & (self.feature == index))
             if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
@@ -606,8 +604,10 @@ def _most_categories(schema: Schema) -> int:
 
 
 def _shortened(thresholds: NDArray[np.float64], values: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
-    """The shortest numbers that separate the same values, distinct and in order; `below`: a threshold's own value lies
-    below it."""
+    """The shortest numbers that separate the same `values`, which are distinct and sorted.
+
+    `below`: a value equal to a threshold lies below it.
+    """
     distinct, place = np.unique(thresholds, return_inverse=True)
     after = np.searchsorted(values, distinct, side="right" if below else "left")
     for i, k in enumerate(after.tolist()):
@@ -617,7 +617,7 @@ def _shortened(thresholds: NDArray[np.float64], values: NDArray[np.float64], bel
 
 
 def _merge(rule: Sequence[Condition]) -> list[Condition]:
-    """One condition per column or direction, in the order of first mention."""
+    """One condition per column or direction, in order of first use."""
     merged: dict[int | Direction, Condition] = {}
     for condition in rule:
         earlier = merged.get(condition.feature)
@@ -632,9 +632,9 @@ class CellCodes(NamedTuple):
     """Propositions as comparisons of integer codes: proposition a holds where codes[:, column[a]] >= cell[a]
     if above[a], else where codes[:, column[a]] <= cell[a].
 
-    The K values that thresholds on a column or direction use cut it into 2 K + 1 cells, the values and the
-    gaps between them. Thresholds share their feature's code column (two columns where values are
-    missing: a missing value lies above all "<=" and below all ">="); all others have their own.
+    K thresholds on a column or direction cut it into 2 K + 1 cells: the values and the gaps between
+    them. Thresholds on a feature share a code column (two if values are missing: a missing value lies
+    above all "<=" and below all ">="). Every other proposition has its own.
     """
 
     codes: NDArray[np.uint16]  # (rows, code columns)
@@ -646,7 +646,7 @@ class CellCodes(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class PropositionPool(Conjunctions):
-    """Propositions to make rules of: conjunctions of one condition each. Make one with `of` or `propositions_of`."""
+    """Propositions to build rules from: conjunctions of one condition each. Made by `of` or `propositions_of`."""
 
     @classmethod
     def of(cls, schema: Schema, propositions: Iterable[Proposition]) -> PropositionPool:
@@ -667,7 +667,7 @@ class PropositionPool(Conjunctions):
 
         Args:
             rules: the propositions of every rule.
-            schema: of the result; this pool's, with other classes, say. None takes the pool's own.
+            schema: of the result, with the same columns; None takes the pool's own.
         """
         chosen = [list(rule) for rule in rules]
         return Conjunctions.build(
@@ -677,10 +677,10 @@ class PropositionPool(Conjunctions):
         )
 
     def distinct(self, table: Table, tags: NDArray[np.bool_] | None = None) -> Self:
-        """Without the propositions that hold on all rows or on none, and of equal ones the first.
+        """Without propositions that hold on all rows or on none; of those true on the same rows, the first.
 
-        Propositions with other tags, (propositions, tags), are not equal. Sets of rows are told apart by their sizes
-        and three sums of random integers, one per row (exact in float64).
+        Propositions with different tags, shape (propositions, tags), are distinct. Sets of rows are compared by
+        their sizes and by three sums of random integers, one integer per row (exact in float64).
         """
         n_rows = table.n_rows
         marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
@@ -707,7 +707,7 @@ class PropositionPool(Conjunctions):
         """The propositions as comparisons of integer codes.
 
         Raises:
-            ValueError: if a feature has more cut points than codes can tell apart.
+            ValueError: if a feature has more cut points than there are codes.
         """
         n = len(self)
         codes: list[NDArray[Any]] = []
@@ -741,27 +741,27 @@ class PropositionPool(Conjunctions):
 
 
 def propositions_of(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
-    """All propositions that tell the table's rows apart.
+    """All propositions that distinguish rows of the table.
 
-    A number is compared with each of its values from both sides, or with at most `max_cut_points` quantiles (at the
-    shares i / (max_cut_points + 1), see `readable_quantiles`), closed and open. A category is asked for with ``==`` and
-    ``!=``, a column with missing values also with "is missing" and "is not missing".
-    Propositions that hold on all rows or on none, and repetitions of the same rows, are left out.
+    A numeric column is compared with each of its values from both sides, or with at most `max_cut_points`
+    quantiles (at the shares i / (max_cut_points + 1), see `readable_quantiles`), open and closed. Categories are
+    compared by ``==`` and ``!=``. A column with missing values also gets "is missing" and "is not missing".
+    Propositions that hold on all rows or on none, and those true on the same rows as an earlier one, are left out.
 
     Raises:
-        TypeError, ValueError: if max_cut_points is no positive integer.
+        TypeError, ValueError: if max_cut_points is not a positive integer.
     """
     return all_propositions(table, max_cut_points=max_cut_points).distinct(table)
 
 
 def all_propositions(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
-    """`propositions_of` with those that hold on all rows or on none, and with repetitions.
+    """`propositions_of`, but with propositions that hold on all rows or on none, and with duplicates.
 
     Raises:
-        TypeError, ValueError: if max_cut_points is no positive integer.
+        TypeError, ValueError: if max_cut_points is not a positive integer.
     """
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    given: list[tuple[Proposition, NDArray[np.float64]]] = []  # and the values for the zero of a threshold
+    given: list[tuple[Proposition, NDArray[np.float64]]] = []  # and the values that replace the 0 of a threshold
     for index, feature in enumerate(table.schema.features):
         checkpoint()
         missing, no_value = table.missing_mask(index), np.zeros(1)
@@ -784,7 +784,7 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
 def _cut_points(
     x: NDArray[np.float64], max_cut_points: int | None
 ) -> tuple[NDArray[np.float64], tuple[Literal["<=", ">=", "<", ">"], ...]]:
-    """The values to compare with, and how."""
+    """The values to compare with, and the operators."""
     cuts = np.unique(x)
     if max_cut_points is None or len(cuts) <= max_cut_points + 1:
         return cuts, ("<=", ">=")  # x < v is x <= the value before v
@@ -792,7 +792,7 @@ def _cut_points(
 
 
 def readable_quantiles(x: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles, linearly interpolated: those between two values with the fewest decimals that leave them there."""
+    """Linearly interpolated quantiles; one between two values is rounded to the fewest decimals that keep it there."""
     values, cuts = np.unique(x), np.unique(np.quantile(x, shares))
     for i, k in enumerate(np.minimum(np.searchsorted(values, cuts), len(values) - 1).tolist()):
         low, high = float(values[max(k - 1, 0)]), float(values[k])

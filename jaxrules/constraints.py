@@ -1,25 +1,25 @@
-"""Constraints: features that rules may not, must, or may use in one direction only; an expert's rules.
+"""Constraints: forbidden, required and monotone features; an expert's rules.
 
-All learners that take ``forbidden``, ``required``, ``monotone`` and ``first`` mean the same by them.
+``forbidden``, ``required``, ``monotone`` and ``first`` mean the same in all learners that take them.
 
-**Lists.** A list is monotone in a numeric feature if raising the feature, all else equal, never moves the prediction to
-a class that comes earlier among the classes. It is so when conditions with a lower end alone ("x >= t") stand in rules
-of the last class only, and conditions with an upper end alone ("x < t") in rules of the first class only: a row that
-rises meets only new rules of the last class, and loses only rules of the first.
+**Lists.** A list is monotone in a numeric feature if raising the feature, all else equal, never moves the
+prediction to an earlier class. This holds if conditions with only a lower end ("x >= t") occur only in rules
+of the last class, and conditions with only an upper end ("x < t") only in rules of the first class: as the
+feature rises, the row starts to satisfy only rules of the last class and stops satisfying only rules of the first.
 
-**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if every rule whose conditions
-look at x_j either has, there, lower ends alone and w_k >= 0, or upper ends alone and w_k <= 0. Proof: with the other
-columns held fixed, the other conditions of the rule are constants, and each of those that look at x_j is a step from 0
-to 1 (a lower end) or from 1 to 0 (an upper end). A product of steps of one kind is 0 everywhere, or one step of that
-kind. In the first case w_k >= 0 makes w_k r_k rise or stay, in the second w_k <= 0 does; a sum of functions that never
-fall never falls. Sums of floating-point numbers keep the order of their terms, so computed scores are monotone as well.
-A condition on a linear combination of columns is one on x_j, turned around where the weight of x_j is negative;
-"x_j is missing" says nothing about present values. Links are increasing, and so are predicted means, probabilities of
-the last of two classes, and labels. With direction -1 the two signs change places.
+**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if every rule with
+conditions on x_j has there either only lower ends and w_k >= 0, or only upper ends and w_k <= 0. Proof: with the
+other columns fixed, the rule's other conditions are constant, and each condition on x_j is a step from 0 to 1 (a
+lower end) or from 1 to 0 (an upper end). A product of steps of one kind is 0 everywhere or a step of that kind.
+Hence w_k r_k never falls, with w_k >= 0 in the first case and w_k <= 0 in the second, and neither does a sum of such
+terms. Floating-point addition in a fixed order is monotone in its terms, so computed scores are monotone as well.
+A condition on a linear combination of columns counts as one on x_j, reversed if the weight of x_j is negative;
+"x_j is missing" does not constrain present values. Links are increasing, so predicted means, probabilities of
+the second of two classes, and labels are monotone too. With direction -1 the two signs are exchanged.
 
 With K > 2 classes, one score each, the score of the last class never falls and that of the first never rises in x_j;
-the others do not look at it. The label, the class of the greatest score, then never moves to an earlier class: only the
-last can overtake, and only the first be overtaken.
+the others do not depend on it. The label, the class of the greatest score, then never moves to an earlier
+class: only the last can overtake another, and only the first can be overtaken.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEPT_BY = {
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the rules of a model may say, beside what the data say.
+    """Restrictions on the rules of a model.
 
     Attributes:
         forbidden: columns that no rule may use.
@@ -66,7 +66,7 @@ class Constraints:
         cls, schema: Schema, forbidden: Iterable[Any] = (), required: Iterable[Any] = (),
         monotone: Mapping[Any, int] | None = None,
     ) -> Constraints:  # fmt: skip
-        """The constraints that arguments of these names mean: columns by name or position.
+        """The constraints from arguments of these names, with columns by name or position.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -98,16 +98,14 @@ class Constraints:
         )
 
     def warn_of_constants(self, table: Table) -> None:
-        """Warn where no column that rules may use tells the rows apart."""
+        """Warn if no column that rules may use varies."""
         columns = [column for f, column in enumerate(table.columns) if f not in self.forbidden]
         if table.n_rows > 1 and all((column == column[0]).all() for column in columns):
             which = " that rules may use" if self.forbidden else ""
-            warnings.warn(
-                f"no column of X{which} tells its rows apart: the model is a constant", UserWarning, stacklevel=4
-            )
+            warnings.warn(f"no column of X{which} varies; the model is a constant", UserWarning, stacklevel=4)
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
-        """Which labels each rule may have, (rules, classes); none where it uses what is forbidden."""
+        """Which labels each rule may have, (rules, classes); none if it uses a forbidden column."""
         rule_of = np.repeat(np.arange(len(rules)), rules.lengths)
         allowed = np.ones((len(rules), n_classes), bool)
         for column in self.forbidden:
@@ -133,12 +131,12 @@ class Constraints:
         if n_outputs == 1:
             return self.allows(rules, 2)
         labels = self.allows(rules, n_outputs)
-        against = {0: -1, n_outputs - 1: 0}.get(output, output)  # what is said by a negative weight
+        against = {0: -1, n_outputs - 1: 0}.get(output, output)  # the class favoured by a negative weight
         return labels[:, [against, output]]
 
     def of_output(self, output: int, n_outputs: int) -> Constraints:
-        """What they ask of the score of one output: with more than two classes that of the first falls where that of
-        the last rises, and the others do not look."""
+        """The constraints on the score of one output: with more than two classes, the first falls where the last
+        rises, and the others do not use monotone columns."""
         if n_outputs == 1 or output == n_outputs - 1:
             return self
         if output == 0:
@@ -146,19 +144,19 @@ class Constraints:
         return replace(self, forbidden=self.forbidden | {column for column, _ in self.monotone}, monotone=())
 
     def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
-        """The propositions of a pool that some rule may use; of those that hold on the same rows and may be used in
-        the same rules, the first.
+        """The propositions of a pool that some rule may use; of those true on the same rows and admissible in the
+        same rules, the first.
 
         Raises:
-            ValueError: if forbidden and monotone leave none.
+            ValueError: if forbidden and monotone exclude all.
         """
         allowed = self.allows(pool, max(n_outputs, 2))
         some = np.flatnonzero(allowed.any(axis=1))
-        require(len(some) > 0 or not len(pool), "forbidden and monotone leave no proposition to make rules of")
+        require(len(some) > 0 or not len(pool), "forbidden and monotone exclude every proposition")
         return pool.take(some).distinct(table, allowed[some])
 
     def first(self, schema: Schema, given: Any, n_outputs: int) -> Conjunctions:
-        """An expert's rules, the argument `first` of an ensemble: they keep the other constraints.
+        """An expert's rules, the argument `first` of an ensemble, which must meet the other constraints.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -167,29 +165,33 @@ class Constraints:
         barred = np.flatnonzero(~self.allows(rules, max(n_outputs, 2)).any(axis=1)).tolist()
         if barred:
             text = rules.describe(barred[0])
-            raise ValueError(f"first has the rule {text!r}, which forbidden and monotone do not leave any weight")
+            raise ValueError(
+                f"first has the rule {text!r}, which has no admissible weight under forbidden and monotone"
+            )
         return rules
 
     def check_room(self, first: Conjunctions, max_rules: int) -> None:
-        """Refuse more expert's rules and required columns than `max_rules` leaves room for.
+        """Refuse more expert rules and required columns than `max_rules` has room for.
 
         Raises:
             ValueError: naming the argument.
         """
         n = len(first)
-        require(n < max_rules, f"first has {n} rules, of {max_rules} in all: none is left to learn")
+        require(n < max_rules, f"first has {n} rules, but max_rules={max_rules} leaves none to learn; raise max_rules")
         left = sum(not using.any() for using in self.using(first))
-        require(left <= max_rules - n, f"required names {left} columns more than first uses, but max_rules={max_rules}")
+        require(
+            left <= max_rules - n, f"required has {left} columns that first does not use, but max_rules={max_rules}"
+        )
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
-        """Refuse a required column of which no rule or proposition speaks.
+        """Refuse a required column that no rule or proposition uses.
 
         Raises:
             ValueError: naming it.
         """
         for column, spoken in zip(self.required, self.using(rules), strict=True):
             name = rules.schema.names[column]
-            require(spoken.any(), f"required names {name!r}, of which there is no {what}")
+            require(spoken.any(), f"required names {name!r}, which has no {what}")
 
     def using(self, rules: Conjunctions) -> list[Bools]:
         """For each required column, which rules use it, (rules,)."""
@@ -206,7 +208,7 @@ class Constraints:
 
 
 def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
-    """The rules of an argument, on the columns of the data; none for None.
+    """The rules given as an argument, on the columns of the data; none for None.
 
     Raises:
         TypeError, ValueError: naming the argument.
@@ -217,13 +219,13 @@ def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
         raise TypeError(f"{name} must be Conjunctions, got {type(given).__name__}{remedy}")
     rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
     if rules.schema.features != schema.features:
-        raise ValueError(f"{name} speaks of other columns than X has; build it from the same table")
+        raise ValueError(f"{name} was built for columns other than those of X; build it from the same table")
     return rules.with_schema(schema)
 
 
 def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
-    """The weight of a column in what every condition looks at, (conditions,): 1 if that is the column itself, its
-    weight in a direction (of its first category there), else 0."""
+    """The weight of a column in each condition, (conditions,): 1 for a condition on the column itself, its weight
+    in a direction (that of its first category), else 0."""
     axes = np.zeros(len(rules.schema.features) + len(rules.directions))
     axes[column] = 1.0
     for d, direction in enumerate(rules.directions, start=len(rules.schema.features)):
@@ -233,7 +235,7 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
 
 
 def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
-    """Columns by names or positions; an iterator, read once, would bind the first of several fits alone."""
+    """Columns by name or position; refuses iterators, which only the first of several fits could read."""
     nested = hasattr(keys, "ndim") and keys.ndim != 1
     if isinstance(keys, (str, bytes, Iterator)) or not isinstance(keys, Iterable) or nested:
         raise TypeError(f"{name} must be a list of column names or positions, got {type(keys).__name__}")
@@ -241,7 +243,7 @@ def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
 
 
 def asks(monotone: Any) -> bool:
-    """Whether the argument binds a column; what it may not be, `Constraints.of` refuses."""
+    """Whether the argument names a column; `Constraints.of` checks its type."""
     return isinstance(monotone, Mapping) and len(monotone) > 0
 
 

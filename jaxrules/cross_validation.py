@@ -1,11 +1,12 @@
-"""Cross-validation, one way for all learners: which setting predicts rows best that it has not seen.
+"""Cross-validation, the same for all learners: which setting predicts held-out rows best.
 
-Every fold fits the settings to the rows of the other folds, with all that depends on labels made anew (rules that are
-taken from trees, cut points, default prices), and is asked about its own rows. The risk is the mean loss there: for
-classes the log-loss of the model's probabilities, also where the exponential loss was minimised, which one sure mistake
-may blow up to any size. The setting of least mean risk is chosen, or, by the rule of one standard error (Breiman et
-al., "Classification and Regression Trees", 1984, Sec. 3.4.3), the smallest model of those whose mean risk lies within
-one standard error of the least. The last fit is on all rows.
+For each fold, the settings are fitted to the rows of the other folds and evaluated on its own rows. Everything
+that depends on labels (rules from trees, cut points, default prices) is made anew. The risk is the mean loss on
+the held-out rows. For classes it is the log-loss of the model's probabilities, even if the exponential loss was
+minimised, because a single confident mistake can make that arbitrarily large. The setting of least mean risk is
+chosen; or, by the one-standard-error rule (Breiman et al., "Classification and Regression Trees", 1984,
+Sec. 3.4.3), the smallest model whose mean risk lies within one standard error of the least. The last fit uses
+all rows.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 Walk = Callable[[int, TrainingData, Run], Iterator[RuleEnsemble]]
-"""The models of one fold, setting by setting: asked with the fold, the rows to learn from, and its run. It ends early
-when the run is stopped, and yields no model that was cut short."""
+"""Yields the models of one fold, setting by setting, given the fold, its training rows and its run. It ends early
+when the run is stopped, and yields no unfinished model."""
 
 SHARE = 0.8
-"""Of the time limit, for the folds; the rest is for the last fit."""
+"""Share of the time limit for the folds; the rest is for the last fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What cross-validation measured, setting by setting; `Fit.details` of a cross-validated fit have it.
+    """The measurements of cross-validation by setting, in the `Fit.details` of a cross-validated fit.
 
     Attributes:
-        settings: what was tried, by name of the argument.
-        risks: mean loss on the rows of every fold, shape (folds, settings); NaN where time ended before.
-        sizes: rules of every model, shape (folds, settings); NaN as above.
+        settings: the values tried, by name of the argument.
+        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time ended before.
+        sizes: number of rules of each model, shape (folds, settings); NaN as above.
         chosen: index of the chosen setting.
     """
 
@@ -60,12 +61,12 @@ class CrossValidation:
 
     @property
     def risk(self) -> Floats:
-        """Mean over the folds, shape (settings,); NaN where a fold did not come so far."""
+        """Mean over the folds, shape (settings,); NaN if a fold did not get that far."""
         return self.risks.mean(axis=0)
 
     @property
     def standard_error(self) -> Floats:
-        """Of `risk`, from the spread over the folds, shape (settings,)."""
+        """Standard error of `risk` over the folds, shape (settings,)."""
         return np.asarray(self.risks.std(axis=0, ddof=1) / len(self.risks) ** 0.5)
 
     @property
@@ -74,7 +75,7 @@ class CrossValidation:
         return self.sizes.mean(axis=0)
 
     def __str__(self) -> str:
-        """A line per setting, the chosen one marked."""
+        """One line per setting; the chosen one is marked."""
         names = list(self.settings[0])
         lines = [[*names, "risk", "s.e.", "rules", ""]]
         for i, setting in enumerate(self.settings):
@@ -89,7 +90,7 @@ class CrossValidation:
 
 
 def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of every row, shape (rows,): by the seed, each class spread evenly.
+    """The fold of each row, shape (rows,): random, stratified by class.
 
     Raises:
         ValueError: for more folds than rows, or a class with a single row.
@@ -98,7 +99,7 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
         raise ValueError(
             f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got {n_folds}; "
-            "take fewer folds, or fit with given penalties"
+            "use fewer folds, or fit with given penalties"
         )
     if data.classes is None:
         return spread(n_rows, None, n_folds, seed)
@@ -106,14 +107,14 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     if rows.min() < 2:
         single = data.classes[int(rows.argmin())]
         raise ValueError(
-            f"y has a class with one row only, {single!r}, which cross-validation cannot spread; drop that row, or fit "
-            "with given penalties"
+            f"y has only one row of class {single!r}, too few for cross-validation; "
+            "drop that row, or fit with given penalties"
         )
     return spread(n_rows, data.labels, n_folds, seed)
 
 
 def spread(n_rows: int, classes: NDArray[Any] | None, n_folds: int, seed: int | Sequence[int]) -> NDArray[np.int64]:
-    """The fold of every row, shape (rows,), in random order; each fold has its share of every class."""
+    """The fold of each row, shape (rows,): random, stratified by class."""
     order = np.random.default_rng(seed).permutation(n_rows)
     if classes is not None:
         order = order[np.argsort(classes[order], kind="stable")]
@@ -133,17 +134,17 @@ def cross_validated(
     otherwise: int,
     patience: int | None = None,
 ) -> CrossValidation:
-    """Measure every setting in every fold, until all are done or the run is stopped.
+    """Measure every setting in every fold until all are done or the run is stopped.
 
     Args:
         settings: in the order in which `walk` yields their models.
         walk: see `Walk`.
         fold_of: from `folds`.
-        run: its total is set, and its progress reported.
+        run: gets its total and progress.
         one_standard_error: choose the smallest model within one standard error of the best.
-        otherwise: the setting to take where time ends before any has been measured.
-        patience: settings, taken in turns by all folds, over which the mean risk may fail to fall before the rest is
-            given up. None goes through fold after fold.
+        otherwise: the setting to choose if time ends before any has been measured.
+        patience: number of settings without a fall of the mean risk after which the rest is skipped; all folds then
+            proceed in turns, setting by setting. None finishes fold after fold.
     """
     n_folds = int(fold_of.max()) + 1
     risks, sizes = np.full((2, n_folds, len(settings)), np.nan)
@@ -162,7 +163,7 @@ def cross_validated(
 def _fold_after_fold(
     data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
 ) -> Iterator[tuple[int, int, RuleEnsemble]]:
-    """Fold, setting and model; every fold has its share of the time."""
+    """Yields fold, setting and model, fold by fold; each fold has its share of the time."""
     n_folds = int(fold_of.max()) + 1
     for k in range(n_folds):
         if run.stopped():
@@ -174,7 +175,7 @@ def _fold_after_fold(
 def _in_turns(
     data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
 ) -> Iterator[tuple[int, int, RuleEnsemble]]:
-    """Setting after setting, in all folds, until one of them ends."""
+    """Yields fold, setting and model, setting by setting in all folds, until one fold ends."""
     walks = [walk(k, data[fold_of != k], run) for k in range(int(fold_of.max()) + 1)]
     for i in itertools.count():
         for k, models in enumerate(walks):
@@ -185,7 +186,7 @@ def _in_turns(
 
 
 def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
-    """The mean loss of a model on rows, over its outputs; the log-loss for the exponential one."""
+    """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss."""
     scores = np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
     loss, scale = (logistic, 2.0) if data.loss is exponential else (data.loss, 1.0)
     pairs = zip(data.outputs, scale * scores, strict=True)
@@ -193,12 +194,12 @@ def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
 
 
 def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
-    """Of the settings that the most folds have measured the one of least mean risk, or the smallest close to it.
+    """Of the settings measured in the most folds, the one of least mean risk, or the smallest model close to it.
 
     Args:
-        risks, sizes: shape (folds, settings); NaN where time ended before.
-        one_standard_error: take the smallest whose mean risk lies within one standard error of the least.
-        otherwise: the setting to take where no fold has measured any.
+        risks, sizes: shape (folds, settings); NaN if time ended before.
+        one_standard_error: choose the smallest model whose mean risk is within one standard error of the least.
+        otherwise: the setting to choose if no fold has measured any.
     """
     folds_of = (~np.isnan(risks)).sum(axis=0)
     n = int(folds_of.max())
@@ -225,7 +226,7 @@ def rows_of(data: TrainingData) -> dict[str, Any]:
 
 
 def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dict[str, Any]:
-    """Those arguments of a `cross_validate` that are options of `fit`, too; not the data, their weights and limits."""
+    """The arguments of a `cross_validate` that are also options of `fit`, without the data, weights and limits."""
     options = set(inspect.signature(fit).parameters) - {"X", "y", "sample_weight", "time_limit", "progress"}
     chosen_here = {"n_folds", "one_standard_error"}
     return {name: value for name, value in arguments.items() if name in options - chosen_here}
@@ -237,7 +238,7 @@ def unfinished(fit: Fit[Any]) -> bool:
 
 
 def last_fit(found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]) -> Fit[RuleEnsemble]:
-    """The fit with the chosen setting on all rows, in the time that is left; what ended the folds ended it, too."""
+    """The fit with the chosen setting on all rows, in the remaining time; keeps the status that ended the folds."""
     interrupted = run.limit is Status.INTERRUPTED
     last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
     cut = np.isnan(found.risks).any()

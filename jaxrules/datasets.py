@@ -1,12 +1,12 @@
 """Data sets by name: scikit-learn's own, a folder of files with a manifest, or OpenML.
 
 `load` looks in this order: the sets bundled with scikit-learn and its generators, which need no file; the
-folder `data_home`, or the one that the environment variable JAXRULES_DATA names; OpenML.
+folder `data_home`, or that of the environment variable JAXRULES_DATA; OpenML.
 
 The folder holds ``manifest.json``, a list of entries with ``name``, ``file`` (CSV, also gzipped, UTF-8, a header
 row, the target column last and named ``target``, empty cells for missing values), ``sha256``, ``task`` ("binary",
-"multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, where it has one,
-``positive_class`` (a label) and ``note``. Whole numbers as class labels are integers, others text.
+"multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, optionally,
+``positive_class`` (a label) and ``note``. Class labels are integers if all are whole numbers, else text.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Dataset:
 
     Attributes:
         name: its name.
-        X: the features; missing values are kept, and `fit` refuses them unless told otherwise.
+        X: the features; missing values are kept, and `fit` refuses them by default.
         y: the target, shape (rows,): text or integer labels, or numbers.
         task: "binary", "multiclass" or "regression".
-        positive_class: the label of interest of a binary task, as its source gives it, or None. Learners do not
-            read it: for them the second label in sorted order is the positive one.
-        note: remarks on the source and on what was changed.
+        positive_class: the label of interest of a binary task according to its source, or None. Learners ignore
+            it: their positive class is the second label in sorted order.
+        note: remarks on the source and on changes.
     """
 
     name: str
@@ -71,13 +71,13 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
     Args:
         name: "breast_cancer", "iris", "wine", "digits" or "diabetes" (bundled with scikit-learn), "friedman1",
             "friedman2" or "friedman3" (its generators, 2000 rows), a name in the folder's manifest, or one of the
-            sets that are known on OpenML; see `available`.
-        data_home: folder of files; None takes the one in the environment variable JAXRULES_DATA.
+            known sets on OpenML; see `available`.
+        data_home: folder of files; None for that of the environment variable JAXRULES_DATA.
         seed: of the generators.
 
     Raises:
         ValueError: for an unknown name, or a file that does not match its manifest.
-        FileNotFoundError: if the set is in no folder and cannot be had from OpenML; it says what to put where.
+        FileNotFoundError: if the set is in no folder and OpenML cannot be reached; with a remedy.
     """
     seed = checks.seed(seed)
     if not isinstance(name, str):
@@ -93,25 +93,25 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
     if name in _OPENML:
         return _from_openml(name)
     raise ValueError(
-        f"unknown data set {name!r}. Without files there are {', '.join(available(data_home))}; for others put the "
-        f"CSV file and a manifest.json that lists it into a folder, and pass it as data_home or name it in "
-        f"{DATA_HOME_VARIABLE}"
+        f"unknown data set {name!r}; available are {', '.join(available(data_home))}. For others, put "
+        f"the CSV file and a manifest.json that lists it into a folder, and pass the folder as "
+        f"data_home or name it in {DATA_HOME_VARIABLE}"
     )
 
 
 def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-    """The names that `load` can find now; those on OpenML need a network."""
+    """The names that `load` knows; those on OpenML need a network."""
     home = _home(data_home)
     files = [] if home is None else [name for name, entry in _manifest(home).items() if entry.get("file")]
     return tuple(sorted({*_BUNDLED, *_GENERATED, *_OPENML, *files}))
 
 
 def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """A random split into training and test rows; classes keep their shares.
+    """A random split into training and test rows, stratified by class.
 
     Args:
         data: the data set.
-        test_size: share of the rows for the test, between 0 and 1.
+        test_size: fraction of test rows, between 0 and 1.
         seed: of the shuffle.
 
     Raises:
@@ -121,10 +121,12 @@ def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -
     test_size, seed = checks.number("test_size", test_size), checks.seed(seed)
     n_test = round(test_size * len(data)) if 0 < test_size < 1 else 0
     if not 0 < n_test < len(data):
-        raise ValueError(f"test_size must be a share between 0 and 1 that leaves rows on both sides, got {test_size}")
+        raise ValueError(
+            f"test_size must be a fraction between 0 and 1 that leaves training and test rows, got {test_size}"
+        )
     order = np.random.default_rng(seed).permutation(len(data))
     if data.task != "regression":
-        # By class, then every k-th row: each class gives its share of the test rows.
+        # Sort by class, then take every k-th row: each class has its share of the test rows.
         order = order[np.argsort(np.unique(data.y, return_inverse=True)[1][order], kind="stable")]
     is_test = np.diff(np.floor(np.arange(len(data) + 1) * n_test / len(data) + 1e-9)) > 0
     return data[np.sort(order[~is_test])], data[np.sort(order[is_test])]
@@ -182,7 +184,7 @@ def _home(data_home: str | os.PathLike[str] | None) -> Path | None:
         raise TypeError(f"data_home must be the path of a folder, got {named!r}")
     if not (Path(named) / "manifest.json").is_file():
         source = "data_home" if data_home is not None else f"the environment variable {DATA_HOME_VARIABLE}"
-        raise FileNotFoundError(f"{source} names {str(named)!r}, which holds no manifest.json")
+        raise FileNotFoundError(f"{source} names {str(named)!r}, which has no manifest.json")
     return Path(named)
 
 
@@ -191,7 +193,7 @@ def _manifest(home: Path) -> dict[str, dict[str, Any]]:
     try:
         return {entry["name"]: entry for entry in json.loads(path.read_text("utf-8"))}
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{str(path)!r} is no list of entries with a name each: {error!r}") from error
+        raise ValueError(f"{str(path)!r} is not a list of entries that each have a name: {error!r}") from error
 
 
 def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
@@ -205,7 +207,7 @@ def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
     header, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
     if not rows or header[-1] != "target" or set(map(len, rows)) != {len(header)}:
-        raise ValueError(f"{path.name} must have rows of {len(header)} cells with the target last, named target")
+        raise ValueError(f"{path.name} must have {len(header)} cells in every row, and a last column named target")
     *columns, target = zip(*rows, strict=True)
     if "" in target:
         raise ValueError(f"{path.name} has rows without a target; drop them")
@@ -221,7 +223,9 @@ def _positive(entry: dict[str, Any], y: NDArray[Any]) -> Label | None:
         return None
     known: dict[str, Label] = {str(label): label for label in np.unique(y).tolist()}
     if str(given) not in known:
-        raise ValueError(f"the positive_class {given!r} of {entry['name']!r} in manifest.json is no label of its file")
+        raise ValueError(
+            f"the positive_class {given!r} of {entry['name']!r} in manifest.json is not a label in its file"
+        )
     return known[str(given)]
 
 
@@ -249,11 +253,13 @@ def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
     try:
         return np.fromiter((float(cell) if cell else np.nan for cell in cells), np.float64, len(cells))
     except ValueError as error:
-        raise ValueError(f"column {name!r} of {file} is not numeric, but not listed as categorical") from error
+        raise ValueError(
+            f"column {name!r} of {file} is neither numeric nor listed as categorical in manifest.json"
+        ) from error
 
 
 def _labels(cells: Sequence[str]) -> NDArray[Any]:
-    """Integers where all labels are, else text."""
+    """Labels as integers if all are, else as text."""
     try:
         return np.array(cells, np.int64)
     except ValueError:
@@ -283,8 +289,9 @@ def _from_openml(name: str) -> Dataset:
         raise ImportError(f"loading {name!r} from OpenML needs pandas; pip install pandas") from error
     except OSError as error:
         raise FileNotFoundError(
-            f"{name!r} could not be had from OpenML (data id {data_id}). Put its CSV file and a manifest.json that "
-            f"lists it into a folder, and pass it as data_home or name it in {DATA_HOME_VARIABLE}"
+            f"{name!r} could not be downloaded from OpenML (data id {data_id}); put its CSV file and a "
+            "manifest.json that lists it into a folder, and pass the folder as data_home or name it in "
+            f"{DATA_HOME_VARIABLE}"
         ) from error
     table = as_table(bunch.data, missing="own_category")
     table = as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")

@@ -1,6 +1,6 @@
-"""Words and tables for print and notebooks: numbers that are never false, conditions, sums, HTML.
+"""Text and tables for print and notebooks: faithful numbers, conditions, sums, HTML.
 
-Nothing here knows what a rule or a model is: they say what to write.
+Nothing here depends on rules or models.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 
 def plain(text: str) -> str:
-    """A name to print: control characters, which a terminal obeys, are escaped."""
+    """A name for printing: control characters are escaped, so that no terminal obeys them."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def number(value: float, digits: int = 5) -> str:
-    """A number to read: whole numbers in full, others with at least `digits` digits, never a false 0."""
+    """A number for display: whole numbers in full, others with at least `digits` digits; only 0 shows as 0."""
     if not math.isfinite(value):
         return str(float(value))
     size = abs(value)
@@ -37,10 +37,10 @@ def number(value: float, digits: int = 5) -> str:
 
 
 def shortest_number(near: float, low: float, high: float, low_belongs: bool = False) -> float:
-    """A number of fewest decimals in (low, high], or in [low, high) if `low_belongs`, next to `near`.
+    """The number nearest to `near` with the fewest decimals in (low, high], or [low, high) if `low_belongs`.
 
     Only `near` itself may be an end of the interval, so that a threshold stays between the values that it separates.
-    A `near` that lies elsewhere is moved there first. The ends may be infinite.
+    A `near` outside the interval is first moved into it. The ends may be infinite.
     """
 
     def inside(number: float) -> bool:
@@ -63,13 +63,13 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
 
 _SHORT = 9
 _ENOUGH_DECIMALS = 25
-"""After the first digit: so many tell neighbouring float64 numbers apart."""
+"""Digits after the first that distinguish neighbouring float64 numbers."""
 
 
 def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool
 ) -> str:
-    """An interval that is not empty, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to it."""
+    """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to it."""
     subject, (low, high) = plain(subject), _distinct(lower, upper)
     if lower == upper:
         text = f"{subject} == {low}"
@@ -85,7 +85,7 @@ def interval_text(
 
 
 def _distinct(lower: float, upper: float) -> tuple[str, str]:
-    """Both ends in full if they are short, else with as many digits as it takes to tell them apart."""
+    """Both ends in full if they are short, else with enough digits to tell them apart."""
     digits = 5
     while lower < upper and digits < 17 and number(lower, digits) == number(upper, digits):
         digits += 1
@@ -93,7 +93,7 @@ def _distinct(lower: float, upper: float) -> tuple[str, str]:
 
 
 def _in_full(value: float, digits: int) -> str:
-    """A number to compare with: all of its digits if these are nine at most."""
+    """A threshold: all of its digits if there are at most nine."""
     wider = range(digits, max(digits, _SHORT) + 1)
     return next((text for text in (number(value, d) for d in wider) if float(text) == value), number(value, digits))
 
@@ -115,7 +115,7 @@ def set_text(name: str, categories: Sequence[str], allowed: Iterable[int], unsee
 
 
 def _category(name: str) -> str:
-    """A category as it is, in quotes where it could be read as part of the rule."""
+    """A category, in quotes if it could be read as part of the rule."""
     return name if _PLAIN.fullmatch(name) and name.isprintable() else repr(name)
 
 
@@ -133,7 +133,7 @@ def sum_text(terms: Iterable[tuple[float, str]]) -> str:
 
 
 def weight_text(weights: Any) -> str:
-    """One weight, or one per output; never a false 0."""
+    """One weight, or one per output; only 0 shows as 0."""
     return "  ".join(_weight(float(weight)) for weight in np.ravel(weights))
 
 
@@ -143,7 +143,7 @@ def _weight(weight: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """A probability with three digits, never a false 0 or 1."""
+    """A probability with three digits; only 0 and 1 show as 0 and 1."""
     if 0 < share < 0.001:
         return "<0.001"
     if 0.999 < share < 1:
@@ -182,7 +182,7 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def latex(text: str) -> str:
-    """A text as LaTeX writes it; comparisons as symbols."""
+    """A text escaped for LaTeX, with comparisons as symbols."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {c: f"\\{c}" for c in "&%$#_{}"} | {
         "<": "$<$",
@@ -195,7 +195,7 @@ def latex(text: str) -> str:
 
 
 def latex_table(columns: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A tabular of texts that are LaTeX already; without a line of heading if that is empty."""
+    """A tabular of LaTeX texts; no heading line if `heading` is empty."""
     lines = [" & ".join(cells) + r" \\" for cells in rows]
     above = [" & ".join(heading) + r" \\", r"\hline"] if heading else []
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *above, *lines, r"\end{tabular}"])

@@ -1,9 +1,9 @@
-"""Editing a model: rules dropped, weighed by hand, refitted, calibrated, written shorter.
+"""Editing a model: drop rules, set weights by hand, refit, calibrate, simplify.
 
-Every function returns a new model of the same type, so that they follow each other, and what comes out is saved,
+Every function returns a new model of the same type, so that calls can be chained, and the result can be saved,
 explained and exported as before::
 
-    smaller = jr.without_rules(model, [2])                # by place, or by its words
+    smaller = jr.without_rules(model, [2])                # by position, or by its text
     by_hand = jr.with_weights(smaller, {0: 1.5})          # an expert's weight for one rule
     model = jr.refit(by_hand, X, y, keep=[0])             # the best weights for the others
     model = jr.calibrate(model, held_out_X, held_out_y)   # probabilities that agree with held-out rows
@@ -36,20 +36,20 @@ Model = RuleEnsemble | RuleList
 ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
 
 _AGAINST_THE_SUM = ("boosting", "lire")
-"""Learners whose l2_penalty is against the sum of the losses; that of the others is against their mean."""
+"""Learners whose l2_penalty is relative to the sum of the losses; the others use their mean."""
 _RIDGE = 1.0
-"""Of models that were fitted under another penalty than a ridge."""
+"""Default ridge of models fitted under another penalty."""
 
 
 def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
-    """The model without these rules; all others stay as they are. See `refit` for what should follow.
+    """The model without these rules; all others stay unchanged. Usually followed by `refit`.
 
     Args:
         model: a rule ensemble or a rule list.
-        rules: by their place in ``model.conjunctions``, or by their words as they are printed.
+        rules: by position in ``model.conjunctions``, or by text as printed.
 
     Raises:
-        TypeError: for something else than a rule ensemble or list, or places that are no integers.
+        TypeError: if `model` is not a rule ensemble or list, or a position is not an integer.
         ValueError: if the model has no such rule.
     """
     _of_rules(model)
@@ -74,24 +74,24 @@ def refit(
     l2_penalty: float | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> ModelT:
-    """The same rules with the best weights for these data; a rule list with labels and frequencies of its rows here.
+    """The same rules with the best weights for these data; for a rule list, with their labels and frequencies.
 
     The weights and the intercept (and the coefficients of linear terms, on the scale 0.4 / standard deviation) minimise
-    the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several outputs a rule stays out of the classes
-    that do not use it. Nothing is drawn or searched: the same data give the same model.
+    the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several outputs, classes that do not use a
+    rule still do not. The result is deterministic.
 
     Args:
         model: a rule ensemble, or a rule list.
         X: data with the columns of the model.
         y: the target, with the classes of the model if it has any, shape (rows,).
-        keep: rules whose weights stay as they are (in a list: their labels and frequencies), by place or by words.
-        loss: None for the one that the model was fitted with; one of one's own has to be passed again.
-        l2_penalty: the ridge, at least 0. None: that of the model's fit if it had one, else 1: the L1 penalties
-            of `jaxrules.rulefit` and `jaxrules.glrm` do not shrink the weights again.
+        keep: rules whose weights (in a list: labels and frequencies) stay unchanged, by position or text.
+        loss: None for the loss of the fit; a user's loss must be passed again.
+        l2_penalty: the ridge, at least 0. None: that of the fit if it had one, else 1; the L1 penalties of
+            `jaxrules.rulefit` and `jaxrules.glrm` do not shrink the weights again.
         sample_weight: weight of every row, shape (rows,).
 
     Raises:
-        TypeError: for something else than a rule ensemble or list, or arguments of the wrong type.
+        TypeError: if `model` is not a rule ensemble or list, or an argument has the wrong type.
         ValueError: for bad values in any argument, or data that do not fit the model.
     """
     _of_rules(model)
@@ -106,7 +106,7 @@ def refit(
 
 
 def _ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
-    """The ridge of the model's fit against the sum of the losses."""
+    """The ridge of the model's fit, relative to the sum of the losses."""
     options = dict(model.options)
     ridge = options.get("l2_penalty")
     if ridge is None:
@@ -115,7 +115,7 @@ def _ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
 
 
 class _Refit:
-    """The columns that weights are for, rules and scaled linear terms, on merged rows where the loss allows it."""
+    """The columns to weigh, rules and scaled linear terms, on merged rows if the loss allows it."""
 
     def __init__(self, model: RuleEnsemble, data: TrainingData, ridge: float, kept: NDArray[np.int64]) -> None:
         self.old, self.loss, self.ridge = model, data.loss, ridge
@@ -170,18 +170,18 @@ class _Refit:
 
 
 def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> ModelT:
-    """The model with probabilities that agree with these rows, which it should not have been fitted on.
+    """The model with probabilities calibrated on these rows, which should be held-out rows.
 
-    Of a rule ensemble the scores are mapped by a line: its weights are multiplied by one number and its intercept moves
-    (Platt 1999), for every class by itself where they were fitted one against the rest, by one number for all where
-    they were fitted together. The line minimises the logistic loss of the probabilities, with Platt's targets
-    (N + 1) / (N + 2) in place of 1, so that separable rows leave it finite. The order of the rows by score stays;
-    labels may change, because the score 0 means a probability of one half afterwards, too.
+    The scores of a rule ensemble are mapped linearly: one factor for its weights and a shift of its intercept
+    (Platt 1999); separately per class if they were fitted one against the rest, with one factor for all if they were
+    fitted together. The map minimises the logistic loss of the probabilities, with Platt's targets (N + 1) / (N + 2)
+    in place of 1, so that it stays finite on separable rows. The order of the rows by score stays; labels may change,
+    since a score of 0 still means a probability of one half.
 
-    Of a rule list every rule gets the class frequencies of the rows that it decides here, to which those before are
-    added as a row per class (Cestnik's m-estimate, m the number of classes). Labels stay.
+    Each rule of a rule list gets the class frequencies of the rows that it decides here, smoothed by the previous
+    frequencies with the weight of one row per class (Cestnik's m-estimate, m the number of classes). Labels stay.
 
-    What comes out is a model of the same type, to which exports and files are no different.
+    The result is a model of the same type; exports and files work as before.
 
     Args:
         model: a rule ensemble or list with classes.
@@ -191,11 +191,11 @@ def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike |
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
-        ValueError: for a model that predicts numbers, data that do not fit it, or scores that do not rise with the
-            class.
+        ValueError: for a model that predicts numbers, data that do not fit it, or scores that do not increase with
+            the class.
     """
     _of_rules(model)
-    checks.require(model.schema.classes is not None, "model predicts numbers, and has no probabilities to calibrate")
+    checks.require(model.schema.classes is not None, "model predicts numbers; it has no probabilities to calibrate")
     if isinstance(model, RuleList):
         before = float(len(model.schema.classes or ()))
         return _counted(model, X, y, sample_weight, np.zeros(0, np.int64), before=before)
@@ -220,7 +220,7 @@ def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike |
 
 
 def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: Label) -> tuple[float, float]:
-    """Slope and shift of the line under which the log-odds fit best."""
+    """Slope and shift of the linear map with the best log-odds."""
     n = weights @ positive, weights @ ~positive
     target = np.where(positive, 1 - 2 / (n[0] + 2), 2 / (n[1] + 2) - 1)
     varies = np.ptp(scores) > 0
@@ -235,14 +235,14 @@ def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: 
     )
     if not slope[0] > 0:
         raise ValueError(
-            f"X and y cannot calibrate the model: its score does not rise with {label!r} on these rows; refit it, or "
-            "take more rows"
+            f"X and y cannot calibrate the model: rows of class {label!r} do not have higher scores; "
+            "refit it, or use more rows"
         )
     return float(slope[0]) / scale, shift
 
 
 def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tuple[Floats, Floats]:
-    """One slope for all scores, and a shift for each, under the loss of the classes together."""
+    """One slope for all scores and a shift for each, under the softmax loss."""
     n, n_classes = np.bincount(codes, weights, scores.shape[1]), scores.shape[1]
     target = np.full(scores.shape, 1.0) / (n[codes, None] + n_classes)
     target[np.arange(len(codes)), codes] *= n[codes] + 1
@@ -258,8 +258,8 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9}).x
     if not found[0] > 0:
         raise ValueError(
-            "X and y cannot calibrate the model: its scores do not rise with the classes on these rows; refit it, or "
-            "take more rows"
+            "X and y cannot calibrate the model: the rows of a class do not have higher scores for it; "
+            "refit it, or use more rows"
         )
     return np.full(n_classes, found[0] / scale), found[1:] - found[1:].mean()
 
@@ -267,8 +267,8 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
 def _counted(
     model: RuleList, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, kept: NDArray[np.int64], before: float
 ) -> RuleList:
-    """The frequencies of the rows that every rule decides, with those before at this weight; without it, a row per
-    class in their place and the labels anew."""
+    """The class frequencies of the rows that each rule decides, plus the previous ones with this weight; without it,
+    plus one row per class, and with new labels."""
     table, codes, weights = _labelled(model, X, y, sample_weight)
     decided = np.zeros_like(model.probabilities)
     np.add.at(decided, (model.position(table), codes), weights)
@@ -297,15 +297,15 @@ def _labelled(
 
 
 def simplify(model: ModelT, X: Any) -> ModelT:
-    """The same model in fewer words: on these rows every rule holds where it held, and every prediction stays.
+    """A shorter form of the same model: on these rows every rule and every prediction stays the same.
 
-    Conditions that make no difference to their rule on the rows are left out, thresholds are rounded as far as no row
-    changes sides, rules without weight go, and rules of equal conditions become one (in a list: the first of them).
-    Other rows may fall between an old threshold and the new one.
+    Conditions that make no difference to their rule on the rows are dropped, thresholds are rounded as far as no row
+    changes sides, rules of weight 0 are dropped, and rules with equal conditions are merged (in a list, the first
+    stays). Other rows may fall between an old threshold and the new one.
 
     Args:
         model: a rule ensemble or a rule list.
-        X: the training rows, or any that the model should stay the same on.
+        X: the training rows, or any rows on which the model must stay the same.
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
@@ -334,7 +334,7 @@ def simplify(model: ModelT, X: Any) -> ModelT:
         )
     weights = np.zeros_like(np.asarray(model.weights, np.float64))
     np.add.at(weights, first, np.asarray(model.weights, np.float64))
-    always = conjunctions.lengths == 0  # on all rows: a part of the intercept
+    always = conjunctions.lengths == 0  # true on all rows: join the intercept
     intercept = np.asarray(model.intercept, np.float64) + weights[always].sum(axis=0)
     kept = kept[weights[kept].any(axis=1) & ~always[kept]]
     return dataclasses.replace(model, conjunctions=conjunctions.take(kept), weights=weights[kept], intercept=intercept)

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: every learner as a class, for pipelines, searches over settings and cross-validation::
+"""scikit-learn estimators: each learner as a class, for pipelines, searches over settings and cross-validation::
 
     from jaxrules.estimators import LIREClassifier
 
@@ -6,11 +6,11 @@
     print(model.model_)             # the rules
     model.predict(X_new)
 
-The classes have no mathematics of their own. Their parameters are the keyword arguments of the learner's `fit`, with
-its defaults, and the loss that suits the class. ``penalty="cv"`` (LIRE, RuleFit, GLRM and boosting) chooses the
-penalties, or the number of rules up to `max_rules`, by the learner's `cross_validate`. `fit` keeps the learner's result
-in ``fit_`` (status, certificate, history) and its model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and the
-rest. Dataframes may hold columns of text and categories; arrays hold numbers.
+The parameters are the keyword arguments of the learner's `fit`, with its defaults and the loss that suits the class.
+``penalty="cv"`` (LIRE, RuleFit, GLRM and boosting) chooses the penalties, or the number of rules up to `max_rules`, by
+the learner's `cross_validate`. `fit` keeps the learner's result in ``fit_`` (status, certificate, history) and its
+model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and so on. Dataframes may have columns of text and
+categories; arrays hold numbers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class _RuleModel(BaseEstimator):
-    """What all have in common: parameters read off the learner's signature, and data read as scikit-learn does."""
+    """The common base: parameters from the learner's signature, data read as scikit-learn does."""
 
     _learner: ClassVar[Callable[..., Fit[Any]]]
     _chooser: ClassVar[Callable[..., Fit[Any]] | None] = None
@@ -77,8 +77,8 @@ class _RuleModel(BaseEstimator):
             cls.__init__ = _constructor(learner, defaults)  # type: ignore[method-assign]  # with a written signature
 
     def _columns(self, X: Any, reset: bool = False) -> Any:
-        """X as the learner takes it: a `jaxrules.Table` or dataframe as it is, anything else as an array of numbers."""
-        if isinstance(X, Table):  # whose names are checked by the model
+        """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything else as an array of numbers."""
+        if isinstance(X, Table):  # the model checks its names
             if reset:
                 self.feature_names_in_ = np.array(X.schema.names, object)
                 self.n_features_in_ = len(X.schema.names)
@@ -103,13 +103,13 @@ class _RuleModel(BaseEstimator):
         return self
 
     def _left_open(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings that `cross_validate` takes; those that it chooses must be at their defaults."""
+        """The settings for `cross_validate`; those that it chooses must have their defaults."""
         assert self._chooser is not None
         known = _parameters(self._chooser)
         for name, parameter in _parameters(self._learner).items():
             if name not in known and settings[name] is not parameter.default and settings[name] != parameter.default:
                 raise ValueError(
-                    f'{name} is not for penalty="cv", which chooses the penalties; leave it at its default'
+                    f'{name} cannot be set with penalty="cv", which chooses the penalties; leave it at its default'
                 )
         return {name: value for name, value in settings.items() if name in known}
 
@@ -138,14 +138,14 @@ class _Classifier(ClassifierMixin, _RuleModel):
         Args:
             X: dataframe, or array of numbers, shape (rows, columns).
             y: labels of two or more classes, shape (rows,).
-            sample_weight: not negative, shape (rows,); multiplied with what `class_weight` gives.
+            sample_weight: not negative, shape (rows,); multiplied by the weights from `class_weight`.
         """
         X = self._columns(X, reset=True)
         labels = _target(self, y)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs at least two")
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; a classifier needs at least two")
         _require_target(self, ("sign",), "a classifier")
         if self.class_weight is not None:
             of_class = compute_sample_weight(self.class_weight, labels)
@@ -159,7 +159,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
 
 class _ScoredClassifier(_Classifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """The scores, shape (rows,) for two classes, (rows, classes) for more."""
+        """The scores, shape (rows,) for two classes, else (rows, classes)."""
         return self._ask(models.decision_function, X)
 
 
@@ -180,7 +180,7 @@ class _Regressor(RegressorMixin, _RuleModel):
 def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
     """y as one column; None and two columns are refused in scikit-learn's words.
 
-    NumPy would drop a mask, and quietly turn the list [1, "a"] into text.
+    NumPy would drop a mask, and silently turn the list [1, "a"] into text.
     """
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
@@ -191,7 +191,7 @@ def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) 
     """Refuse a loss for other targets than these, see `jaxrules.losses.Loss`."""
     loss = getattr(estimator, "loss", None)
     if loss is not None and loss_by_name(loss).target not in targets:
-        raise ValueError(f"loss={loss!r} is not for {what}; leave it at its default")
+        raise ValueError(f"loss={loss!r} does not suit {what}; leave it at its default")
 
 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:
@@ -200,7 +200,7 @@ def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter
 
 
 def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> Callable[..., None]:
-    """An `__init__` with the learner's keyword arguments, as scikit-learn wants it: it stores them and nothing else."""
+    """An `__init__` with the learner's keyword arguments that only stores them, as scikit-learn requires."""
     found = _parameters(learner)
     added = {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in defaults if name not in found}
     parameters = [p.replace(default=defaults.get(name, p.default)) for name, p in (found | added).items()]
@@ -263,11 +263,11 @@ class LLTBoostRegressor(_Regressor, learner=lltboost.fit, loss="squared"):
 
 
 class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, loss="logistic"):
-    """A trained network that is read off as rules on linear combinations: `jaxrules.ltrnet`."""
+    """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
 
 class LTRNetRegressor(_Regressor, learner=ltrnet.fit, loss="squared"):
-    """A trained network that is read off as rules on linear combinations: `jaxrules.ltrnet`."""
+    """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
 
 class DRNetClassifier(_Classifier, learner=drnet.fit):

@@ -1,4 +1,4 @@
-"""What rules contribute, how much they overlap, how groups fare, and where to set the threshold."""
+"""Inspection of models: importance and overlap of rules, scores by group, and choice of a threshold."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from jaxrules.table import Label, Schema, Table, check_sample_weight, conform, t
 
 
 class Importance(NamedTuple):
-    """A rule or linear term in words, how important it is, and what it adds to the score where it holds (or per unit).
+    """A rule or linear term as text, its importance, and its weight in the score (per unit for a linear term).
 
-    `weight` is None where there is none: in rule lists, and for more than one output.
+    `weight` is None in rule lists and for more than one output.
     """
 
     text: str
@@ -31,11 +31,11 @@ class Importance(NamedTuple):
 
 @functools.singledispatch
 def importance(model: Any, X: Any) -> tuple[Importance, ...]:
-    """How important rules and linear terms are, the most important first, and none that makes no difference.
+    """The importance of rules and linear terms, the most important first, without those of importance 0.
 
-    In an ensemble it is the standard deviation over the rows of `X` of what it adds to the score, for a
-    rule |weight| sqrt(s (1 - s)) with its share of rows s (Friedman and Popescu 2008, Eq. 28 and 29); the mean over
-    several outputs. In a rule list it is the share of rows that a rule decides, "otherwise" for the default.
+    In an ensemble it is the standard deviation of the contribution to the score over the rows of `X`: for a rule
+    |weight| sqrt(s (1 - s)) with its share of rows s (Friedman and Popescu 2008, Eq. 28 and 29); averaged over
+    outputs. In a rule list it is the share of rows that the rule decides; the default is "otherwise".
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
@@ -74,7 +74,7 @@ def _(model: RuleList, X: Any) -> tuple[Importance, ...]:
 
 
 def _rows(model: Any, X: Any) -> Table:
-    """X as the model takes it, at least one row."""
+    """X in the form of the model's schema, with at least one row."""
     checks.concrete("X", X)
     table = conform(X, model.schema)
     checks.require(table.n_rows > 0, "X has no rows")
@@ -89,15 +89,15 @@ def _ranked(found: Iterable[Importance]) -> tuple[Importance, ...]:
 
 
 class RuleUse(NamedTuple):
-    """How a rule fares on some rows.
+    """Statistics of a rule on some rows.
 
     Attributes:
         text: the rule.
         rows: the share of rows on which it holds.
         alone: the share of rows on which no other rule in use holds.
-        like: the rule that it overlaps with most, by its place in the report; None for a single rule.
+        like: the position in the report of the rule that overlaps most; None for a single rule.
         overlap: rows of both / rows of either (Jaccard).
-        idle: its conditions that could go, all of them together: it holds on the same of these rows without them.
+        idle: its conditions that can all be removed together without changing the rows on which it holds.
     """
 
     text: str
@@ -110,7 +110,7 @@ class RuleUse(NamedTuple):
 
 @dataclass(frozen=True)
 class RuleReport:
-    """The rules of a model in use, in order, and how they overlap.
+    """The rules of a model that are in use, in order, and their overlap.
 
     Attributes:
         rules: one `RuleUse` each.
@@ -183,16 +183,16 @@ class GroupScores(NamedTuple):
 def scores_by_group(
     model: Any, X: Any, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[GroupScores, ...]:
-    """Accuracy and error rates of every group of rows, the groups in sorted order.
+    """Accuracy and error rates of each group of rows, in sorted order of groups.
 
-    For two classes also the share of rows that are predicted as the second (alarms), the share of rows of the
-    first that are (false positives), and the share of rows of the second that are not (false negatives). None where
-    there are no such rows (of positive weight), or more classes.
+    For two classes also the share of rows predicted as the second class (alarms), the share of these among rows of
+    the first class (false positives), and the share of other predictions among rows of the second (false negatives).
+    None without such rows (of positive weight), or for more classes.
 
     Args:
         model: any model with classes.
         X, y: the data.
-        groups: the group of every row, or the name of a column of `X`.
+        groups: the group of each row, or the name of a column of `X`.
         sample_weight: weight of every row, shape (rows,).
 
     Raises:
@@ -221,7 +221,7 @@ def scores_by_group(
 def _column(model: Any, X: Any, name: str) -> NDArray[Any]:
     """A column's numbers, or the names of its categories."""
     table = conform(X, model.schema)
-    checks.require(name in table.names, f"groups must be a group per row or a column of X, which has no {name!r}")
+    checks.require(name in table.names, f"groups must be one group per row or a column of X, which has no {name!r}")
     place = table.names.index(name)
     categories = table.schema.features[place].categories
     if categories is None:
@@ -235,7 +235,7 @@ def _share(what: NDArray[np.bool_], among: NDArray[np.bool_], weights: NDArray[n
 
 
 class OperatingPoint(NamedTuple):
-    """A threshold, the share of rows above it, and, with targets, the shares of both classes that are above it."""
+    """A threshold, the share of rows above it, and, given targets, the share of each class above it."""
 
     threshold: float
     alarms: float
@@ -246,10 +246,10 @@ class OperatingPoint(NamedTuple):
 def operating_point(
     model: Any, X: Any, y: ArrayLike | None = None, *, max_alarms: float, sample_weight: ArrayLike | None = None
 ) -> OperatingPoint:
-    """The lowest threshold that raises an alarm for at most this share of rows: choose it on training rows.
+    """The lowest threshold with alarms on at most this share of rows; choose it on training rows.
 
     An alarm is ``decision_function(model, X) > threshold``, and ``predict_proba(model, X)[:, 1] > threshold`` for rule
-    lists. The threshold lies halfway between two scores that occur; it is -inf if every row may be an alarm.
+    lists. The threshold lies halfway between two observed scores; it is -inf if all rows may be alarms.
 
     Args:
         model: a model of two classes, with one score.
@@ -259,7 +259,7 @@ def operating_point(
         sample_weight: weight of every row, shape (rows,).
 
     Raises:
-        TypeError, ValueError: if the model has not two classes, or an argument does not fit.
+        TypeError, ValueError: if the model does not have two classes, or an argument does not fit.
     """
     limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
     if not isinstance(getattr(model, "schema", None), Schema):

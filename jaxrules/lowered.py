@@ -1,13 +1,13 @@
-"""What rules mean, as tables: directions, cells and bit vectors.
+"""How rules are evaluated: directions, cells and bit vectors.
 
-Rules look at columns, and at *directions*: sparse linear combinations of columns, numbered behind them like columns
-of their own. The cut points of a column or direction divide its axis into cells, the points themselves and
-the open intervals between them. A value is mapped to its cell by a float64 binary search; for every cell a bit
-vector says which rules it does not violate; a row satisfies the rules that survive the bitwise AND over the axes. The
-cost of a row is (axes x rules / 64) word operations, and no value is compared twice.
+Rules use columns and *directions*: sparse linear combinations of columns, numbered after them as extra
+columns. The cut points of a column or direction divide its axis into cells: the points and the open
+intervals between them. A float64 binary search maps a value to its cell. Each cell has a bit vector of the
+rules that it does not violate. A row satisfies the rules that survive the bitwise AND over the axes. A row
+costs (axes x rules / 64) word operations, and no value is compared twice.
 
-`interval_holds` says what an interval means, `cell_range` the same in cells, for cut points that are known. Everything
-that reads rules (prediction, proposition pools, a trace under JAX) goes through one of them.
+`interval_holds` defines an interval on values, `cell_range` on cells with known cut points. Everything that
+evaluates rules (prediction, proposition pools, a trace under JAX) uses one of them.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from jaxrules.table import MISSING, Schema, Table
 
 @dataclass(frozen=True)
 class Direction:
-    """A numeric column made of others: the sum of weight * column, terms in ascending order of (feature, category).
+    """A numeric column computed from others: the sum of weight * column, terms sorted by (feature, category).
 
     A categorical column enters as the 0/1 indicator of a category, or of a missing value (code `MISSING`): as in
-    `Table.one_hot`, a missing or unseen category is 0 in all others. Where a number is missing, so is the sum.
+    `Table.one_hot`, a missing or unseen category is 0 in all others. If a number is missing, so is the sum.
 
     Attributes:
         features: the columns.
         weights: one per column; finite, not 0.
-        categories: per term the code whose indicator it is, `MISSING` for a number; empty stands for numbers only.
+        categories: per term, the category code of an indicator, `MISSING` for a number; empty for numbers only.
     """
 
     features: tuple[int, ...]
@@ -48,13 +48,13 @@ class Direction:
         if not self.categories:
             object.__setattr__(self, "categories", (MISSING,) * len(self.features))
         fit = 0 < len(self.features) == len(self.weights) == len(self.categories)
-        require(fit, "a direction needs as many weights (and categories) as features, at least one")
+        require(fit, "a direction needs at least one feature, with one weight (and category) each")
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))
         require(ascend, "the features of a direction (or their categories) must be distinct and ascending")
 
     def describe(self, schema: Schema) -> str:
-        """In words, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
+        """As text, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
         names = []
         for feature, code in zip((schema.features[f] for f in self.features), self.categories, strict=True):
             given, missing = feature.categories, code == MISSING
@@ -81,7 +81,7 @@ class Directions:
 
     @classmethod
     def build(cls, directions: Iterable[Direction] = ()) -> Directions:
-        """The table of these directions, in this order."""
+        """These directions, in this order."""
         listed = list(directions)
         return cls(
             np.cumsum([0] + [len(d.features) for d in listed]).astype(np.int32),
@@ -116,11 +116,11 @@ class Directions:
         usable = np.isfinite(self.weight) & (self.weight != 0)
         require(usable.all(), "weights of directions must be finite and not 0")
         for f, code in zip(self.feature.tolist(), self.category.tolist(), strict=True):
-            require(0 <= f < n, f"a direction names feature {f}; there are {n}")
+            require(0 <= f < n, f"a direction names feature {f}; there are {n} features")
             known = MISSING <= code < len(schema.features[f].categories or ())
-            require(known, f"a direction names category {code} of {schema.features[f].name!r}, which has no such")
-        distinct = len(set(self)) == len(self)  # and every direction checks its order
-        require(distinct, "two directions are equal; conditions on them belong to one")
+            require(known, f"a direction has category {code} of {schema.features[f].name!r}, which does not exist")
+        distinct = len(set(self)) == len(self)  # each direction checks its own order
+        require(distinct, "two directions are equal; merge them")
 
     def project(self, index: int, table: Table) -> NDArray[np.float64]:
         """The values of one direction, float64 sums in the order of the terms, NaN where missing; shape (rows,)."""
@@ -142,12 +142,12 @@ class Directions:
 
 
 def rises(offsets: NDArray[np.int32], end: int) -> bool:
-    """Whether offsets begin at 0 and end at the end."""
+    """Whether offsets start at 0 and end at `end`."""
     return bool(offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and offsets[-1] == end)
 
 
 def like(numbers: Any, X: jax.Array) -> jax.Array:
-    """Ends of intervals or weights in the dtype of `X`: beyond its range they are infinite."""
+    """Ends of intervals or weights in the dtype of `X`; infinite beyond its range."""
     dtype = X.dtype if jnp.issubdtype(X.dtype, jnp.floating) else jnp.result_type(float)
     with np.errstate(over="ignore"):
         return jnp.asarray(numbers, dtype)
@@ -159,7 +159,7 @@ def like(numbers: Any, X: jax.Array) -> jax.Array:
 def interval_holds(x: Any, lower: Any, upper: Any, lower_closed: Any, upper_closed: Any, missing: Any) -> jax.Array:
     """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes broadcast.
 
-    An infinite end is none: sums that overflow lie above (or below) all numbers.
+    An infinite end is no end. Sums that overflow lie above (or below) all numbers.
     """
     above = (x > lower) | ((x == lower) & jnp.where(jnp.isinf(lower), lower < 0, lower_closed))
     below = (x < upper) | ((x == upper) & jnp.where(jnp.isinf(upper), upper > 0, upper_closed))
@@ -175,7 +175,7 @@ def cell_range(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first and the last cell of intervals whose finite ends are among `cuts`, in reverse order for empty ones.
 
-    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 stands for "missing".
+    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 means "missing".
     """
     first = 2 * np.searchsorted(cuts, lower) + np.where(lower_closed, 1, 2)
     first = np.where(lower == -np.inf, 0, np.where(lower == np.inf, 2 * len(cuts) + 1, first))
@@ -188,10 +188,10 @@ def cell_range(
 
 
 class Axis(NamedTuple):
-    """A column or direction that rules look at, divided into cells.
+    """A column or direction that rules use, divided into cells.
 
     Attributes:
-        feature: the column; from the number of columns on, the direction.
+        feature: the column; at least the number of columns for a direction.
         cuts: the sorted cut points; None for a categorical column, whose cells are its codes, then unseen, missing.
         n_cells: the number of cells.
     """
@@ -212,10 +212,10 @@ class Axis(NamedTuple):
         return np.where(np.isnan(x), self.n_cells - 1, 2 * before + at_cut)
 
     def comparisons(self, run: NDArray[np.bool_]) -> tuple[tuple[str, float], ...]:
-        """What a number must pass to lie in a run of cells, e.g. ``((">", 30.0), ("<=", 45.0))``; see `cell_range`.
+        """The comparisons that put a number in a run of cells, e.g. ``((">", 30.0), ("<=", 45.0))``; see `cell_range`.
 
         Args:
-            run: which cells, without the one of missing values, belong to it; at least one.
+            run: which cells belong to it, without the cell of missing values; at least one.
         """
         assert self.cuts is not None
         cuts, held = self.cuts.tolist(), np.flatnonzero(run).tolist()
@@ -228,13 +228,13 @@ class Axis(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """Rules in the form in which they are checked; see the module.
+    """Rules in the form in which they are evaluated; see the module.
 
     Attributes:
         n_rules: the number of rules.
-        directions: the directions that axes name.
-        axes: what the rules look at.
-        bits: per axis which rules a value of each cell does not violate, uint64, shape (cells, words).
+        directions: the directions that axes use.
+        axes: the columns and directions that rules use.
+        bits: per axis, which rules a value in each cell does not violate, uint64, shape (cells, words).
     """
 
     n_rules: int
@@ -243,7 +243,7 @@ class Lowered(NamedTuple):
     bits: tuple[Words, ...]
 
     def packed(self, table: Table) -> Words:
-        """Which rules every row satisfies, as bits, uint64, shape (rows, words); see `jaxrules.bits`."""
+        """Which rules each row satisfies, as bits, uint64, shape (rows, words); see `jaxrules.bits`."""
         alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):
             alive &= bits[axis.cells(table, self.directions)]

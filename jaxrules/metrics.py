@@ -1,4 +1,4 @@
-"""How good and how interpretable a model is: risk, complexity, support and local support."""
+"""Accuracy and interpretability of models: risk, complexity, support and local support."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ Measure = Literal["propositions", "conditions", "nonzeros"]
 def complexity(model: Any, measure: Measure = "propositions") -> int:
     """Number of rules in use plus the size of each (plus linear terms).
 
-    A rule without weight is not in use; one that several outputs share counts once, and so does a linear term.
+    A rule of weight 0 is not in use. A rule or linear term shared by several outputs counts once.
 
     Args:
         model: a rule ensemble or rule list; for a coordinate path the measure is its number of steps.
-        measure: the size of a rule. "propositions": how many it was made of, as Boley et al. (2021) count;
-            ``3 <= x <= 7`` are two. "conditions": those that remain when propositions on the same column or direction
-            are merged, as they are printed. "nonzeros": its propositions plus the columns that each of them weighs, the
+        measure: the size of a rule. "propositions": their number, as Boley et al. (2021) count; ``3 <= x <= 7``
+            is two. "conditions": what remains when propositions on the same column or direction are merged,
+            as printed. "nonzeros": its propositions plus the number of columns that each weighs, the
             C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule ensembles; for rules without directions
             it is r + 2 sum_i k_i.
 
     Raises:
-        TypeError: if `model` is no model.
+        TypeError: if `model` is not a model.
         ValueError: for an unknown measure.
     """
     not_a_model(model)
@@ -60,14 +60,14 @@ def _(model: RuleList, measure: Measure = "propositions") -> int:
 
 
 def _size(rules: Conjunctions, measure: Measure) -> int:
-    """Rules plus their conditions, propositions, or propositions and the columns they weigh."""
+    """Number of rules plus that of their conditions or propositions, or of propositions and weighed columns."""
     measure = checks.choice("measure", measure, get_args(Measure))
     if measure == "conditions":
         return len(rules) + len(rules.feature)
     propositions = int(rules.propositions.sum())
     if measure == "propositions":
         return len(rules) + propositions
-    # Every proposition weighs one column, those on directions more: one proposition for each end of the interval.
+    # A proposition weighs one column, or all of a direction; an interval has one proposition per end.
     on = np.flatnonzero(rules.feature >= len(rules.schema.features))
     ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
     more = rules.directions.nonzeros[rules.feature[on] - len(rules.schema.features)] - 1
@@ -75,13 +75,13 @@ def _size(rules: Conjunctions, measure: Measure) -> int:
 
 
 def used_rules(model: RuleEnsemble | RuleList) -> Conjunctions:
-    """The rules with a weight other than zero; of a list all."""
-    used = _used(model)  # refuses what is no model
+    """The rules with nonzero weight; all rules of a list."""
+    used = _used(model)  # refuses anything but a model
     return model.conjunctions.take(used)
 
 
 def support(model: RuleEnsemble | RuleList) -> int:
-    """Number of rules with a weight other than zero, |supp(alpha)| in the LIRE paper (Sec. 3.1).
+    """Number of rules with nonzero weight, |supp(alpha)| in the LIRE paper (Sec. 3.1).
 
     Linear terms are not rules; `complexity` counts them.
     """
@@ -102,7 +102,7 @@ def local_support(model: RuleEnsemble | RuleList, X: Any) -> float:
 
 
 def local_supports(model: RuleEnsemble | RuleList, X: Any) -> NDArray[np.int64]:
-    """`local_support` of every row, shape (rows,)."""
+    """`local_support` of each row, shape (rows,)."""
     if isinstance(model, RuleList):
         table = conform(X, model.schema)
         return np.minimum(model.position(table) + 1, len(model.conjunctions))
@@ -124,11 +124,11 @@ def _used(model: Any) -> NDArray[np.bool_]:
 
 
 def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Weighted share of rows that are predicted correctly.
+    """Weighted share of correctly predicted rows.
 
     Raises:
-        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that the model
-            does not know, or if the model predicts numbers.
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that is
+            not a class of the model, or if the model predicts numbers.
     """
     checks.concrete("X", X)
     predicted = np.asarray(predict(model, X))
@@ -158,20 +158,20 @@ def risk(
     *,
     loss: str | Loss | LossFunction | None = None,
 ) -> float:
-    """Weighted mean of a loss; with more than two classes also the mean over the one-vs-rest outputs.
+    """Weighted mean loss; with more than two classes, averaged over the one-vs-rest outputs.
 
-    Where the classes were fitted together (link "softmax") the logistic loss is theirs together, see
+    For classes fitted together (link "softmax"), the logistic loss is the softmax loss, see
     `jaxrules.losses.softmax`.
 
     Args:
         model: a model with scores.
         X, y: the data.
         sample_weight: weight of every row, shape (rows,).
-        loss: as learners take it, see `jaxrules.losses`; None for the one that the model was fitted with.
+        loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit.
 
     Raises:
-        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that the model does
-            not know, if the loss is not defined for `y`, or if the model was fitted with a loss of one's own, which
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that is not a class
+            of the model, if the loss is not defined for `y`, or if the model was fitted with a user's loss, which
             must be passed again.
     """
     checks.concrete("X", X)
@@ -198,11 +198,9 @@ def risk(
 def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
     if not isinstance(model, RuleEnsemble):
-        raise TypeError(f"model is a {type(model).__name__}, which does not know its loss; pass it as loss=")
+        raise TypeError(f"model is a {type(model).__name__}, which does not record its loss; pass it as loss=")
     name, link = model.loss, "logistic" if model.link == "softmax" else model.link
     for loss in (squared, logistic, exponential, poisson):
         if name == loss.name or (name is None and link == loss.link):
             return loss
-    raise ValueError(
-        f"the loss {name!r} that the model was fitted with is not one of jaxrules.losses; pass it as loss="
-    )
+    raise ValueError(f"model was fitted with the loss {name!r}, which is not in jaxrules.losses; pass it as loss=")

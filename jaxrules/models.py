@@ -1,14 +1,14 @@
-"""Models and what can be asked of them: predict, explain, complexity; all exact on the host.
+"""Models, and how they predict and explain; all exact on the host.
 
 `RuleEnsemble` and `RuleList` are frozen dataclasses registered as pytrees: arrays are leaves, the
 `Schema` is static. The public functions dispatch on the type of the model, so that other modules add
 models of their own with ``predict.register``.
 
-On the host, scores are float64 sums in rule order over exactly checked rules. Inside a user's own
+On the host, scores are float64 sums in rule order over exactly evaluated rules. Inside a user's own
 jit, grad or vmap (a traced `X`, or a model with traced leaves) the same functions trace: comparisons
-then happen in the dtype of `X`, and sums in that of the weights. If only the weights are traced, the
-rules are still checked exactly on the host. No value can be refused in a trace: a missing one then
-fails every condition that does not allow for it.
+then use the dtype of `X`, and sums that of the weights. If only the weights are traced, the rules are
+still evaluated exactly on the host. A trace cannot refuse values: a missing one fails every condition
+that does not admit it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Array = NDArray[Any] | jax.Array
 class LinearTerms:
     """Winsorised linear terms of RuleFit: coefficient * min(upper, max(lower, x)).
 
-    A row that misses the value gets nothing from the term.
+    The term is 0 where the value is missing.
 
     Attributes:
         feature: int32, shape (terms,).
         coefficients: shape (terms, outputs).
-        lower, upper: shape (terms,); infinite where the column is not winsorised.
+        lower, upper: shape (terms,); infinite if the column is not winsorised.
     """
 
     feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
@@ -87,7 +87,7 @@ class LinearTerms:
         require((self.lower <= self.upper).all(), "the lower end of a linear term must not exceed its upper end")
 
     def describe(self, term: int, schema: Schema) -> str:
-        """One term in words."""
+        """One term as text."""
         name = display.plain(schema.features[self.feature[term]].name)
         if np.isinf(self.lower[term]) and np.isinf(self.upper[term]):
             return f"times {name}"
@@ -102,14 +102,14 @@ class RuleEnsemble:
 
     Attributes:
         conjunctions: the rules.
-        weights: shape (rules, outputs); one output, or one per class for more than two.
+        weights: shape (rules, outputs); one output, or one per class if there are more than two.
         intercept: shape (outputs,).
         linear: RuleFit's linear terms, or None.
         link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 + e^-f);
             "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an expected count;
             "softmax" log-probabilities of several classes up to a common constant, p_k = e^f_k / sum_j e^f_j.
-        options: how the learner set the problem up, as (name, value) pairs; `jaxrules.save` keeps them.
-        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the one that the link is of.
+        options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
+        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss of the link.
     """
 
     conjunctions: Conjunctions
@@ -142,7 +142,7 @@ class RuleEnsemble:
             self.linear.validate(self.schema, self.n_outputs)
 
     def check_parts(self) -> None:
-        """Check what predictions need: rules, weights and intercept of one shape, and a link that fits the target."""
+        """Check what predictions need: matching shapes, and a link that fits the target."""
         classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))
         require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
         fit = given[0] == (len(self.conjunctions), self.n_outputs)
@@ -190,14 +190,14 @@ class RuleEnsemble:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class RuleList:
-    """The class of the first satisfied rule, else the default.
+    """Predicts the class of the first satisfied rule, else the default.
 
     Attributes:
         conjunctions: the rules in order.
         labels: int32 class codes, shape (rules + 1,); the last is the default.
-        probabilities: class frequencies among the training rows that each rule decided (learners add one row of
-            each class, so that none is 0), shape (rules + 1, classes).
-        options: how the learner set the problem up, as (name, value) pairs.
+        probabilities: shape (rules + 1, classes): class frequencies among the training rows that each rule
+            decides (learners add one row per class, so that none is 0).
+        options: the settings of the fit, as (name, value) pairs.
     """
 
     conjunctions: Conjunctions
@@ -224,7 +224,7 @@ class RuleList:
         return f"RuleList({len(self.conjunctions)} rules)"
 
     def position(self, table: Table) -> NDArray[np.int64]:
-        """Index of the first satisfied rule of every row; the number of rules where none holds."""
+        """Index of the first rule that each row satisfies; the number of rules if it satisfies none."""
         positions = np.empty(table.n_rows, np.int64)
         for rows, satisfied in self.conjunctions.batches(table):
             always = np.ones((len(satisfied), 1), bool)
@@ -232,7 +232,7 @@ class RuleList:
         return positions
 
     def position_traced(self, X: jax.Array) -> jax.Array:
-        """`position` for use under jit and vmap: comparisons happen in the dtype of `X`."""
+        """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
         satisfied = self.conjunctions.satisfied_traced(X)
         return jnp.argmax(jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1)
 
@@ -245,7 +245,7 @@ class RuleList:
         return display.html_table(title, ("", "conditions", "then"), self._rows())
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        """(IF or ELSE IF, conditions, what they say) of every rule and of the default."""
+        """(IF or ELSE IF, conditions, consequent) of every rule and of the default."""
         n = len(self.conjunctions)
         words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
         rows = []
@@ -257,7 +257,7 @@ class RuleList:
 
 
 def not_a_model(model: Any) -> NoReturn:
-    """Refuse what is no model; of a `Fit` it is `fit.model`, of a fitted estimator `model_`."""
+    """Refuse anything but a model, with a hint for a `Fit` or a fitted estimator."""
     hints = {"model": "; pass fit.model", "get_params": "; pass the model_ of the fitted estimator"}
     hint = next((hint for name, hint in hints.items() if hasattr(model, name)), "")
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
@@ -265,12 +265,12 @@ def not_a_model(model: Any) -> NoReturn:
 
 @functools.singledispatch
 def decision_function(model: Any, X: Any) -> Array:
-    """The score of every row, shape (rows,), or (rows, outputs) with one output per class.
+    """The score of each row, shape (rows,), or (rows, outputs) with one output per class.
 
     Args:
         model: a rule ensemble (log-odds, half log-odds or value, see `RuleEnsemble.link`).
-        X: data with the columns of fit; dataframes are matched by name. Under jit a numeric array
-            in column order.
+        X: data with the columns of fit; dataframes are matched by name. Under jit, a numeric
+            array in column order.
 
     Raises:
         ValueError: if `X` does not fit the model's columns.
@@ -281,9 +281,9 @@ def decision_function(model: Any, X: Any) -> Array:
 
 @functools.singledispatch
 def predict(model: Any, X: Any) -> Array:
-    """The prediction for every row, shape (rows,): a class label, a value, or an expected count.
+    """The prediction for each row, shape (rows,): a class label, a value, or an expected count.
 
-    Under jit, grad and vmap a class is its index in ``model.schema.classes``: labels may be text.
+    Under jit, grad and vmap, classes are indices in ``model.schema.classes``, as labels may be text.
 
     Args:
         model: any jaxrules model.
@@ -299,8 +299,8 @@ def predict(model: Any, X: Any) -> Array:
 def predict_proba(model: Any, X: Any) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
-    One-vs-rest ensembles give each class its own probability, scaled to sum to one; those of classes that were fitted
-    together (link "softmax") do by themselves.
+    One-vs-rest ensembles give each class its own probability; these are scaled to sum to one. Under the link
+    "softmax", classes are fitted together and their probabilities sum to one by construction.
 
     Raises:
         ValueError: if `X` does not fit the model's columns, or the model has no classes.
@@ -309,7 +309,7 @@ def predict_proba(model: Any, X: Any) -> Array:
 
 
 class Part(NamedTuple):
-    """One reason: the rule (or "intercept", or a linear term) and its weight, shape (outputs,)."""
+    """One part of an explanation: a rule, the intercept or a linear term, and its weight, shape (outputs,)."""
 
     text: str
     weight: NDArray[np.float64]
@@ -317,12 +317,12 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a model predicts what it does for one row.
+    """Why a model makes its prediction for one row.
 
     Attributes:
         prediction: the label or value.
-        parts: for an ensemble the intercept, the satisfied rules and the linear terms: their weights add
-            up to `score`; for a rule list the rule that decided, then those passed over, without weights.
+        parts: for an ensemble, the intercept, the satisfied rules and the linear terms, whose weights sum
+            to `score`; for a rule list, the rule that decides, then those passed over, without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
     """
@@ -354,7 +354,7 @@ class Explanation:
 
 @functools.singledispatch
 def explain(model: Any, X: Any) -> list[Explanation]:
-    """For every row, the rules that it satisfies, their weights and the sum.
+    """For each row, the rules that it satisfies, their weights and the sum.
 
     Raises:
         ValueError: if `X` does not fit the model's columns.
@@ -363,24 +363,26 @@ def explain(model: Any, X: Any) -> list[Explanation]:
 
 
 def rules_named(rules: Conjunctions, argument: str, names: Iterable[int | str]) -> NDArray[np.int64]:
-    """The places of rules that a user names, by place or by words; `argument` is what errors call them.
+    """The positions of rules that a user names by position or text; errors call them `argument`.
 
     Raises:
-        TypeError: for names of other kinds.
-        ValueError: for a rule that is not there.
+        TypeError: for names of other types.
+        ValueError: for an unknown rule.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be a sequence of rules, by place or by words, got {type(names).__name__}")
+        raise TypeError(f"{argument} must be a sequence of rules, by position or text, got {type(names).__name__}")
     found: list[int] = []
     for name in names:
         if isinstance(name, str):
             words = [r for r in range(len(rules)) if name in (rules.describe(r), rules.describe(r, " AND "))]
-            require(len(words) > 0, f"{argument} names {name!r}, which is no rule of the model as it is printed")
+            require(len(words) > 0, f"{argument} names {name!r}, which is not a rule of the model as printed")
             found += words
         elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):
-            raise TypeError(f"{argument} must name rules by place or by words, got {type(name).__name__}")
+            raise TypeError(f"{argument} must name rules by position or text, got {type(name).__name__}")
         else:
-            require(0 <= name < len(rules), f"{argument} names rule {name}; the model has {len(rules)}, from 0 on")
+            require(
+                0 <= name < len(rules), f"{argument} names rule {name}; the model has {len(rules)}, numbered from 0"
+            )
             found.append(int(name))
     return np.array(found, np.int64)
 
@@ -388,7 +390,7 @@ def rules_named(rules: Conjunctions, argument: str, names: Iterable[int | str]) 
 def with_weights(
     model: RuleEnsemble, weights: ArrayLike | Mapping[int | str, ArrayLike], intercept: ArrayLike | None = None
 ) -> RuleEnsemble:
-    """The same rules with other weights: the differentiable route.
+    """The same rules with other weights; differentiable.
 
     With JAX arrays as weights, `decision_function` on the result is a differentiable function of them::
 
@@ -396,9 +398,9 @@ def with_weights(
 
     Args:
         model: a rule ensemble.
-        weights: shape (rules,) for one output, or (rules, outputs); or those of some rules alone, by their places or
-            their words as they are printed: ``{2: 0.5}``.
-        intercept: shape (outputs,) or a number; the model's own when None.
+        weights: shape (rules,) for one output, or (rules, outputs); or the weights of some rules, by position or by
+            text as printed: ``{2: 0.5}``.
+        intercept: shape (outputs,) or a number; None keeps the model's own.
 
     Raises:
         ValueError: if the shapes do not fit.
@@ -452,7 +454,7 @@ def _has_traced_leaves(model: Any) -> bool:
 
 
 def _rows(model: Any, X: Any) -> Table | jax.Array:
-    """`X` as a table, or as a traced array in column order if it is one, or if the model's rules are traced."""
+    """`X` as a table, or as a traced array in column order if it or the model's rules are traced."""
     if _is_traced(X):
         return X
     table = conform(X, model.schema)
@@ -479,11 +481,11 @@ def _scores(model: RuleEnsemble, X: Any) -> Array:
 
 
 def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision="highest")  # GPUs would round to fewer bits
+    return jnp.matmul(a, b, precision="highest")  # GPUs would use fewer bits by default
 
 
 def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
-    model.check_parts()  # it may be made by hand
+    model.check_parts()  # it may be handmade
     weights, intercept = np.asarray(model.weights, np.float64), np.asarray(model.intercept, np.float64)
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, satisfied in model.conjunctions.batches(table):
@@ -508,7 +510,7 @@ def _(model: RuleEnsemble, X: Any) -> Array:
         value = scores[:, 0]
         return value if model.link == "identity" else (np if isinstance(value, np.ndarray) else jnp).exp(value)
     codes = scores[:, 0] > 0 if model.n_outputs == 1 else scores.argmax(axis=1)
-    if not isinstance(scores, np.ndarray):  # traced: labels may be text, so the class codes come back
+    if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return codes.astype(jnp.int32)
     return np.asarray(model.schema.classes)[codes.astype(np.int64)]
 
@@ -520,19 +522,19 @@ def _(model: RuleEnsemble, X: Any) -> Array:
     scores: Any = _scores(model, X)
     margins = 2 * scores if model.link == "exponential" else scores
     on_host = isinstance(scores, np.ndarray)
-    if model.n_outputs == 1:  # both tails apart, so that neither rounds to 1 - 1
+    if model.n_outputs == 1:  # each tail by itself, so that neither rounds to 1 - 1
         both = (-margins, margins)
         if on_host:
             return sigmoid(np.concatenate(both, axis=1))
         return jax.nn.sigmoid(jnp.concatenate(both, axis=1))
     if model.link == "softmax":
         return _shares(scores) if on_host else jax.nn.softmax(scores, axis=1)
-    if on_host:  # shares of the classes' own probabilities, from logarithms: those may all be tiny
+    if on_host:  # normalise the class probabilities by their logarithms: all may be tiny
         return _shares(_log_sigmoid(margins))
     return jax.nn.softmax(jax.nn.log_sigmoid(margins), axis=1)
 
 
-# SciPy has these functions, too, but takes longer to load than most predictions.
+# SciPy has these functions too, but loading it takes longer than most predictions.
 
 
 @np.errstate(under="ignore")
@@ -549,7 +551,7 @@ def _log_sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @np.errstate(under="ignore", over="ignore")
 def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """exp(score) over the row's sum of them, (rows, classes)."""
+    """exp(score) divided by its sum over the row, shape (rows, classes)."""
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
@@ -629,7 +631,7 @@ def _(model: RuleList, X: Any) -> list[Explanation]:
 
 @functools.singledispatch
 def to_latex(model: Any) -> str:
-    """The model as a LaTeX tabular, as `print` shows it: a rule list by its conditions, an ensemble by its weights."""
+    """The model as a LaTeX tabular, in the order in which `print` shows it."""
     not_a_model(model)
 
 

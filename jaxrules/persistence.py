@@ -1,17 +1,16 @@
 """Models as JSON: `save` and `load`.
 
-A file holds the name of the format, the type of the model with the version of its fields, and the fields. The fields
-of the model's dataclass say what is written and what may be read back: a field of an array names its dtype,
-``field(metadata={"dtype": np.float64})``, and the type hints of the others are Python's own (classes, tuples,
-``Literal``, ``X | None``). Loading executes nothing and accepts nothing but a well-formed model: names are looked up in
-a registry, arrays must have the dtype and the number of values that their shape promises, and `model.validate()` has
-the last word.
+A file holds the name of the format, the type of the model, the version of its fields, and the fields. The
+model's dataclass defines what is written and what may be read back: an array field names its dtype,
+``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes, tuples, ``Literal``,
+``X | None``). Loading executes nothing and accepts only a well-formed model: types are looked up in a registry,
+arrays must have the declared dtype and as many values as their shape, and `model.validate()` must pass.
 
-Files are kept: a field with a default may be absent, and where that is not enough a migration turns the fields of one
-version of a type into those of the next. tests/golden holds what every version wrote.
+Old files stay readable: a field with a default may be absent; beyond that, a migration turns the fields of one
+version of a type into those of the next. tests/golden holds a file of every version.
 
-Numbers are written with the digits that bring them back exactly. JSON has no infinity, so infinite ends
-of intervals are the strings "inf" and "-inf".
+Numbers are written with enough digits to read back exactly. JSON has no infinity, so infinite ends of
+intervals are the strings "inf" and "-inf".
 """
 
 from __future__ import annotations
@@ -57,12 +56,13 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
     Args:
         cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays, which name
             their dtype (``field(metadata={"dtype": np.float64})``), or numbers, booleans, text, ``Literal``, ``None``,
-            and tuples, named tuples and dataclasses of these. One that has a default may be absent in a file.
-        migrations: functions that take the fields of version 1, 2, ... as JSON holds them and return those of the next.
-            A change of the fields that defaults do not cover adds one; the version is one more than there are.
+            and tuples, named tuples and dataclasses of these. A field with a default may be absent from a file.
+        migrations: functions from the fields of version 1, 2, ..., as in JSON, to those of the next version. Add one
+            for a change of the fields that defaults do not cover; the version is one more than their number.
 
     Raises:
-        TypeError: if `cls` is no such dataclass, or its name is taken. The first `save` or `load` checks the fields.
+        TypeError: if `cls` is not such a dataclass, or its name is taken. The first `save` or
+            `load` checks the fields.
     """
     if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "validate", None)):
         raise TypeError(f"{cls.__name__} must be a dataclass with a method validate()")
@@ -73,16 +73,16 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
 
 
 def versions() -> dict[str, int]:
-    """The types that can be saved, and the versions of their fields that are written."""
+    """The types that can be saved, and the current versions of their fields."""
     return {name: 1 + sum(of == name for of, _ in _migrations) for name in _models}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a JSON file; a file that is there is replaced in one step, or stays as it is.
+    """Write a model to a JSON file. An existing file is replaced atomically, or stays as it is.
 
     Args:
         model: a rule ensemble, rule list or another registered model; ``fit.model``, not the fit.
-        path: where to.
+        path: of the file.
 
     Raises:
         TypeError: for something else than a model, or an option that JSON cannot hold.
@@ -95,7 +95,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts")
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "xb") as file:
@@ -110,14 +110,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote. Nothing in the file is executed, everything is checked.
+    """Read a model that `save` wrote. Nothing in the file is executed; everything is checked.
 
     Args:
         path: the file.
 
     Raises:
         ValueError: if the file is not a well-formed model of this or an earlier version; the message names the file,
-            what is wrong with it and what to do.
+            the problem and the remedy.
         OSError: if it cannot be read.
     """
     _check_path(path)
@@ -153,14 +153,14 @@ def to_json(model: Any) -> str:
     head = json.dumps({"format": FORMAT, "version": versions()[name], "type": name})
     text = head[:-1] + ', "fields": {\n' + lines + "\n}}\n"
     try:
-        _from_text(text)  # what is written can be read: this validates the model too
+        _from_text(text)  # checks that it can be read back, and validates the model
     except _Malformed as error:
         raise ValueError(f"model is not valid and cannot be saved: {error}") from error
     return text
 
 
 def from_json(text: str) -> Any:
-    """The model that a text of `to_json` holds.
+    """The model in a text that `to_json` wrote.
 
     Raises:
         ValueError: as `load`.
@@ -174,11 +174,11 @@ def from_json(text: str) -> Any:
 
 def _check_path(path: Any) -> None:
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-        raise TypeError(f"path must be that of a file, got {path!r}")
+        raise TypeError(f"path must be the path of a file, got {path!r}")
 
 
 class _Malformed(ValueError):
-    """What is wrong with a file, and what to do."""
+    """A problem with a file, and its remedy."""
 
     def __init__(self, problem: str, remedy: str = "write it again with jaxrules.save, or restore it from a copy"):
         super().__init__(problem)
@@ -207,7 +207,7 @@ def _from_text(text: str) -> Any:
         raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
     if version > newest:
         raise _Malformed(
-            f"it has version {version} of {name}, and this jaxrules reads up to {newest}", "upgrade jaxrules"
+            f"it has version {version} of {name}, but this jaxrules reads only up to {newest}", "upgrade jaxrules"
         )
     fields = document["fields"]
     for number in range(version, newest):
@@ -229,7 +229,7 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise _Malformed(f"it is not JSON, or only a part of it ({error})") from error
+        raise _Malformed(f"it is not JSON, or is truncated ({error})") from error
     except RecursionError as error:
         raise _Malformed("it is nested too deeply") from error
     except _Malformed:
@@ -241,7 +241,7 @@ def _parse(text: str) -> Any:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise _Malformed("an object has a key twice")
+        raise _Malformed("an object has a duplicate key")
     return result
 
 
@@ -254,7 +254,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "..."
 
 
-# The fields of a dataclass say how values are written and read: each has a kind, the dtype of its array or a type hint.
+# The fields of a dataclass define how values are written and read: by an array dtype or a type hint, the "kind".
 
 
 @functools.cache
@@ -293,9 +293,7 @@ def _check_kind(kind: Any, where: str) -> None:
     elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
         _fields(kind)
     elif typing.get_origin(kind) is not typing.Literal and kind not in (int, float, bool, str, Any, types.NoneType):
-        raise TypeError(
-            f'{where}: cannot save a field of type {kind}; one of an array needs field(metadata={{"dtype": ...}})'
-        )
+        raise TypeError(f'{where}: cannot save a field of type {kind}; an array needs field(metadata={{"dtype": ...}})')
 
 
 def _encode(value: Any, hint: Any, where: str) -> Any:
@@ -401,7 +399,7 @@ def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
     if lacking := sorted(needed - set(value)):
         raise _Malformed(f"{where} lacks {_shown(lacking)}")
     if unknown := sorted(set(value) - set(fields)):
-        raise _Malformed(f"{where} has the unknown {_shown(unknown)}")
+        raise _Malformed(f"{where} has the unknown key {_shown(unknown)}")
     return cls(**{name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()})
 
 
@@ -437,7 +435,7 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < _LARGEST_DIMENSION for n in shape):
         raise _Malformed(f"the shape of {where} must be a list of whole numbers, got {_shown(shape)}")
     if not isinstance(values, list) or len(shape) > 8 or math.prod(shape) != len(values):
-        raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)} says")
+        raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)}")
     if dtype.kind == "f":
         values = [_decode_float(v, where) for v in values]
     elif dtype.kind == "b":
@@ -449,15 +447,15 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
             raise _Malformed(f"the values of {where} must be whole numbers of type {dtype.name}")
     try:
         return np.array(values, dtype).reshape(shape)
-    except ValueError as error:  # no values, but dimensions whose product no machine can address
+    except ValueError as error:  # no values, but dimensions with a product beyond any address
         raise _Malformed(f"the shape {_shown(shape)} of {where} is too large") from error
 
 
-# The models of this folder, and what their fields were before
+# The models of this folder, and the migrations of their fields
 
 
 def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 of rules did not know of how many propositions they were made: as few as it takes."""
+    """Version 1 of rules lacked the number of propositions: use the fewest that make the rule."""
     given = fields["conjunctions"]
     none = np.zeros(max(len(given["offsets"]["values"]) - 1, 0), np.int32)
     counts = _encode_array(none, none.dtype, "propositions")
@@ -468,7 +466,7 @@ def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_loss(fields: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 of ensembles kept the name of the loss among the options, where it is not the link's."""
+    """Version 1 of ensembles kept the name of the loss in the options, unless it was the link's."""
     losses = [value for name, value in fields["options"] if name == "loss"]
     return {**_with_propositions(fields), "loss": losses[0] if losses else None}
 

@@ -1,7 +1,7 @@
-"""Pictures of models, fits and comparisons; they need matplotlib (``pip install jaxrules[plots]``).
+"""Plots of models, fits and comparisons; they need matplotlib (``pip install jaxrules[plots]``).
 
-Every function draws on the axes `ax`, or on new ones, and returns them. Colours are those of Okabe and Ito, which
-colour-blind readers tell apart; markers differ as well.
+Every function draws on the axes `ax`, or on new ones, and returns them. The colours of Okabe and Ito are distinct for
+colour-blind readers; markers differ as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
 )  # fmt: skip
 MARKERS = "os^DvPX"
 _LIGHTER = 0.25
-"""How much of a colour its region has."""
+"""Opacity of a region."""
 _LINE = 32
 """Characters of a rule on one line."""
 
@@ -50,13 +50,13 @@ def _by_label(name: str, values: Any, what: str) -> None:
 
 
 def _style(number: int) -> dict[str, Any]:
-    """A colour and a marker; no pair comes twice among the first 49."""
+    """A colour and a marker; no pair repeats among the first 49."""
     cycle, colour = divmod(number, len(COLOURS))
     return {"color": COLOURS[colour], "marker": MARKERS[(colour + cycle) % len(MARKERS)]}
 
 
 def _rows(texts: Sequence[str], ax: Any) -> None:
-    """Texts beside the rows of a picture, the first on top."""
+    """Texts beside the rows of a plot, the first on top."""
     ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2)
     ax.set_ylim(len(texts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -65,7 +65,7 @@ def _rows(texts: Sequence[str], ax: Any) -> None:
 
 
 def _wrapped(text: str) -> str:
-    """A rule in lines, broken between conditions where that is enough."""
+    """A rule in lines, broken between conditions if possible."""
     tied = text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
     lines = [line.replace("\xa0", " ") for line in textwrap.wrap(tied, _LINE, break_long_words=False)]
     return "\n".join(part for line in lines for part in textwrap.wrap(line, _LINE))
@@ -83,18 +83,18 @@ def _legend_above(ax: Any, handles: Sequence[Any] | None = None, title: str | No
 
 
 def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = None) -> Any:
-    """Risk against complexity, a line per method; the points that no other beats in both are joined in grey.
+    """Risk against complexity, a line per method; Pareto-optimal points are joined in grey.
 
-    Of a comparison the lines are its fronts, with a ring around what each method is worth when its setting is chosen
-    without the rows held out. Where complexities differ by more than a factor of thirty, the axis is logarithmic.
+    For a comparison the lines are its fronts, and a ring marks the risk of each method when its setting is chosen
+    without the held-out rows. If complexities differ by more than a factor of thirty, the axis is logarithmic.
 
     Args:
-        methods: from `jaxrules.compare`; or by label an array of (complexity, risk), or (complexity, risk, standard
-            error), a row per model.
+        methods: from `jaxrules.compare`; or a dict by label of arrays of (complexity, risk) or (complexity, risk,
+            standard error), a row per model.
         ax: matplotlib axes.
 
     Raises:
-        TypeError: if `methods` are not numbers by label.
+        TypeError: if `methods` is not a dict of numbers by label.
         ValueError: if there is nothing to draw, or an array has another shape.
     """
     fronts: Mapping[str, ArrayLike] = methods.fronts if isinstance(methods, Comparison) else methods
@@ -133,7 +133,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
         ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("complexity")
     ax.set_ylabel(_RISKS[methods.risk] if isinstance(methods, Comparison) else "risk")
-    if len(points) > 4:  # beside the picture, where no line is
+    if len(points) > 4:  # beside the plot, away from the lines
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         ax.legend(frameon=False)
@@ -141,7 +141,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
 
 
 _WIDE = 30
-"""From this ratio of complexities on, the axis is logarithmic."""
+"""From this ratio of complexities upwards, the axis is logarithmic."""
 _RISKS = {
     "error": "share of wrong labels", "log_loss": "log loss", "brier": "Brier score", "squared": "mean squared error",
     "absolute": "mean absolute error",
@@ -149,7 +149,7 @@ _RISKS = {
 
 
 def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
-    """The objective of the best model so far over time, and the proved bound: over time where the fit tells it.
+    """The objective of the best model so far over time, and the proved bound, also over time if recorded.
 
     Raises:
         ValueError: if the fit has no history.
@@ -176,25 +176,25 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
 def support_path(
     path: Sequence[Fit[RuleEnsemble]], X: Any = None, ax: Any = None, *, penalty: str = "global_penalty"
 ) -> Any:
-    """The number of rules against the penalty along a path, and with `X` those that a single prediction needs.
+    """The number of rules against the penalty along a path; with `X`, also the number per prediction.
 
     Args:
         path: from `jaxrules.lire.path`, or from `jaxrules.rulefit.path` with ``penalty="l1_penalty"``.
         X: rows, for the mean local support.
         ax: matplotlib axes.
-        penalty: the name of the penalty among the options of the models.
+        penalty: the name of the penalty among the settings of the fits.
 
     Raises:
-        ValueError: if there is nothing to draw, or the models do not have such a penalty.
+        ValueError: if there is nothing to draw, or the fits have no such penalty.
     """
     if not isinstance(path, Sequence) or not all(isinstance(fit, Fit) for fit in path):
         raise TypeError(f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}")
     if not isinstance(penalty, str):
-        raise TypeError(f"penalty must be the name of an option of the models, got {type(penalty).__name__}")
+        raise TypeError(f"penalty must be the name of a setting of the fits, got {type(penalty).__name__}")
     checks.require(len(path) > 0, "path is empty")
     penalties = [dict(fit.model.options).get(penalty) for fit in path]
     known = ", ".join(name for name, _ in path[0].model.options)
-    checks.require(None not in penalties, f"path knows no penalty {penalty!r}; the models have {known}")
+    checks.require(None not in penalties, f"the fits of path have no setting {penalty!r}; they have {known}")
     ax = _axes(ax)
     lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
     if X is not None:
@@ -213,7 +213,7 @@ def support_path(
 
 
 def rule_importance(model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, most: int = 10) -> Any:
-    """The most important rules and terms as bars, see `jaxrules.importance`; colours say what raises the score.
+    """The most important rules and terms as bars, see `jaxrules.importance`; colours show the sign of the weight.
 
     Args:
         model: a rule ensemble or list.
@@ -238,20 +238,20 @@ def rule_importance(model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, m
 
 
 def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most: int = 10) -> Any:
-    """How the reasons for a prediction add up to its score, from the intercept downwards.
+    """How the parts of a prediction add up to its score, from the intercept downwards.
 
     Args:
         explanation: one of `jaxrules.explain`, of a model with scores.
         ax: matplotlib axes.
-        output: which score, where there is one per class.
-        most: how many reasons to draw, the largest; the others are one bar.
+        output: which score, if there is one per class.
+        most: the number of parts to draw, the largest; the others are one bar.
 
     Raises:
-        ValueError: for an explanation without scores, or an output that it does not have.
+        ValueError: for an explanation without scores, or an unknown output.
     """
     checks.instance("explanation", explanation, Explanation, "jaxrules.explain")
     if explanation.score is None:
-        raise ValueError("explanation is of a model without scores")
+        raise ValueError("explanation is for a model without scores")
     output = checks.integer("output", output, at_least=0, at_most=len(explanation.score) - 1)
     most = checks.integer("most", most, at_least=1)
     parts: list[tuple[str, float]] = [(part.text, float(part.weight[output])) for part in explanation.parts]
@@ -288,8 +288,8 @@ def decision_regions(
 
     Args:
         model: any model; classes are drawn as coloured regions, numbers on a scale.
-        X: rows; they also say how far the plane reaches.
-        y: the targets of the rows, which are not drawn without.
+        X: rows; they also set the limits of the axes.
+        y: the targets of the rows; without them, no rows are drawn.
         ax: matplotlib axes.
         features: the names of the two columns; None for the first two numeric ones.
 
@@ -307,7 +307,7 @@ def decision_regions(
     across, up = (table.names.index(name) for name in named)
     for place in (across, up):
         within = np.nanmax(np.abs(table.columns[place])) <= _LARGEST
-        checks.require(within, f"X: no picture can show the largest number of column {table.names[place]!r}")
+        checks.require(within, f"column {table.names[place]!r} of X has numbers too large to plot")
     columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
     ticks = [_range(table.columns[place]) for place in (across, up)]
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
@@ -326,14 +326,14 @@ def decision_regions(
 def _names(features: Any) -> Sequence[str]:
     names = features.tolist() if isinstance(features, np.ndarray) else features
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"features must be two names of columns, got {type(features).__name__}")
+        raise TypeError(f"features must be two column names, got {type(features).__name__}")
     return names
 
 
 _POINTS = 300
 """Points of the plane per column."""
 _LARGEST = 1e307
-"""What lies beyond may be too far apart for float64."""
+"""Beyond this, differences may overflow float64."""
 
 
 def _range(column: NDArray[Any]) -> NDArray[np.float64]:
@@ -403,9 +403,9 @@ def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
 
 
 def price_of_interpretability(front: Front, ax: Any = None) -> Any:
-    """Cost against interpretability loss, a colour per number of steps; hollow where unsupported (their Fig. 2).
+    """Cost against interpretability loss, a colour per number of steps; hollow if unsupported (their Fig. 2).
 
-    Grey boxes are where weighted sums cannot see.
+    Grey boxes are regions that weighted sums cannot reach.
 
     Args:
         front: from `jaxrules.paths.pareto`.

@@ -1,8 +1,8 @@
-"""Which rules hold on which rows: bits, with equal rows merged.
+"""Which rules hold on which rows, as bits, with equal rows merged.
 
-Rules satisfied by a row are a short bit pattern, and many rows share it (Adult with 1164 rules: 29304 rows
-hold 11282 patterns). Every loss that sees a row only through its pattern can be summed per pattern. `Activations`
-keeps one bit per pattern and rule; wider views are made on request.
+The rules that a row satisfies form a short bit pattern, which many rows share (Adult with 1164 rules: 29304 rows
+have 11282 patterns). A loss that depends on a row only through its pattern can be summed per pattern.
+`Activations` keeps one bit per pattern and rule; wider views are made on request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _CACHED = 1 << 18
-"""Entries of float64 that are multiplied at once."""
+"""float64 entries that are multiplied at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,8 @@ class Activations:
     """A binary matrix, rows by rules (or by propositions), with equal rows merged into patterns.
 
     Attributes:
-        bits: (rules, words) uint64, the patterns on which every rule holds; see `Words`.
-        pattern: (rows,) intp, the pattern of every row; numbered as they first appear.
+        bits: (rules, words) uint64, the patterns on which each rule holds; see `Words`.
+        pattern: (rows,) intp, the pattern of each row, numbered by first appearance.
     """
 
     bits: Words
@@ -47,7 +47,7 @@ class Activations:
         """The rules on the rows of a table. Peak memory: two bits per row and rule.
 
         Raises:
-            ValueError: if the bits do not fit into memory, or the table has other columns than the rules.
+            ValueError: if the bits do not fit in memory, or the table does not have the columns of the rules.
         """
         check_memory(table.n_rows, len(rules), 0.25)
         words = np.empty((table.n_rows, n_words(len(rules))), np.uint64)
@@ -67,7 +67,7 @@ class Activations:
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[NDArray[np.bool_]], n_rules: int) -> Activations:
-        """A matrix that comes in blocks of rows, (any number, rules) bool each."""
+        """A matrix given in blocks of rows, (any number, rules) bool each."""
         return cls.of_words(np.concatenate([np.zeros((0, n_words(n_rules)), np.uint64), *map(pack, blocks)]), n_rules)
 
     @classmethod
@@ -116,12 +116,12 @@ class Activations:
 
     @cached_property
     def words(self) -> Words:
-        """(patterns, words) uint64: the rules that hold on every pattern."""
+        """(patterns, words) uint64: the rules that hold on each pattern."""
         return transposed(self.bits, self.n_patterns)
 
     @cached_property
     def sparse(self) -> csr_matrix:
-        """(patterns, rules) of ones, float64: what the rules cover, pattern by pattern."""
+        """(patterns, rules) float64: 1 where the rule holds on the pattern."""
         from scipy.sparse import csc_matrix  # the only use
 
         holds = self.by_rule
@@ -131,13 +131,13 @@ class Activations:
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
-        """(patterns,) rows of every pattern."""
+        """(patterns,) the number of rows of each pattern."""
         return np.bincount(self.pattern, minlength=self.n_patterns)
 
     # Sums
 
     def totals(self, values: ArrayLike) -> Floats:
-        """Sums of per-row numbers, (rows,) or (rows, outputs), over the rows of every pattern.
+        """Sums of per-row numbers, (rows,) or (rows, outputs), over the rows of each pattern.
 
         Raises:
             ValueError: if there is not one number per row.
@@ -150,7 +150,7 @@ class Activations:
         return np.asarray(np.bincount(self.pattern, array, self.n_patterns), np.float64)
 
     def class_weights(self, codes: ArrayLike, n_classes: int, sample_weight: ArrayLike | None = None) -> Floats:
-        """The weight of every class in every pattern, (patterns, classes).
+        """The weight of each class in each pattern, (patterns, classes).
 
         Args:
             codes: the class of every row, 0 to n_classes - 1, shape (rows,).
@@ -171,7 +171,7 @@ class Activations:
         return np.stack([self.totals(weight * (classes == k)) for k in range(n_classes)], axis=1)
 
     def covered(self, pattern_weight: Floats | None = None) -> Floats:
-        """The weight (patterns,) that every rule covers, shape (rules,); None counts the rows."""
+        """The total of `pattern_weight`, (patterns,), that each rule covers, shape (rules,); None counts rows."""
         weight = self.counts if pattern_weight is None else pattern_weight
         size = max(1, _CACHED // max(1, self.n_patterns))
         blocks = (self.holds(slice(i, i + size)) for i in range(0, self.n_rules, size))
@@ -183,17 +183,17 @@ class Activations:
         self, order: NDArray[Any] | None = None, *, complements: bool = False, signs: NDArray[np.bool_] | None = None,
         kinds: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.intp], Activations]:  # fmt: skip
-        """One of every set of equal rules, and none that holds everywhere or nowhere: they tell no rows apart.
+        """One of each set of equal rules, without those that hold on all rows or on none.
 
         Args:
-            order: all indices, the most wanted first; None prefers the first.
+            order: all indices, the most preferred first; None prefers the first rule.
             complements: a rule and its complement count as equal.
-            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are copies only where
-                these agree, and for complements where they agree the other way round. None does not tell them apart.
-            kinds: rules are copies only where these agree, too, (rules, any number).
+            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are copies only if
+                these agree, and complements only if they agree the other way round. None ignores signs.
+            kinds: (rules, any number): rules are copies only if these agree too.
 
         Returns:
-            The indices that were kept, ascending, and their activations, with the same patterns.
+            The kept indices, ascending, and their activations, with the same patterns.
         """
         order = np.arange(self.n_rules) if order is None else order
         size = np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64)
@@ -211,26 +211,29 @@ class Activations:
         return kept, Activations(self.bits[kept], self.pattern)
 
     def extended(self, held: NDArray[np.bool_]) -> Activations:
-        """These rules and more; `held`, (rows, more), tells where those hold."""
+        """These rules and more; `held`, (rows, more), marks the rows where the new ones hold."""
         first, pattern = distinct(np.column_stack([self.pattern.astype(np.uint64), pack(held)]))
         bits = take_columns(self.bits, self.n_patterns, self.pattern[first])
         return Activations(np.concatenate([bits, pack(np.ascontiguousarray(held[first].T))]), pattern)
 
     def take_rows(self, rows: Any) -> Activations:
-        """These rows (indices or a mask) alone."""
+        """Only these rows (indices or a mask)."""
         kept = self.pattern[rows]
         first, pattern = numbered(*np.unique(kept, return_index=True, return_inverse=True)[1:])
         return Activations(take_columns(self.bits, self.n_patterns, kept[first]), pattern)
 
 
 def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
-    """Of conditions, those that their conjunction needs to hold on the same rows; the dearest is left out first.
+    """The conditions needed for their conjunction to hold on the same rows; the most expensive is removed first.
 
     Args:
         holds: (conditions, rows).
         prices: (conditions,).
     """
-    kept, failed = list(range(len(holds))), np.count_nonzero(~holds, axis=0)  # how many conditions every row fails
+    kept, failed = (
+        list(range(len(holds))),
+        np.count_nonzero(~holds, axis=0),
+    )  # the number of conditions that each row fails
     for one in sorted(kept, key=lambda one: -prices[one]):
         fails = ~holds[one]
         if (failed[fails] > 1).all():
@@ -251,10 +254,10 @@ def check_memory(
     what: str = "rules",
     remedy: str = "pass fewer rules (a smaller forest, rules.take) or fewer rows",
 ) -> None:
-    """Refuse a matrix of rows x rules that would not fit into memory, before it is made.
+    """Refuse a matrix of rows x rules that would not fit in memory, before it is allocated.
 
     Raises:
-        ValueError: names the sizes and what to do.
+        ValueError: with the sizes and a remedy.
     """
     needed, available = rows * rules * bytes_per_entry + extra, available_memory()
     if needed > available:
@@ -265,7 +268,7 @@ def check_memory(
 
 
 def available_memory() -> int:
-    """Bytes that the device can still give: of the accelerator, or of the machine."""
+    """Free memory in bytes: of the accelerator, or of the machine."""
     statistics = jax.devices()[0].memory_stats()
     if statistics and "bytes_limit" in statistics:
         return int(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
@@ -277,7 +280,7 @@ def available_memory() -> int:
         pass
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError):  # Windows: unknown, nothing is refused
+    except (AttributeError, ValueError):  # Windows: unknown, so nothing is refused
         return sys.maxsize
 
 
@@ -285,14 +288,14 @@ def available_memory() -> int:
 
 
 def distinct_rows(matrix: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The distinct rows of a binary matrix, in the order of their first appearance.
+    """The distinct rows of a binary matrix, in order of first appearance.
 
     Args:
         matrix: (rows, columns) of booleans or zeros and ones.
 
     Returns:
         first: (patterns,) the row in which each pattern appears first, ascending.
-        inverse: (rows,) the pattern of every row; ``matrix[first][inverse]`` equals ``matrix``.
+        inverse: (rows,) the pattern of each row; ``matrix[first][inverse]`` equals ``matrix``.
 
     Raises:
         ValueError: if `matrix` is not two-dimensional or holds anything but 0 and 1.
@@ -313,7 +316,7 @@ def as_binary(matrix: ArrayLike) -> NDArray[np.bool_]:
 
 
 def is_binary(array: NDArray) -> bool:
-    """Whether an array holds nothing but booleans or zeros and ones."""
+    """Whether an array holds only booleans or zeros and ones."""
     if array.dtype == bool:
         return True
     if array.dtype.kind == "u":

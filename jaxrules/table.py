@@ -1,14 +1,14 @@
-"""The user's data: columns by name, numeric or categorical, with a stated rule for missing values.
+"""The user's data: named columns, numeric or categorical, with an explicit rule for missing values.
 
 `as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the `Schema`
 of a model: dataframe columns are matched by name, arrays by position. Numbers are float64. Categories
 are strings and become integer codes in the order of `Feature.categories`.
 
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is a
-category of its own, every threshold says whether a missing value satisfies it, and nothing is imputed.
+category of its own, every threshold states whether a missing value satisfies it, and nothing is imputed.
 Infinite numbers are always refused. A category that was not seen in fit equals none of the known
-ones: it satisfies ``!=`` and fails ``==``; a column that holds no other ones is worth a warning.
-Categories that are numbers are written alike whatever their type: 1, 1.0 and "1" are one.
+ones: it satisfies ``!=`` and fails ``==``. A column with only unseen categories causes a warning.
+Numeric categories have one text whatever their type: 1, 1.0 and "1" are the same category.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Label = str | int | float | bool
 MISSING = -1
 """Code of a missing category."""
 UNSEEN = -2
-"""Code of a category that the schema does not know."""
+"""Code of a category that is not in the schema."""
 
 _LARGEST_EXACT_INTEGER = 2**53
 
@@ -55,8 +55,8 @@ class Schema:
 
     Attributes:
         features: the columns in order.
-        missing: the rule for missing values that fit was given.
-        classes: the class labels in sorted order, None for regression and counts.
+        missing: the rule for missing values given to fit.
+        classes: the class labels in sorted order; None for regression and counts.
         target: name of the target, for display.
     """
 
@@ -78,22 +78,22 @@ class Schema:
         if not self.features:
             raise ValueError("a schema needs at least one feature")
         if len(set(self.names)) < len(self.names):
-            raise ValueError("feature names must differ from each other")
+            raise ValueError("feature names must be distinct")
         for feature in self.features:
             categories = feature.categories
             if categories is not None and (not categories or len(set(categories)) < len(categories)):
-                raise ValueError(f"the categories of {feature.name!r} must be at least one, and differ from each other")
+                raise ValueError(f"feature {feature.name!r} must have at least one category, all distinct")
         if self.missing not in ("refuse", "own_category"):
             raise ValueError(f'missing must be "refuse" or "own_category", got {self.missing!r}')
         if self.classes is not None:
             if len(set(self.classes)) < max(2, len(self.classes)):
-                raise ValueError("classes must be at least two, and differ from each other")
+                raise ValueError("classes must be at least two, all distinct")
             if len({type(label) for label in self.classes}) > 1:
                 raise ValueError("classes must be of one type")
             if any(isinstance(label, int) and not -(2**63) <= label < 2**63 for label in self.classes):
-                raise ValueError("classes that are integers must fit into 64 bits; write larger ones as text")
+                raise ValueError("integer classes must fit in 64 bits; write larger ones as text")
             if any(isinstance(label, float) and not np.isfinite(label) for label in self.classes):
-                raise ValueError("classes that are numbers must be finite")
+                raise ValueError("numeric classes must be finite")
 
     def with_classes(self, classes: tuple[Label, ...] | None) -> Schema:
         """The same schema for a target with these classes."""
@@ -146,7 +146,7 @@ class Table:
         return f"Table({self.n_rows} rows, {len(self.columns)} columns, {categorical} of them categorical)"
 
     def missing_mask(self, feature: int) -> NDArray[np.bool_]:
-        """Which rows miss this feature, shape (rows,)."""
+        """Which rows have no value of this feature, shape (rows,)."""
         column = self.columns[feature]
         return np.isnan(column) if self.schema.features[feature].is_numeric else column == MISSING
 
@@ -181,7 +181,7 @@ class Table:
         return np.stack(self.columns, axis=1).astype(dtype or np.float64)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
-        """Numbers as they are (NaN for missing), one 0/1 column per category, one more where it is missing."""
+        """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing ones."""
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
         for index, (feature, column) in enumerate(zip(self.schema.features, self.columns, strict=True)):
@@ -196,7 +196,7 @@ class Table:
 
 
 def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None) -> Table:
-    """The table that `X` means.
+    """Read `X` as a table.
 
     Args:
         X: a 2-D numeric array, any dataframe that narwhals reads (pandas, polars, ...), or a Table.
@@ -205,17 +205,17 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
         feature_names: names for the columns of an array (default x0, x1, ...).
 
     Raises:
-        TypeError: if `X`, or one of its columns, is of a kind that has no place in a table.
+        TypeError: if `X` or one of its columns has a type that a table cannot hold.
         ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused missing values.
     """
     missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
-            raise ValueError("feature_names is for arrays; a Table has its names")
+            raise ValueError("feature_names is only for arrays; a Table has its own names")
         table = dataclasses.replace(X, schema=dataclasses.replace(X.schema, missing=missing, classes=None))
         for feature, column in zip(table.schema.features, table.columns, strict=True):
             if not feature.is_numeric and (column == UNSEEN).any():
-                raise ValueError(f"X has categories in column {feature.name!r} that its schema does not know")
+                raise ValueError(f"column {feature.name!r} of X has categories that its schema lacks")
     else:
         names, raw, _ = _read(X, feature_names)
         if not len(raw[0]):
@@ -231,11 +231,11 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
 
 
 def conform(X: Any, schema: Schema) -> Table:
-    """New data in the form of a model's schema.
+    """New data in the columns of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become `UNSEEN`; a column that holds no other ones is told in a warning.
-    There may be no rows.
+    position. Categories that fit did not see become `UNSEEN`; a column with no known category causes
+    a warning. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -253,13 +253,13 @@ def conform(X: Any, schema: Schema) -> Table:
         if absent:
             raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
         if extra:
-            raise ValueError(f"X has columns {_listed(extra)} that the model does not know; drop them first")
+            raise ValueError(f"X has columns {_listed(extra)} that the model was not fitted on; drop them first")
         raw = [columns_by_name[name] for name in schema.names]
     elif len(raw) != len(schema.features):
         raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
     columns: list[NDArray[Any]] = []
     for feature, values in zip(schema.features, raw, strict=True):
-        if _all_missing(values):  # such a column has no kind of its own: a frame of one row, say
+        if _all_missing(values):  # the kind is unknown, e.g. in a frame of one row
             values = np.full(len(values), np.nan) if feature.is_numeric else [None] * len(values)
         if not feature.is_numeric and isinstance(values, np.ndarray) and are_numbers(feature):
             values = _texts(values.tolist(), feature.name, any_type=True)
@@ -281,9 +281,9 @@ def are_numbers(feature: Feature) -> bool:
 
 
 def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.int32]:
-    """The codes of categories that fit saw; a warning where it saw none of them."""
+    """The codes of the categories; warns if none of them was seen in fit."""
     categories = feature.categories or ()
-    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}  # as old models have them
+    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}  # as in old models
     codes |= {category: code for code, category in enumerate(categories)}
     values = list(values)
     found = np.fromiter((_code(value, codes) for value in values), np.int32, len(values))
@@ -292,8 +292,8 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
             _listed([*dict.fromkeys(one for one in some if one is not None)]) for some in (values, categories)
         )
         warnings.warn(
-            f"column {feature.name!r} of X holds no category that the model was fitted on, but {new} where that was "
-            f"{known}; check how they are written",
+            f"column {feature.name!r} of X has none of the categories in fit: it has {new}, "
+            f"the model {known}; check their spelling",
             UserWarning,
             stacklevel=4,
         )
@@ -323,10 +323,10 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
         if len(feature_names) != len(names):
             raise ValueError(f"feature_names has {len(feature_names)} names for {len(names)} columns of X")
         if named:
-            raise ValueError("feature_names is for arrays; rename the columns of the dataframe instead")
+            raise ValueError("feature_names is only for arrays; rename the columns of the dataframe instead")
         names = [str(name) for name in feature_names]
         if repeated := _repeated(names):
-            raise ValueError(f"feature_names has {_listed(repeated)} more than once; give every column its own name")
+            raise ValueError(f"feature_names repeats {_listed(repeated)}; give every column its own name")
     if not names:
         raise ValueError("X has no columns")
     if repeated := _repeated(names):
@@ -371,10 +371,10 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
         elif column.is_null().all():  # polars' Null type
             raw.append([None] * len(column))
         else:
-            dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals does not know all of pandas'
+            dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals lacks some of pandas' types
             raise TypeError(
-                f"column {str(name)!r} of X has type {dtype}; a table holds numbers, booleans and text. "
-                "Convert it to a number (e.g. days since a date) or to text"
+                f"column {str(name)!r} of X has type {dtype}, not numbers, booleans or text; "
+                "convert it to a number (e.g. days since a date) or to text"
             )
     return [str(name) for name in frame.columns], raw, True
 
@@ -394,7 +394,7 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
     texts: dict[Any, str | None] = {}
     try:
         distinct: Iterable[Any] = set(values)  # few
-    except TypeError:  # objects without a hash: they are refused
+    except TypeError:  # unhashable objects: refused below
         distinct = values
     for value in distinct:
         if _is_missing(value):
@@ -415,7 +415,7 @@ def category_text(value: Any) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN and NaT differ from themselves; pandas' NA answers NA."""
+    """None, NaN and NaT differ from themselves; comparing pandas' NA gives NA."""
     if value is None:
         return True
     differs = value != value
@@ -440,25 +440,25 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
     except ValueError as error:
         raise ValueError("X has rows of different lengths; a table is rectangular") from error
     except TypeError as error:
-        raise TypeError(f"X is no array of numbers: {error}") from error
+        raise TypeError(f"X is not an array of numbers: {error}") from error
     if array.ndim != 2:
         raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"X is an array of type {array.dtype}; an array must be numeric. Convert it with astype(float), or pass "
-            "a dataframe, whose text columns are read as categories"
+            f"X is an array of type {array.dtype}; an array must be numeric: convert it with astype(float), or pass "
+            "a dataframe, whose text columns become categories"
         )
     if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER:
         raise ValueError(
             "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as text in a dataframe, "
             "or drop them"
         )
-    columns = np.array(array.T, np.float64, order="C")  # one copy, so that the table does not follow the array
+    columns = np.array(array.T, np.float64, order="C")  # a copy: the table must not follow the array
     return [f"x{i}" for i in range(len(columns))], list(columns), False
 
 
 def _not_rows(X: Any, array: NDArray[Any]) -> str:
-    """What X is instead of a table, and how it becomes one."""
+    """What X is instead of a table, and how to make it one."""
     if array.ndim and hasattr(X, "to_frame"):
         return f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column frame[[name]]"
     if array.ndim == 1 and len(array) and isinstance(array[0], Mapping):
@@ -479,7 +479,7 @@ def _named(value: Any) -> str:
 
 def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if _all_missing(values):
-        raise ValueError(f"column {name!r} of X has no value at all; drop it")
+        raise ValueError(f"column {name!r} of X has no values; drop it")
     if isinstance(values, np.ndarray):
         return values, None
     categories = tuple(sorted(value for value in set(values) if value is not None))
@@ -492,14 +492,14 @@ def _code(value: str | None, codes: dict[str, int]) -> int:
 
 
 def _check_values(table: Table) -> None:
-    """Refuse infinite values always, missing ones where the schema says so."""
+    """Refuse infinite values, and missing ones if the schema does."""
     incomplete = []
     for index, (feature, column) in enumerate(zip(table.schema.features, table.columns, strict=True)):
         if feature.is_numeric:
             if np.isfinite(column).all():
                 continue
             if np.isinf(column).any():
-                raise ValueError(f"column {feature.name!r} of X has infinite values; replace them by finite numbers")
+                raise ValueError(f"column {feature.name!r} of X has infinite values; replace them with finite numbers")
         if table.missing_mask(index).any():
             incomplete.append(feature.name)
     if incomplete and table.schema.missing == "refuse":
@@ -531,28 +531,28 @@ def _listed(names: Sequence[str]) -> str:
 
 
 _LEAST = 1e-100
-"""Weights and targets from here to its reciprocal: their products stay within float64."""
+"""Weights and targets stay between this and its reciprocal, so that products fit in float64."""
 
 
 def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
     """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape (rows,).
 
-    Errors call it `name`.
+    Errors refer to it as `name`.
 
     Raises:
         ValueError: for a wrong shape or length, or missing or infinite values.
-        TypeError: for labels of other types, or of several.
+        TypeError: for labels of other or of mixed types.
     """
     checks.concrete(name, y)
     if isinstance(y, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; drop the masked rows")
-    # A list becomes an array of objects first: NumPy would quietly turn [1, "a"] into text.
+    # Make a list an array of objects first: NumPy would silently turn [1, "a"] into text.
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         raise ValueError(f"{name} must be one-dimensional, got one column; pass {name}.ravel()")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)
-        raise ValueError(f"{name} must be one-dimensional, a label or number per row, got {shown}")
+        raise ValueError(f"{name} must be one-dimensional, one label or number per row, got {shown}")
     if not len(array):
         raise ValueError(f"{name} is empty")
     if array.dtype.kind in "OT":
@@ -607,7 +607,7 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
 
 
 def holds_classes(y: ArrayLike) -> bool:
-    """Whether a target looks like classes: text, booleans, integers of at most ten values, or any two values.
+    """Whether a target looks like classes: text, booleans, at most ten distinct integers, or any two values.
 
     Raises:
         TypeError, ValueError: as `target_array`.
@@ -626,7 +626,7 @@ def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.in
     array = target_array(y, n_rows)
     labels, codes = np.unique(array, return_inverse=True)
     if len(labels) < 2:
-        raise ValueError(f"y has one class only ({labels[0]!s}); classification needs at least two")
+        raise ValueError(f"y has only one class ({labels[0]!s}); classification needs at least two")
     if array.dtype.kind == "f" and len(labels) > 20 and len(labels) > len(array) // 10:
         raise ValueError(
             f"y has {len(labels)} distinct numbers, which look like a regression target; "
@@ -651,7 +651,7 @@ def binary_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.f
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    """The weights as float64, shape (rows,); ones when None.
+    """The weights as float64, shape (rows,); all 1 for None.
 
     Raises:
         ValueError: for a wrong length, NaN, infinite or negative weights, or if all are zero.
@@ -673,8 +673,8 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     least, largest = weights[weights > 0].min(), weights.max()
     if least / largest < _LEAST:
         raise ValueError(
-            f"sample_weight has positive values that are less than {_LEAST} of its maximum, {least} beside {largest}; "
-            "set them to 0"
+            f"sample_weight has positive values below {_LEAST} times its maximum ({least} against "
+            f"{largest}); set them to 0"
         )
     if not _LEAST <= least <= largest <= 1 / _LEAST:
         raise ValueError(

@@ -1,6 +1,6 @@
-"""What every learner does around its own mathematics: settings kept, data checked, classes one against the rest::
+"""What every learner shares: recorded settings, checked data, one class against the rest::
 
-options = settings("lire", locals())              # first, so that `locals` are the arguments
+options = settings("lire", locals())              # first: `locals` must hold only the arguments
 run = Run("lire", time_limit, progress)
 data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
 return one_against_rest(data, run, fit_one)       # fit_one(data of one output, run) -> Fit
@@ -37,22 +37,22 @@ from jaxrules.table import (
 )
 
 FIGURES = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
-"""What ``details`` tell of every class, by name."""
+"""What ``details`` give for each class, by name."""
 _SECONDS_PER_ENTRY = 1e-6
-"""Of the table: what a learner takes that makes its own rules, about. With less time they come from some rows."""
+"""Time per table entry that a learner needs, roughly, to make its own rules. With less, it samples rows."""
 _FEWEST_ROWS = 2000
 _RULE_SCALE = 0.4
 _NO_SHARE = 1e-13
-"""A class of a smaller share of the weight is as good as absent: its log-odds are beyond 30."""
+"""A class with a smaller share of the weight is refused: its log-odds are beyond 30."""
 _NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
 
 
 def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a model: the learner and all arguments of its `fit`, in a form that hashes and that JSON holds.
+    """The options of a model: the learner and all arguments of its `fit`, hashable and fit for JSON.
 
-    NumPy's numbers become Python's, sequences and sets tuples, mappings (of `monotone`, of cut points) tuples of pairs,
-    a time limit seconds, a loss its name, and any other object, as rules and propositions, "given". The data, their
-    weights and `progress` are no settings.
+    NumPy numbers become Python numbers, sequences and sets tuples, mappings (`monotone`, cut points) tuples of
+    pairs, a time limit seconds, a loss its name, and any other object, such as rules, "given". The data, their
+    weights and `progress` are not settings.
     """
     kept = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
     return {"learner": learner, **kept, "time_limit": Deadline.of(arguments.get("time_limit")).seconds}
@@ -75,27 +75,27 @@ def _plain(value: Any) -> Any:
 
 
 def loss_for(y: ArrayLike, loss: str | Loss | LossFunction | None, classes: str = "logistic") -> Loss:
-    """What ``loss=`` means on a target: None is `classes` where y `holds_classes`, else the squared loss.
+    """The loss that ``loss=`` means for a target: None is `classes` if y `holds_classes`, else the squared loss.
 
     Raises:
-        TypeError, ValueError: as `loss_by_name`; for a y that is no target.
+        TypeError, ValueError: as `loss_by_name`; if y is not a target.
     """
     return loss_by_name(loss if loss is not None else classes if holds_classes(y) else "squared")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The data of a fit, checked against each other. A row of weight zero is as good as absent, and is.
+    """The checked data of a fit. A row of weight zero is dropped.
 
     Attributes:
         table: the columns.
         target: in the coding of the loss, -1 and +1, numbers or counts: shape (rows,); for K > 2 classes, one
             against the rest, shape (rows, K).
         weights: of the rows, positive, shape (rows,).
-        schema: the table's, with the classes: that of the model.
-        loss: what the target is coded for.
-        rows: which rows of X these are, shape (rows,).
-        output: which output of the model the target is for.
+        schema: of the model: the table's, with the classes.
+        loss: that the target is coded for.
+        rows: their indices in X, shape (rows,).
+        output: the model's output that the target belongs to.
     """
 
     table: Table
@@ -117,13 +117,13 @@ class TrainingData:
 
     @property
     def constant_loss(self) -> float:
-        """The mean loss of the best constant, over the outputs: what prices are relative to by default."""
+        """The mean loss of the best constant over the outputs; default prices are relative to it."""
         constants = [(y, np.full(len(y), best_constant(self.loss, y, self.weights))) for y in self.outputs]
         return float(np.mean([mean_loss(self.loss, y, constant, self.weights) for y, constant in constants]))
 
     @property
     def labels(self) -> NDArray[np.float64] | NDArray[np.int64]:
-        """What a forest is trained on: the classes' codes, or the target; shape (rows,)."""
+        """The target of a forest: class codes, or numbers; shape (rows,)."""
         return self.target if self.target.ndim == 1 else self.target.argmax(axis=1)
 
     def __getitem__(self, rows: NDArray[Any]) -> TrainingData:
@@ -148,7 +148,7 @@ def training_data(
         X, y, sample_weight, missing: the arguments of `fit`.
         loss: decides between classes (a target of signs) and numbers.
         binary: refuse more than two classes.
-        constant: take numbers that are all equal.
+        constant: accept a constant numeric target.
 
     Raises:
         TypeError, ValueError: naming the argument, as `as_table`, `class_target`, `regression_target` and
@@ -163,7 +163,8 @@ def training_data(
         if weight_of.min() < _NO_SHARE * weight_of.sum():
             absent = classes[int(weight_of.argmin())]
             raise ValueError(
-                f"sample_weight is zero for every row of class {absent!r}, or as good as; give it weight, or drop it"
+                f"sample_weight is zero or negligible for every row of class {absent!r}; "
+                "give the class weight, or drop it"
             )
         positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
         target = np.where(positive, 1.0, -1.0)
@@ -174,17 +175,17 @@ def training_data(
     if not weights.all():
         data = data[weights > 0]
     if classes is None and not constant and (data.target == data.target[0]).all():
-        raise ValueError("y has one value only among the rows of positive sample_weight; nothing can be learned")
+        raise ValueError("y has only one value among the rows of positive sample_weight; nothing can be learned")
     return data
 
 
 def data_for(
     model: RuleEnsemble, X: Any, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None
 ) -> TrainingData:
-    """The data for more work on a fitted model: its columns, its classes.
+    """Data for further work on a fitted model, with its columns and classes.
 
     Raises:
-        TypeError, ValueError: as `training_data`; also for other classes than those of the model.
+        TypeError, ValueError: as `training_data`; also for classes other than the model's.
     """
     table = conform(X, model.schema)
     checks.require(table.n_rows > 0, "X has no rows")
@@ -195,7 +196,7 @@ def data_for(
 
 
 def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearTerms, NDArray[np.float64]]:
-    """The numeric columns that vary, as linear terms of the influence of a typical rule.
+    """Linear terms of the numeric columns that vary, each scaled to the influence of a typical rule.
 
     Friedman and Popescu (2008), Sec. 5: columns are clipped at their quantiles `winsorise` and 1 - `winsorise`, and
     penalised on the scale 0.4 / std, because 0.4 is about the average standard deviation of a rule.
@@ -224,7 +225,7 @@ def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearT
 def location_and_scale(data: TrainingData) -> tuple[float, float]:
     """Weighted mean and standard deviation of the target of the squared loss; 0 and 1 for other losses.
 
-    The squared loss alone is the same on any scale: gradient descent then sees the same problem.
+    Only the squared loss can be rescaled: gradient descent then solves the same problem on every scale.
     """
     if data.loss is not squared:
         return 0.0, 1.0
@@ -235,7 +236,7 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 
 
 def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """The rows to validate on: this share of the distinct rows of every class, of counts zero or not, or of all."""
+    """The validation rows: this share of the distinct rows, stratified by class, or by zero and positive counts."""
     key = np.zeros(data.table.n_rows, np.uint64)
     for column in (*data.table.columns, data.labels):
         numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
@@ -247,7 +248,7 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
     random = np.random.default_rng(seed)
     chosen = np.zeros(len(key), bool)
     for one in np.unique(kind):
-        members = random.permutation(np.sort(first[kind[first] == one]))  # in the order in which they first appear
+        members = random.permutation(np.sort(first[kind[first] == one]))  # in order of first appearance
         chosen[members[: int(fraction * len(members))]] = True
     return chosen[first[group]]
 
@@ -256,10 +257,10 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
 
 
 def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
-    """Rows drawn at random, as many as a quarter of the time that is left suffices for; None if the time suffices for
-    all, or a quarter of it for too few.
+    """A random sample of as many rows as a quarter of the remaining time allows; None if the time suffices for all
+    rows, or a quarter of it for too few.
 
-    A learner that makes its own rules then makes them from this sample, and fits what it returns on all rows.
+    A learner that makes its own rules makes them from this sample, and fits the model on all rows.
     """
     n, left, per_row = len(data.weights), run.deadline.remaining(), _SECONDS_PER_ENTRY * len(data.table.columns)
     if n * per_row <= left or left < 4 * _FEWEST_ROWS * per_row:
@@ -272,12 +273,12 @@ def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | No
 def one_against_rest(
     data: TrainingData, run: Run, fit: Callable[[TrainingData, Run], Fit[RuleEnsemble]]
 ) -> Fit[RuleEnsemble]:
-    """`fit` on the data, or for K > 2 classes on each class against the rest; every fit has its share of the time.
+    """`fit` on the data, or for K > 2 classes on each class against the rest, with equal shares of the time.
 
     Returns:
-        The fit, or that of an ensemble of K outputs: the objective, and the bound where all have one, are the means
-        over the classes; the status is the worst; the history has a step per class; ``details`` hold a tuple with
-        the figures of the classes for every name of a binary fit, and objectives, bounds, statuses and histories.
+        The fit, or one of an ensemble of K outputs. Its objective, and its bound if all have one, are means over the
+        classes; its status is the worst; its history has a step per class. For each name in the ``details`` of a
+        binary fit, its ``details`` hold a tuple by class; also objectives, bounds, statuses and histories.
     """
     if data.target.ndim == 1:
         return fit(data, run)
@@ -285,7 +286,7 @@ def one_against_rest(
     fits: list[Fit[RuleEnsemble]] = []
     run.total = len(classes)
 
-    while len(fits) < len(classes):  # more than once only after Ctrl-C: then for first incumbents
+    while len(fits) < len(classes):  # repeats only after Ctrl-C, for first incumbents
         with run:
             for k in range(len(fits), len(classes)):
                 schema = data.schema.with_classes((False, True))  # the rest, this class
@@ -300,9 +301,9 @@ def paths_against_rest(
 ) -> list[Fit[RuleEnsemble]]:
     """The fits with `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
 
-    All of them have so many rules `before` those that are learned, which count among `max_rules`.
+    Each has `before` rules in front of the learned ones; these count among `max_rules`.
 
-    The path of one output may end early; its last fit then takes part in all further ones.
+    The path of one output may end early; its last fit is then reused for the larger sizes.
     """
     paths: list[list[Fit[RuleEnsemble]]] = []
 
@@ -342,7 +343,7 @@ def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit
 
 
 def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
-    """K ensembles of one output as one of K outputs: rules (and linear terms) of equal conditions become one.
+    """K ensembles of one output as one of K outputs; rules (and linear terms) with equal conditions are merged.
 
     Args:
         models: one per class, in the order of the classes, with one link and the same columns.
@@ -366,7 +367,7 @@ def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
 
 
 def _joined(keys: Sequence[Any], weights: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Where every key comes first, and the sums of the weights of equal keys, shape (keys, models)."""
+    """The first place of each key, and the summed weights of equal keys, shape (keys, models)."""
     place: dict[Any, int] = {}
     row = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
     column = np.repeat(np.arange(len(weights)), [len(part) for part in weights])

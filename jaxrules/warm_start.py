@@ -1,8 +1,7 @@
-"""``start=``: where a learner begins when it is given a fit, and what the rules of that are made of.
+"""``start=``: warm starts of learners from an earlier fit, and the propositions of its rules.
 
-All learners that take ``start`` mean the same by it: a Fit, or its model, on the same columns and for the same classes.
-The search begins there, with what it has learned, and returns nothing worse; nothing of it is bound to stay, as an
-expert's rules are (``first``).
+``start`` means the same in all learners: a Fit, or its model, on the same columns and for the same classes. The
+search begins there and returns nothing worse. Unlike an expert's rules (``first``), its rules may be dropped.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
 def given_start(
     start: Any, kind: type[ModelT], data: TrainingData, constraints: Constraints, linear_terms: bool = False
 ) -> ModelT | None:
-    """The model that an argument of this name means; None for None.
+    """The model of the argument ``start``; None for None.
 
     Args:
         start: the argument.
-        kind: of model that the learner makes.
+        kind: the type of model that the learner makes.
         data: of the fit.
-        constraints: that the rules of the start have to keep, but for required columns.
+        constraints: that the rules of the start must meet, except for required columns.
         linear_terms: whether the learner has any.
 
     Raises:
         TypeError: for anything but a Fit or model of this kind.
-        ValueError: if it is for other columns or classes, or has what the fit cannot have.
+        ValueError: if it is for other columns or classes, or has parts that the fit cannot have.
     """
     if start is None:
         return None
@@ -49,28 +48,28 @@ def given_start(
         raise TypeError(f"start must be {kind.__name__}, or a Fit with such a model, got {what}")
     if model.schema.features != data.table.schema.features:
         raise ValueError(
-            f"start speaks of other columns than X has: {list(model.schema.names)} there, "
-            f"{list(data.table.schema.names)} here; fit it on the same columns"
+            f"start was fitted on the columns {list(model.schema.names)}, but X has "
+            f"{list(data.table.schema.names)}; fit it on the same columns"
         )
     if isinstance(model, RuleEnsemble):
         if model.n_outputs != len(data.outputs):
             raise ValueError(f"start has {model.n_outputs} outputs, but y needs {len(data.outputs)}")
         if model.linear is not None and not linear_terms:
-            raise ValueError("start must have no linear terms: this fit has none")
+            raise ValueError("start has linear terms, but this fit has none; drop them")
     if model.schema.classes != data.classes:
         raise ValueError(f"start is for the classes {model.schema.classes}, but y has {data.classes}")
     n_labels = max(len(data.outputs), 2) if isinstance(model, RuleEnsemble) else len(data.classes or ())
     barred = np.flatnonzero(~constraints.allows(model.conjunctions, n_labels).any(axis=1)).tolist()
     if barred:
         raise ValueError(
-            "start has a rule that forbidden and monotone leave no weight; bind less, or leave the rule out: "
-            f"{model.conjunctions.describe(barred[0])}"
+            f"start has the rule {model.conjunctions.describe(barred[0])!r}, which has no admissible "
+            "weight under forbidden and monotone; relax them, or drop the rule"
         )
     return model
 
 
 def propositions_in(rules: Conjunctions) -> PropositionPool:
-    """What rules are made of, condition by condition: an interval is two propositions, as it is in their price."""
+    """The propositions of rules, condition by condition; an interval is two, as in its price."""
     parts = [part for rule in rules for condition in rule for part in condition.parts(rules.schema)]
     return PropositionPool.build(rules.schema, [[part] for part in parts])
 
@@ -82,15 +81,15 @@ def made_of(
     table: Table,
     tags: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
 ) -> list[tuple[int, ...] | None]:
-    """Rules in the propositions of a pool that hold on the same rows; None for one that holds on no row, or that has a
+    """Rules as propositions of a pool that hold on the same rows; None for a rule that holds on no row, or with a
     proposition that the pool lacks. Conditions that hold on all rows are left out.
 
     Args:
-        pool: propositions that tell rows apart.
+        pool: distinct propositions.
         bits: the rows of `table` on which each holds, (propositions, words).
         rules: the rules.
-        table: one row of every kind that the pool tells apart.
-        tags: of the pool, and of `propositions_in(rules)`: propositions with other tags are not the same.
+        table: one row of every kind that the pool distinguishes.
+        tags: of the pool, and of `propositions_in(rules)`; propositions with different tags are distinct.
     """
     parts = propositions_in(rules)
     of_pool, of_parts = ([b""] * len(pool), [b""] * len(parts)) if tags is None else map(_texts, tags)
@@ -109,14 +108,16 @@ def made_of(
 
 
 def check_lengths(rules: Sequence[tuple[int, ...] | None], longest: int | None, name: str) -> None:
-    """Refuse rules of a start that are longer than the fit's may be.
+    """Refuse rules of a start that are longer than the fit admits.
 
     Raises:
         ValueError: naming the argument that limits them.
     """
     length = max((len(rule) for rule in rules if rule is not None), default=0)
     if longest is not None and length > longest:
-        raise ValueError(f"start has a rule of {length} propositions, but {name}={longest}; allow as many")
+        raise ValueError(
+            f"start has a rule of {length} propositions, but {name}={longest}; raise {name} to at least {length}"
+        )
 
 
 def _texts(tags: NDArray[np.bool_]) -> list[bytes]:

@@ -422,7 +422,7 @@ def test_own_propositions() -> None:
         says = [X[:, 0] + X[:, 1] >= 0.0 if not isinstance(c.feature, int) else X[:, 2] >= 0.0 for c in rule]
         scores += weight * np.all(says, axis=0)
     np.testing.assert_array_equal(jr.predict(oblique, X), scores)
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="columns other than"):
         paper_fit(X[:, :2], Y, propositions=pool)
     with pytest.raises(TypeError, match="PropositionPool"):
         paper_fit(X, Y, propositions=[Threshold(0, ">", 0.0)])
@@ -432,19 +432,19 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": lambda y, score: -((y - score) ** 2)}, ValueError, "not convex"),
     ({"loss": lambda y, score: jnp.log(score)}, ValueError, "non-finite derivative"),
     ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
-    ({"search": "published", "max_length": 2}, ValueError, "max_length does not go with"),
-    ({"search": "published", "per_unit": True}, ValueError, "per_unit does not go with .* see PAPER"),
+    ({"search": "published", "max_length": 2}, ValueError, "max_length cannot be combined with"),
+    ({"search": "published", "per_unit": True}, ValueError, "per_unit cannot be combined with .* see PAPER"),
     ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),
     ({"eliminate": True}, ValueError, "refits all weights; set corrective=True"),
     (
         {"search": "published", "objective": "corrective_decrease", "corrective": True},
         ValueError,
-        "does not go with",
+        "cannot be combined with",
     ),
     ({"max_length": "any"}, TypeError, "max_length must be an integer"),
     ({"max_evaluations": "many"}, TypeError, "max_evaluations must be an integer"),
-    ({"search": "published", "objective": "orthogonal"}, ValueError, "does not go with"),
-    ({"search": "published", "objective_tolerance": 0.3}, ValueError, "does not go with"),
+    ({"search": "published", "objective": "orthogonal"}, ValueError, "cannot be combined with"),
+    ({"search": "published", "objective_tolerance": 0.3}, ValueError, "cannot be combined with"),
 ]
 
 

@@ -198,7 +198,7 @@ def test_what_is_often_meant_is_named(call: Any, words: str) -> None:
 @pytest.mark.parametrize("learner", [jr.boosting, jr.lire, jr.rulefit, jr.lltboost, jr.ltrnet])
 def test_a_constant_is_not_fitted_without_a_word(learner: Any) -> None:
     options = {"time_limit": 1e-9}
-    with pytest.warns(UserWarning, match="no column of X tells its rows apart: the model is a constant"):
+    with pytest.warns(UserWarning, match="no column of X varies; the model is a constant"):
         learner.fit(np.ones((12, 2)), LABELS, **options)
-    with pytest.warns(UserWarning, match="no column of X that rules may use tells its rows apart"):
+    with pytest.warns(UserWarning, match="no column of X that rules may use varies"):
         learner.fit(np.column_stack([SIZES["size"], np.ones(12)]), LABELS, forbidden=["x0"], **options)

@@ -645,7 +645,7 @@ def test_lltboost_goes_on_from_rules():
     assert all([fit.model.conjunctions.rule(r) for r in range(2)] == [own.rule(0), own.rule(1)] for fit in fits)
     with pytest.raises(ValueError, match="first has the rule 'x2 > 0.5 & x1 < 1.5'"):
         jr.lltboost.fit(X, y, first=own, monotone={1: 1, 2: 1})
-    with pytest.raises(ValueError, match="first has 2 rules, of 2 in all"):
+    with pytest.raises(ValueError, match="first has 2 rules, but max_rules=2"):
         jr.lltboost.fit(X, y, first=own, max_rules=2)
 
 
@@ -708,9 +708,11 @@ def test_tuning_turns_what_no_constraint_holds():
     assert len(free.conjunctions) == 3
     assert columns_of(bound.conjunctions)[1:] == [{2}]  # x0 > 0 has lost its weight
     assert bound.weights[-1, 0] > 0.5
-    with pytest.raises(ValueError, match=r"model has the rule '0.3 x0 \+ x1 >= 0.2' of weight 1, which monotone bars"):
+    with pytest.raises(
+        ValueError, match=r"model has the rule '0.3 x0 \+ x1 >= 0.2' of weight 1, which monotone forbids"
+    ):
         jr.finetune(start, X, y, monotone={2: -1, 0: -1, 1: 1})
-    with pytest.raises(ValueError, match="model has the rule 'x0 > 0' of weight 0.1, which monotone bars"):
+    with pytest.raises(ValueError, match="model has the rule 'x0 > 0' of weight 0.1, which monotone forbids"):
         jr.ltrnet.fit(X, y, init=jr.without_rules(start, [0]), monotone={0: -1})
 
 
@@ -785,7 +787,7 @@ def test_linear_terms_of_a_start_have_to_be_monotone():
     assert (start.linear.coefficients[start.linear.feature == 0] > 0).all()
     assert jr.finetune(start, X, y, monotone={0: 1}, iterations=25).model.linear is start.linear
     only_linear = jr.without_rules(start, range(len(start.conjunctions)))
-    with pytest.raises(ValueError, match="model has a linear term of 'x0' with coefficient .*, which monotone bars"):
+    with pytest.raises(ValueError, match="model has a linear term of 'x0' with coefficient .*, which monotone forbids"):
         jr.finetune(only_linear, X, y, monotone={0: -1})
 
 
@@ -818,7 +820,7 @@ def test_lire_leaves_forbidden_columns_out():
     fit = jr.lire.fit(X, y, forbidden=["x0"], rules="forest", restarts=0)
     assert 0 not in set.union(set(), *columns_of(fit.model.conjunctions))
     free = jr.lire.fit(X, y, rules=few_rules(X, y, True), restarts=0)
-    with pytest.raises(ValueError, match="start has a rule that forbidden and monotone leave no weight"):
+    with pytest.raises(ValueError, match="start has the rule .* no admissible weight"):
         jr.lire.fit(X, y, forbidden=[0], start=free.model)
 
 
@@ -844,7 +846,7 @@ def test_a_forbidden_column_is_as_good_as_constant(name):
         fit(frame, y, forbidden=["x9"], **options)
     if name == "ltrnet":
         start = jr.boosting.fit(frame, y, max_rules=2, forbidden=["x0", "x2"]).model
-        with pytest.raises(ValueError, match="init uses a column that is forbidden"):
+        with pytest.raises(ValueError, match="init uses a forbidden column"):
             fit(frame, y, init=start, forbidden=["job"])
 
 
@@ -919,8 +921,8 @@ def test_what_cannot_be_kept_is_refused():
     for arguments, words in (
         ({"forbidden": [0, 1, 2, 3]}, "forbidden names every column"), ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
-        ({"required": [0, 1], "max_rules": 1}, "required names 2 columns more"),
-        ({"monotone": {0: 1}, "search": "published", **jr.boosting.PAPER}, "monotone does not go with"),
+        ({"required": [0, 1], "max_rules": 1}, "required has 2 columns that first does not use"),
+        ({"monotone": {0: 1}, "search": "published", **jr.boosting.PAPER}, "monotone cannot be combined with"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             jr.boosting.fit(X, y, **arguments)

@@ -572,10 +572,10 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"colour": 1}, ValueError, "names the categorical column 'colour'"), ({"size": 2}, ValueError, "must be 1"),
         ({"size": True}, ValueError, "must be 1"),
     ),
-    "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, of 2")),
+    "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, but max")),
     **dict.fromkeys(
         ("boosting.first", "lltboost.first"),
-        (([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, of 3")),
+        (([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, but max_rules=3")),
     ),
     "glrm.first": (([], TypeError, "must be Conjunctions"),),
     "lire.first": (([], TypeError, "must be Conjunctions"),),
@@ -720,7 +720,7 @@ BAD_DATA: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "X of objects": ({"X": X.assign(size=[object()] * N_ROWS)}, TypeError, "'size' of X holds Python objects"),
     "X infinite": ({"X": X.assign(size=INFINITE)}, ValueError, "'size' of X has infinite values"),
     "X missing": ({"missing": "refuse"}, ValueError, "X has missing values in 'age'; .*own_category"),
-    "X with an empty column": ({"X": X.assign(size=np.nan)}, ValueError, "'size' of X has no value at all"),
+    "X with an empty column": ({"X": X.assign(size=np.nan)}, ValueError, "'size' of X has no values"),
     "no X": ({"X": None}, ValueError, "X must be 2-D"),
     "y too short": ({"y": size[1:]}, ValueError, "y has 47 values, but X has 48 rows"),
     "y of two dimensions": ({"y": np.ones((N_ROWS, 2))}, ValueError, "y must be one-dimensional"),
@@ -740,7 +740,7 @@ BAD_DATA: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 TEXT = (["yes", "no"] * (N_ROWS // 2), TypeError, "y holds text labels, but this loss needs numbers")
 BAD_TARGETS: dict[str, tuple[Bad, ...]] = {
     "labels": (
-        (["yes"] * N_ROWS, ValueError, r"y has one class only \(yes\)"),
+        (["yes"] * N_ROWS, ValueError, r"y has only one class \(yes\)"),
         (size + np.arange(N_ROWS), ValueError, "y has 36 distinct numbers, which look like a regression target"),
     ),
     "numbers": (TEXT,),

@@ -236,7 +236,7 @@ def test_folds_spread_classes_evenly() -> None:
         ({"n_folds": "two"}, TypeError, "n_folds"),
         ({"one_standard_error": "yes"}, TypeError, "one_standard_error"),
         ({"seed": -1}, ValueError, "seed must be"),
-        ({"y": np.arange(48) == 5}, ValueError, "y has a class with one row only, True,"),
+        ({"y": np.arange(48) == 5}, ValueError, "y has only one row of class True,"),
         ({"time_limit": -1}, ValueError, "time_limit"),
         ({"missing": "perhaps"}, ValueError, "missing"),
     ],

@@ -106,17 +106,17 @@ def test_whole_numbers_as_labels_are_integers(tmp_path):
 @pytest.mark.parametrize(
     ("text", "entry", "message"),
     [
-        ("", {}, "target last"),
-        ("a,target\n", {}, "target last"),
-        ("a,target\n1,2,3\n", {}, "rows of 2 cells"),
-        ("target,a\n1,2\n", {}, "target last"),
+        ("", {}, "a last column named target"),
+        ("a,target\n", {}, "a last column named target"),
+        ("a,target\n1,2,3\n", {}, "2 cells in every row"),
+        ("target,a\n1,2\n", {}, "a last column named target"),
         ("a,target\n1,\n2,0\n", {}, "rows without a target"),
-        ("a,target\nx,1\n2,0\n", {}, "column 'a' of toy.csv is not numeric"),
-        ("a,target\n1,x\n2,0\n", {"task": "regression"}, "column 'target' of toy.csv is not numeric"),
+        ("a,target\nx,1\n2,0\n", {}, "column 'a' of toy.csv is neither numeric"),
+        ("a,target\n1,x\n2,0\n", {"task": "regression"}, "column 'target' of toy.csv is neither numeric"),
         ("a,target\ninf,1\n2,0\n", {}, "column 'a' of X has infinite values"),
-        ("a,a,target\n1,2,1\n2,3,0\n", {}, "names must differ"),
+        ("a,a,target\n1,2,1\n2,3,0\n", {}, "names must be distinct"),
         ("a,target\n1,1\n2,0\n", {"categorical": ["b"]}, "lacks the categorical columns b"),
-        ("a,target\n1,1\n2,0\n", {"positive_class": 2}, "positive_class 2 of 'toy'.*no label"),
+        ("a,target\n1,1\n2,0\n", {"positive_class": 2}, "positive_class 2 of 'toy'.*not a label"),
         ("a,target\n1,1\n2,0\n", {"task": "counts"}, "task of 'toy' in manifest.json must be one of binary"),
     ],
 )
@@ -129,7 +129,7 @@ def test_files_and_manifests_that_make_no_data_set_are_refused(tmp_path, text, e
 @pytest.mark.parametrize("text", ["{", "3", "[{}]", "[1]"])
 def test_a_manifest_that_is_no_list_of_entries_is_refused(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(ValueError, match="is no list of entries with a name each"):
+    with pytest.raises(ValueError, match="is not a list of entries that each have a name"):
         jr.datasets.load("toy", data_home=tmp_path)
 
 

@@ -53,7 +53,7 @@ def test_rules_go_by_place_and_by_words() -> None:
     assert len(jr.without_rules(model, [0, 1, 2]).conjunctions) == 0
     for wrong, error, words in (
         ([3], ValueError, "names rule 3; the model has 3"), ([-1], ValueError, "names rule -1"),
-        (["x0 > 3"], ValueError, "no rule of the model"), ([1.0], TypeError, "by place or by words, got float"),
+        (["x0 > 3"], ValueError, "not a rule of the model"), ([1.0], TypeError, "by position or text, got float"),
         (1, TypeError, "a sequence of rules"), ("x0 > 2", TypeError, "a sequence of rules"),
     ):  # fmt: skip
         with pytest.raises(error, match=words):
@@ -204,7 +204,7 @@ def test_separable_rows_and_constant_scores_stay_finite() -> None:
     constant = jr.calibrate(jr.without_rules(ensemble(), [0, 1, 2]), X, LABELS)
     assert float(constant.intercept[0]) == pytest.approx(logit(np.mean(LABELS == "yes")), abs=0.05)
     jr.calibrate(ensemble(), X, np.full(160, "no")).validate()  # a class may be absent
-    with pytest.raises(ValueError, match="does not rise with 'yes'"):
+    with pytest.raises(ValueError, match="class .yes. do not have higher scores"):
         jr.calibrate(one, X, np.where(X[:, 0] > 2, "no", "yes"))
     assert _platt(np.array([1e300, -1e300]), np.array([True, False]), np.ones(2), "x")[0] > 0
 

@@ -163,9 +163,9 @@ def test_what_scikit_learn_would_take_for_something_else() -> None:
 
 def test_losses_of_the_other_kind_are_refused() -> None:
     X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
-    with pytest.raises(ValueError, match="loss='squared' is not for a classifier"):
+    with pytest.raises(ValueError, match="loss='squared' does not suit a classifier"):
         LIREClassifier(loss="squared").fit(X, y)
-    with pytest.raises(ValueError, match="loss='logistic' is not for a regressor"):
+    with pytest.raises(ValueError, match="loss='logistic' does not suit a regressor"):
         RuleBoostingRegressor(loss="logistic").fit(X, y)
     assert (RuleBoostingRegressor(loss="poisson").fit(X, y + 1).predict(X) > 0).all()
 
@@ -176,7 +176,7 @@ def test_penalties_are_chosen_by_cross_validation() -> None:
     direct = jr.boosting.cross_validate(frame, y, loss="logistic", max_rules=2)
     assert str(model.model_) == str(direct.model)
     assert len(model.fit_.details["cross_validation"].risk) == 2
-    with pytest.raises(ValueError, match="global_penalty is not for penalty"):
+    with pytest.raises(ValueError, match="global_penalty cannot be set with penalty"):
         LIREClassifier(penalty="cv", global_penalty=0.1).fit(frame, y)
     with pytest.raises(ValueError, match='penalty must be "fit" or "cv"'):
         GLRMClassifier(penalty="best").fit(frame, y)

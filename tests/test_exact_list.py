@@ -327,14 +327,14 @@ def test_what_cannot_be_learned_is_refused():
     schema = jr.as_table(X).schema
     everything = jr.Conjunctions.build(schema, [[]])
     for arguments, words in (
-        ({"X": np.ones((len(y), 2))}, "there is no condition"),
+        ({"X": np.ones((len(y), 2))}, "no condition is available"),
         ({"forbidden": [0, 1, 2]}, "forbidden names every column"),
-        ({"min_support": 0.999}, "there is no condition"),
+        ({"min_support": 0.999}, "no condition is available"),
         ({"required": [0], "conditions": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]])}, "required"),
         ({"required": [0, 1, 2], "max_rules": 1, "max_literals": 1}, "required"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
-        ({"first": everything}, "first has rules that cover every row"),
-        ({"y": np.zeros(len(y))}, "one class only"),
+        ({"first": everything}, "the rules of first cover every row"),
+        ({"y": np.zeros(len(y))}, "only one class"),
         ({"max_rules": 2**40}, "max_rules must be at most 10000"),
         ({"quantiles": 2**40}, "quantiles must be at most 100000"),
         ({"literal_penalty": -1.0}, "literal_penalty must be finite and at least 0"),
@@ -351,5 +351,5 @@ def test_longer_conditions_than_there_are_change_nothing():
 
 def test_too_many_rows_are_refused(monkeypatch):
     monkeypatch.setattr(exact_problem, "MOST_ROWS", 20)
-    with pytest.raises(ValueError, match="X has 30 rows; only 20 can be counted exactly"):
+    with pytest.raises(ValueError, match="X has 30 rows; at most 20 can be counted exactly"):
         jr.exact_list.fit(*random_problem(0))

@@ -21,7 +21,7 @@ from jaxrules.paths.model import ModelSequence
 from jaxrules.table import MISSING, EncodedColumn
 from pmml import Document
 
-pytestmark = pytest.mark.filterwarnings("ignore:column .* of X holds no category")  # rows of every kind
+pytestmark = pytest.mark.filterwarnings("ignore:column .* of X has none of the categories")  # rows of every kind
 
 C = jr.Condition
 Row = dict[str, Any]
@@ -392,14 +392,14 @@ def constant(classes: Any, intercept: list[float], link: Any) -> jr.RuleEnsemble
 
 def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList) -> None:
     assert jr.to_sql(ensemble, "probability") == jr.to_sql(ensemble, "probability", label="yes")
-    for label, wrong in ((None, "label must name one of the classes"), ("d", "label must be one of the classes")):
+    for label, wrong in ((None, "an expression is for one class"), ("d", "label must be one of the classes")):
         with pytest.raises(ValueError, match=wrong):
             jr.to_sql(constant(("a", "b", "c"), [0.0, 1.0, 2.0], "softmax"), "score", label=label)
     with pytest.raises(ValueError, match="what must be"):
         jr.to_sql(ensemble, "label")
     with pytest.raises(TypeError, match="a RuleList has no scores"):
         jr.to_sql(rule_list, "score")
-    with pytest.raises(ValueError, match="it predicts numbers"):
+    with pytest.raises(ValueError, match="model predicts numbers"):
         jr.to_sql(constant(None, [1.0], "identity"), "probability")
     with pytest.raises(ValueError, match="NUL character"):
         jr.to_sql(ensemble, table="a\0b")

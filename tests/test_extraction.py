@@ -527,10 +527,10 @@ def test_subclasses_are_known():
     [
         (LogisticRegression(), TypeError, "forest must be one of .*LightGBM; got LogisticRegression"),
         (None, TypeError, "got NoneType"),
-        (RandomForestClassifier(), ValueError, "without fit; call forest.fit"),
-        (DecisionTreeRegressor(), ValueError, "without fit"),
-        (lightgbm.LGBMClassifier(), ValueError, "without fit"),
-        (HistGradientBoostingClassifier(), ValueError, "without fit"),
+        (RandomForestClassifier(), ValueError, "unfitted"),
+        (DecisionTreeRegressor(), ValueError, "unfitted"),
+        (lightgbm.LGBMClassifier(), ValueError, "unfitted"),
+        (HistGradientBoostingClassifier(), ValueError, "unfitted"),
     ],
     ids=str,
 )
@@ -554,7 +554,7 @@ def test_forests_of_other_columns_are_refused():
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="3 columns that are not those of X, which has 2"):
         jr.extract_rules(forest, X[:, :2])
-    with pytest.raises(ValueError, match="no rule that some rows of X satisfy"):
+    with pytest.raises(ValueError, match="no rule that holds on some rows of X"):
         jr.extract_rules(forest, np.ones((5, 3)))
     frame = mixed_frame(rng, 100)
     named = RandomForestClassifier(3, random_state=0).fit(frame[["z"]], frame["z"] > 0)
@@ -577,7 +577,7 @@ def test_other_categories_are_refused():
     other = frame.assign(job=frame["job"].astype(str) + "!")
     for forest in (HistGradientBoostingClassifier(**HIST), lightgbm.LGBMClassifier(**LIGHT)):
         forest.fit(frame, frame["job"] == "cook")
-        with pytest.raises(ValueError, match="of column 'job', of which X has none"):
+        with pytest.raises(ValueError, match="in column 'job', but X has none of them"):
             jr.extract_rules(forest, other)
 
 

@@ -152,7 +152,7 @@ def test_a_target_or_weights_that_do_not_fit_are_refused():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="y has 3 values, but X has 20 rows"):
         jr.default_forest(X, [0, 1, 1])
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         jr.default_forest(X, np.ones(20, int))
     with pytest.raises(ValueError, match="sample_weight"):
         jr.default_forest(X, X[:, 0], classification=False, sample_weight=-np.ones(20))

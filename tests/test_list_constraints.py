@@ -92,7 +92,7 @@ def test_what_cannot_be_kept_is_refused():
     X, y = random_problem(0)
     X = np.column_stack([X, np.ones(len(y))])
     for arguments, words in (
-        ({"forbidden": [0, 1, 2]}, "leave no literal"), ({"required": ["x3"]}, "required names 'x3'"),
+        ({"forbidden": [0, 1, 2]}, "exclude every literal"), ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):

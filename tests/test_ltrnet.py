@@ -396,7 +396,7 @@ def test_missing_numbers_take_one_side_together() -> None:
 
 def test_bad_data_are_refused() -> None:
     X, y = data()
-    with pytest.raises(ValueError, match="y has one class only"):
+    with pytest.raises(ValueError, match="y has only one class"):
         jr.ltrnet.fit(X, ["a"] * 80, loss="logistic")
     with pytest.raises(ValueError, match="missing values"):
         jr.ltrnet.fit(np.where(X > 2, np.nan, X), y)

@@ -294,7 +294,7 @@ def test_losses_are_coherent(data: Any) -> None:
         ({"end": [1.0, 1.0]}, ValueError, "end must have 3 values"),
         ({"end": [1.0, 1.0, 1.0], "steps": 2}, ValueError, "not reachable in 2 steps"),
         ({"end": [4.0, 0.0, 0.0], "integer_steps": "unit"}, ValueError, "takes at least 4"),
-        ({"end": [0.5, 0.0, 0.0], "integer_steps": "any"}, ValueError, "fractions"),
+        ({"end": [0.5, 0.0, 0.0], "integer_steps": "any"}, ValueError, "differ from start by integers"),
         ({"end": [1.0, 0.0, 0.0], "forbidden": ["x0"]}, ValueError, "forbidden columns"),
         ({"end": [1.0, 0.0, 0.0], "method": "local"}, ValueError, 'use method="mip"'),
         ({"method": "magic"}, ValueError, "method must be"),

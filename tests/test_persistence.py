@@ -211,15 +211,15 @@ def refused(content: Any, tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not JSON, or only a part"),
+        (b"", "not JSON, or is truncated"),
         (b"\xff\xfe", "not UTF-8"),
-        ("{", "only a part"),
+        ("{", "truncated"),
         ("null", "it lacks"),
         ("[]", "it lacks"),
         ("{}", "it lacks"),
         ('"text"', "it lacks"),
         ('{"format": "pickle"}', "it lacks"),
-        ('{"format": "a", "format": "b"}', "a key twice"),
+        ('{"format": "a", "format": "b"}', "a duplicate key"),
         ("NaN", "NaN is not JSON"),
         ("[Infinity]", "Infinity is not JSON"),
         (BOMB, "nested too deeply"),
@@ -252,7 +252,7 @@ def set_at(document: Any, path: str, value: Any) -> Any:
 
 ARRAY = {"dtype": "float64", "shape": [5, 1], "values": [0.0] * 5}
 HOSTILE: list[tuple[str, Any, str]] = [
-    ("version", 3, "version 3 of RuleEnsemble, and this jaxrules reads up to 2; upgrade jaxrules"),
+    ("version", 3, "version 3 of RuleEnsemble, but this jaxrules reads only up to 2; upgrade jaxrules"),
     ("version", 0, "version must be"),
     ("version", "1", "version must be"),
     ("version", True, "version must be"),
@@ -306,18 +306,18 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("fields.conjunctions.missing.values.0", 1, "true or false"),
     ("fields.conjunctions.schema.features", [], "at least one feature"),
     ("fields.conjunctions.schema.features.0.name", None, "name must be of type str"),
-    ("fields.conjunctions.schema.features.0.name", "job", "differ"),
+    ("fields.conjunctions.schema.features.0.name", "job", "distinct"),
     ("fields.conjunctions.schema.features.0.categories", "ab", "must be a list"),
     ("fields.conjunctions.schema.features.0.categories", [], "at least one"),
-    ("fields.conjunctions.schema.features.1.categories", ["a", "a", "b"], "differ"),
+    ("fields.conjunctions.schema.features.1.categories", ["a", "a", "b"], "distinct"),
     ("fields.conjunctions.schema.features.1.categories", ["a", 1], "must be of type str"),
     ("fields.conjunctions.schema.missing", "drop", "must be one of"),
-    ("fields.conjunctions.schema.classes", ["no", "no"], "differ"),
+    ("fields.conjunctions.schema.classes", ["no", "no"], "distinct"),
     ("fields.conjunctions.schema.classes", ["no", 1], "of one type"),
     ("fields.conjunctions.schema.classes", ["no", None], "must not be None"),
     ("fields.conjunctions.schema.classes", ["a", "b", "c"], "outputs do not fit"),
     ("fields.conjunctions.schema.classes", {"no": "yes"}, "must be a list"),
-    ("fields.conjunctions.schema.classes", [0, 2**70], "must fit into 64 bits"),
+    ("fields.conjunctions.schema.classes", [0, 2**70], "must fit in 64 bits"),
 ]
 
 

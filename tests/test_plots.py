@@ -97,7 +97,7 @@ def test_support_path_counts_rules(two_columns: Any) -> None:
     ax = plots.support_path(path, X, penalty="l1_penalty")
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [(1.0, 0), (0.1, 2)])
     np.testing.assert_allclose(ax.lines[1].get_ydata(), [0, jr.local_support(models[1], X)])
-    with pytest.raises(ValueError, match="the models have l1_penalty"):
+    with pytest.raises(ValueError, match="they have l1_penalty"):
         plots.support_path(path)
 
 

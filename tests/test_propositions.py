@@ -101,7 +101,7 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])
     with pytest.raises(ValueError, match="distinct and ascending"):
         Halfspace((1, 0), (1.0, 1.0), 0.0)
-    with pytest.raises(ValueError, match="as many weights"):
+    with pytest.raises(ValueError, match="at least one feature"):
         Halfspace((1,), (), 0.0)
 
 
@@ -121,7 +121,7 @@ def test_bad_input_is_refused() -> None:
         with pytest.raises(error, match="max_cut_points must be a"):
             propositions_of(table, max_cut_points=bad)
     for proposition, message in [
-        (Threshold(1, "<=", 0.0), "compares numbers"),
+        (Threshold(1, "<=", 0.0), "give it categories"),
         (Threshold(7, "<=", 0.0), "names feature 7"),
         (Category(0, "==", 0), "does not have"),
         (Category(1, "==", 3), "does not have"),

@@ -298,7 +298,7 @@ def test_missing_values_are_refused_or_a_category_of_their_own():
     ("change", "error", "message"),
     [
         ({"l1_penalty": None, "n_folds": 570}, ValueError, "n_folds must be at most 569"),
-        ({"l1_penalty": None, "y": np.arange(569) == 5}, ValueError, "y has a class with one row only"),
+        ({"l1_penalty": None, "y": np.arange(569) == 5}, ValueError, "y has only one row of class"),
     ],
 )
 def test_bad_input_names_the_argument(cancer, cancer_rules, change, error, message):
@@ -310,7 +310,7 @@ def test_bad_input_names_the_argument(cancer, cancer_rules, change, error, messa
 
 def test_rules_of_other_columns_and_empty_paths_are_refused(cancer, cancer_rules):
     X, y = cancer
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="different columns"):
         jr.rulefit.fit(np.eye(569, 2), y, l1_penalty=0.01, rules=cancer_rules)
     with pytest.raises(ValueError, match="penalties must be a non-empty sequence"):
         jr.rulefit.path(X, y, rules=cancer_rules, penalties=[])

@@ -135,7 +135,7 @@ def test_the_time_limit_ends_it_between_fits(data: tuple[NDArray[Any], NDArray[A
     [
         ({"method": "cart"}, "method must be"),
         ({"method": 3}, "must be one of"),
-        ({"method": DecisionTreeClassifier()}, "models of rules"),
+        ({"method": DecisionTreeClassifier()}, "rule models"),
         ({"method": jr.boosting.path}, "pass a fit, not a path"),
         ({"replicates": 0}, "replicates must be"),
         ({"measure": "rules"}, "measure must be"),

@@ -88,7 +88,7 @@ def test_numbers_and_counts() -> None:
         data_of([1, 2, 3, 4, 5, -6], losses.poisson)
     with pytest.raises(TypeError, match="y holds text labels"):
         data_of(NAMES, losses.squared)
-    with pytest.raises(ValueError, match="y has one value only"):
+    with pytest.raises(ValueError, match="y has only one value"):
         data_of(np.ones(6), losses.squared)
     assert data_of(np.ones(6), losses.squared, constant=True).target.tolist() == [1.0] * 6
 
@@ -99,9 +99,9 @@ def test_rows_without_weight_are_absent() -> None:
     np.testing.assert_array_equal(np.stack(data.table.columns, 1), X[kept])
     assert data.weights.tolist() == [1, 2, 3, 5, 6]
     np.testing.assert_array_equal(data.labels, [1, 0, 2, 1, 2])
-    with pytest.raises(ValueError, match="sample_weight is zero for every row of class 'a'"):
+    with pytest.raises(ValueError, match="sample_weight is zero or negligible for every row of class 'a'"):
         data_of(NAMES, sample_weight=[1, 0, 3, 0, 5, 6])
-    with pytest.raises(ValueError, match="y has one value only among the rows of positive sample_weight"):
+    with pytest.raises(ValueError, match="y has only one value among the rows of positive sample_weight"):
         data_of([1, 1, 1, 1, 1, 2], losses.squared, sample_weight=[1, 1, 1, 1, 1, 0])
 
 

@@ -1,4 +1,4 @@
-"""`stability`: what of a model returns when it is fitted on other rows of the same kind."""
+"""`stability`: which parts of a model recur in bootstrap fits."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Model = RuleEnsemble | RuleList
 
 
 class RuleStability(NamedTuple):
-    """How often a rule of the model on all rows returned, as a share of the bootstrap fits.
+    """How often a rule of the model on all rows recurs, as a share of the bootstrap fits.
 
     Attributes:
         text: the rule.
         exact: fits with a rule of the same conditions.
         alike: fits with a rule on the same columns in the same sense: the same sides bounded, the same categories,
-            whatever thresholds; linear combinations by their columns and the signs of their weights.
+            any thresholds; linear combinations by their columns and the signs of their weights.
         correlation: mean over the fits of the largest absolute correlation with one of their rules, on all rows: 1
-            where one divides the rows in the same way, or is the complement.
+            for a rule that holds on the same rows, or for the complement.
     """
 
     text: str
@@ -45,7 +45,7 @@ class RuleStability(NamedTuple):
 
 
 class FeatureStability(NamedTuple):
-    """How often a column was used: the share of bootstrap fits, and whether the model on all rows uses it."""
+    """The share of bootstrap fits that use a column, and whether the model on all rows uses it."""
 
     name: str
     share: float
@@ -54,7 +54,7 @@ class FeatureStability(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """What `stability` found; prints as tables.
+    """The result of `stability`; prints as tables.
 
     Attributes:
         model: fitted on all rows.
@@ -63,12 +63,12 @@ class Stability:
         others: rules in general terms (see `RuleStability.alike`) that the model does not have, with the share of fits
             that do; the most frequent first.
         complexities: of the bootstrap models, shape (fits,).
-        score: the stability of the choice of columns (Nogueira, Sechidis and Brown 2018, Def. 4): 1 where all fits use
-            the same columns, 0 on average for columns drawn at random; None for fewer than two fits, or where all or
-            none of the columns are always used. Above .75 they call excellent, below .4 poor.
-        replicates: how many fits were asked for.
-        failures: what went wrong, by replicate.
-        status: CONVERGED, or TIME_LIMIT or INTERRUPTED where fits are missing.
+        score: the stability of the choice of columns (Nogueira, Sechidis and Brown 2018, Def. 4): 1 if all fits use
+            the same columns, 0 on average for columns drawn at random; None for fewer than two fits, or if all or
+            none of the columns are always used. They call values above .75 excellent, below .4 poor.
+        replicates: the number of requested fits.
+        failures: errors by replicate.
+        status: CONVERGED, or TIME_LIMIT or INTERRUPTED if fits are missing.
         seconds: wall time.
     """
 
@@ -131,7 +131,7 @@ class Stability:
 _Cells = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 _COLUMNS = {"rule": "text", "exact": "exact", "alike": "alike", "correlation": "correlation"}
 _SHOWN = 10
-"""Columns and other rules that are printed."""
+"""The most columns and other rules that are printed."""
 
 
 @guarded
@@ -149,33 +149,33 @@ def stability(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Stability:
-    """How often each rule and each column returns over bootstrap fits.
+    """How often each rule and each column recurs in bootstrap fits.
 
-    The method is fitted on all rows, and then on as many rows drawn with replacement, from every class as many as it
-    has. A rule that is gone in most of these fits may still be right: another one that divides the rows nearly alike
-    took its place (`correlation`). How often it returns is no probability that it is true.
+    The method is fitted on all rows, and then on bootstrap samples of the same size, stratified by class. A rule that
+    is absent from most of these fits may still be right: another rule that holds on nearly the same rows may replace it
+    (`correlation`). The share of recurrence is not the probability that a rule is true.
 
     Args:
         method: the name of a learner ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "ssrl",
             "exact_list", "drnet", with the defaults of its `fit`), a function fit(X, y, ...) that returns a `Fit` or a
             model of rules, or an estimator of `jaxrules.estimators`. It gets sample_weight, seed, time_limit and
-            missing where it has arguments of these names.
+            missing if it has arguments of these names.
         X: array, dataframe or Table, shape (rows, features).
         y: classes or numbers, shape (rows,).
-        replicates: how many bootstrap fits.
+        replicates: the number of bootstrap fits.
         measure: of the complexity, see `jaxrules.complexity`.
         sample_weight: weight of every row, shape (rows,); a row that is drawn keeps its weight.
         missing: rule for missing values, see `jaxrules.as_table`.
         n_jobs: worker processes (joblib's loky). -1: one per processor.
         seed: of the draws and of every fit.
-        time_limit: seconds, from call to return; every fit gets an equal share of what is left.
+        time_limit: seconds, from call to return; every fit gets an equal share of the rest.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A `Stability`. Bootstrap fits that raise are counted in it.
+        A `Stability`, with the bootstrap fits that failed.
 
     Raises:
-        TypeError, ValueError: naming the argument; what the fit on all rows raises.
+        TypeError, ValueError: naming the argument; also errors of the fit on all rows.
     """
     run = Run("stability", time_limit, progress)
     replicates = checks.integer("replicates", replicates, at_least=1, at_most=100_000)
@@ -201,7 +201,7 @@ def stability(
 
 @dataclass(frozen=True, eq=False)
 class _Replicate:
-    """A fit on rows drawn with replacement: the model, or what went wrong."""
+    """A fit on rows drawn with replacement: the model, or the error."""
 
     method: Method
     sample: Sample
@@ -226,11 +226,11 @@ def _model(method: Method, sample: Sample, seed: int, seconds: float | None) -> 
         raise ValueError(f"method returned {len(fits)} models; pass a fit, not a path")
     model = model_of(next(iter(fits.values())))
     if not isinstance(model, (RuleEnsemble, RuleList)):
-        raise TypeError(f"method must fit models of rules, got {type(model).__name__}")
+        raise TypeError(f"method must fit rule models, got {type(model).__name__}")
     return model
 
 
-# What returns
+# Recurrence
 
 
 def _form(condition: Condition) -> tuple[Any, ...]:
@@ -243,7 +243,7 @@ def _form(condition: Condition) -> tuple[Any, ...]:
 
 
 def _form_text(rule: Sequence[Condition], rules: Conjunctions) -> str:
-    """A rule without its thresholds, in words."""
+    """A rule without its thresholds, as text."""
     words = []
     for condition in rule:
         if condition.categories is not None:
@@ -293,7 +293,7 @@ def _returned(
 
 
 def _standardised(rules: Conjunctions, sample: Sample) -> NDArray[np.float64]:
-    """Where rules hold, every column with mean 0 and norm 1; zeros where all rows are alike. Shape (rows, rules)."""
+    """Where rules hold, every column with mean 0 and norm 1; zeros for a constant. Shape (rows, rules)."""
     held = rules.satisfied(sample.table).astype(np.float64)
     held -= held.mean(axis=0)
     norm = np.sqrt((held**2).sum(axis=0))

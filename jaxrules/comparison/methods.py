@@ -1,7 +1,7 @@
-"""What can be compared: the learners' own paths, scikit-learn's baselines, and what the user brings.
+"""Methods to compare: the learners' own paths, scikit-learn baselines, and the user's methods.
 
-A method maps training rows to models by setting, its path; every setting is the same for all samples of the rows, so
-that penalties are relative to the sample that they are for.
+A method maps training rows to a path: models by setting. Settings are the same for all samples, so penalties are
+relative to the sample.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Target = Literal["two classes", "classes", "numbers"]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some rows, as the user brought them and as a table; ``sample[rows]`` selects rows.
+    """Some rows, as given by the user and as a table; ``sample[rows]`` selects rows.
 
     Attributes:
         X: the user's array, dataframe or Table.
         table: the same.
         y: labels or numbers, shape (rows,).
-        weights: of the rows, shape (rows,); None where the user gave none.
+        weights: of the rows, shape (rows,); None if the user gave none.
         encoded: the columns of a linear model on the table.
     """
 
@@ -56,7 +56,7 @@ class Sample:
         """All rows that have weight.
 
         Args:
-            X, y, sample_weight, missing: as users bring them.
+            X, y, sample_weight, missing: as given by the user.
             classes: whether y holds classes.
 
         Raises:
@@ -78,7 +78,7 @@ class Sample:
 
     @property
     def given(self) -> Any:
-        """What the user's methods read."""
+        """X for the user's methods."""
         return self.X
 
     @property
@@ -108,13 +108,13 @@ def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to models.
+    """A method that fits models.
 
     Attributes:
-        path: (X, y, and whatever it has names for of missing, sample_weight, seed and time_limit, here also target) ->
-            models by setting, a sequence of them, or one. A model is a `Fit`, a model of this library, or an estimator.
-        reads: which form of a `Sample` it is given for X.
-        targets: for which it is there.
+        path: a function of X, y, and those of missing, sample_weight, seed, time_limit and target that it accepts;
+            returns models by setting, a sequence of them, or one: a `Fit`, a model of this library, or an estimator.
+        reads: the form of a `Sample` that it gets as X.
+        targets: that it can learn.
     """
 
     path: Callable[..., Any]
@@ -125,7 +125,7 @@ class Method:
         """The path on these rows: `Fit`, model or estimator by setting.
 
         Raises:
-            ValueError: if there are weights, which it does not take; or anything that the path raises.
+            ValueError: for weights that it does not take; also errors of the path.
         """
         if sample.target not in self.targets:
             raise ValueError(f"it does not learn {sample.target}")
@@ -152,7 +152,7 @@ class Method:
         return np.asarray(models.predict(model, X) if hasattr(model, "schema") else model.predict(X))
 
     def probabilities(self, model: Any, sample: Sample) -> NDArray[np.float64]:
-        """Shape (rows, classes), in the order of the classes of the table; 0 for one that the model does not know.
+        """Shape (rows, classes), in the order of the classes of the table; 0 for a class unknown to the model.
 
         Raises:
             TypeError: if the model has none.
@@ -193,9 +193,9 @@ def was_cut(found: Any) -> bool:
 def size_of(found: Any, measure: Measure) -> float:
     """The complexity of a model, see `jaxrules.complexity`.
 
-    A linear model of scikit-learn counts its coefficients other than zero as linear terms; a tree counts every leaf as
-    a rule and every split as one proposition, as a tree is read, and an ensemble all its trees; a pipeline counts as
-    its last step. NaN for what is none of these.
+    A linear model of scikit-learn counts its nonzero coefficients as linear terms; a tree counts each leaf as a rule
+    and each split as one proposition; an ensemble sums its trees; a pipeline counts as its last step. NaN for
+    anything else.
     """
     model = model_of(found)
     if isinstance(model, CoordinatePath):
@@ -215,7 +215,7 @@ def size_of(found: Any, measure: Measure) -> float:
     return float(leaves.sum() + (2 if measure == "nonzeros" else 1) * split.sum())
 
 
-# The learners of this library: settings in the words of their `fit`
+# The learners of this library; settings are named as in their `fit`
 
 _RULES = 10
 """The longest ensemble, in rules."""
@@ -226,7 +226,7 @@ def _loss(target: Target) -> Loss:
 
 
 def _numbered(path: Sequence[Fit[Any]]) -> dict[str, Fit[Any]]:
-    """The models of a path of 1, 2, ... rules; one that ended early is the same at every larger number."""
+    """The models of a path of 1, 2, ... rules; a path that ended early repeats its last model."""
     cut = path[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     length = len(path) if cut else _RULES
     return {f"max_rules={m}": path[min(m, len(path)) - 1] for m in range(1, length + 1)}
@@ -236,7 +236,7 @@ def _each(
     fit: Callable[..., Fit[Any]], settings: Mapping[str, Mapping[str, Any]], X: Table, y: NDArray[Any],
     *, time_limit: float | None, **options: Any,
 ) -> dict[str, Fit[Any]]:  # fmt: skip
-    """A fit for every setting, each with its share of the time that is left; fewer when it is over."""
+    """A fit for every setting, each with its share of the remaining time; fewer if time runs out."""
     deadline, fits = Deadline(time_limit), {}
     for done, (setting, chosen) in enumerate(settings.items()):
         if deadline.expired() and done:
@@ -358,7 +358,7 @@ def _linear(X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, samp
 
 
 def _deprecates_penalty() -> bool:
-    """Whether scikit-learn (from 1.8 on) says L1 by `l1_ratio` alone."""
+    """Whether scikit-learn (1.8 or later) selects L1 by `l1_ratio` alone."""
     from sklearn.linear_model import LogisticRegression
 
     return inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
@@ -410,7 +410,7 @@ FITS: Mapping[str, Callable[..., Fit[Any]]] = {
 
 
 class _Estimator:
-    """Clones of a scikit-learn estimator; the seed goes where its random states are None."""
+    """Clones of a scikit-learn estimator; the seed replaces random states of None."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -425,10 +425,10 @@ class _Estimator:
 
 
 def method_of(name: str, given: Any) -> Method:
-    """The method that a user means.
+    """The method given by a user.
 
     Args:
-        name: what it is called.
+        name: its label.
         given: the name of one of `METHODS`, a function (X, y, ...) that returns one or more fits, models or
             estimators, or a scikit-learn estimator.
 
@@ -438,7 +438,7 @@ def method_of(name: str, given: Any) -> Method:
     if isinstance(given, str):
         if given not in METHODS:
             raise ValueError(
-                f"methods has {given!r}; there are {', '.join(METHODS)}, or pass a function or an estimator"
+                f"methods has the unknown {given!r}; use one of {', '.join(METHODS)}, a function or an estimator"
             )
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):

@@ -43,17 +43,17 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contestant:
-    """What one method did in every fold.
+    """The results of one method in every fold.
 
     Attributes:
         method: its name.
         settings: those of its path.
-        risks: on the rows that a fold holds out, shape (folds, settings); NaN where there is no model.
+        risks: on the held-out rows, shape (folds, settings); NaN if there is no model.
         complexities: of the same models, shape (folds, settings).
-        chosen: the setting that each fold chose inside its training rows, shape (folds,); -1 where it has none.
-        seconds: wall time of each fold, shape (folds,); NaN where it was not reached.
-        cut: in how many folds the time limit ended a fit.
-        failures: what went wrong, by fold.
+        chosen: the setting that each fold chose inside its training rows, shape (folds,); -1 if it has none.
+        seconds: wall time of each fold, shape (folds,); NaN if it was not reached.
+        cut: the number of folds in which the time limit ended a fit.
+        failures: errors by fold.
         warnings: distinct ones.
     """
 
@@ -74,12 +74,12 @@ class Contestant:
 
     @property
     def chosen_risks(self) -> Floats:
-        """The risk of what each fold chose, shape (folds,); NaN where there is none."""
+        """The risk of the model that each fold chose, shape (folds,); NaN if there is none."""
         return self._of_chosen(self.risks)
 
     @property
     def chosen_complexities(self) -> Floats:
-        """The complexity of what each fold chose, shape (folds,); NaN where there is none."""
+        """The complexity of the model that each fold chose, shape (folds,); NaN if there is none."""
         return self._of_chosen(self.complexities)
 
     def _of_chosen(self, figures: Floats) -> Floats:
@@ -103,7 +103,7 @@ class Contestant:
 
     @property
     def notes(self) -> str:
-        """What a reader of the figures must know: failures, folds that were not reached, warnings."""
+        """Caveats for the figures: failures, folds that were not reached, warnings."""
         unreached = int((~self.done).sum()) - len(self.failures)
         texts = [f"failed in {display.counted(n, 'fold')}: {e}" for e, n in Counter(self.failures.values()).items()]
         if unreached:
@@ -114,16 +114,16 @@ class Contestant:
 
 
 class Row(NamedTuple):
-    """A method in the table of a `Comparison`; figures are None where no fold has a result.
+    """A method in the table of a `Comparison`; figures are None if no fold has a result.
 
     Attributes:
         method: its name.
-        risk, standard_error: mean over the folds of what each chose inside its training rows.
-        complexity: the mean of the same models; None where the measure does not know them.
-        setting: that which the folds chose most often.
+        risk, standard_error: mean over the folds of the models chosen inside the training rows.
+        complexity: the mean of the same models; None if the measure does not apply to them.
+        setting: the one that the folds chose most often.
         difference: of the risk from that of the best method, over the folds that both have.
-        p_value: of that difference, by the corrected resampled t-test, and adjusted after Holm for all methods.
-        folds: how many have a result.
+        p_value: of that difference, by the corrected resampled t-test, Holm-adjusted over all methods.
+        folds: the number of folds with a result.
         seconds: mean wall time of a fold.
         notes: failures, folds without time, warnings.
     """
@@ -151,8 +151,8 @@ class Choice:
         """The chosen setting.
 
         Args:
-            risks: shape (folds, settings); NaN where a fold has no model.
-            complexities: of the models among which the choice is, shape (settings,); NaN where unknown.
+            risks: shape (folds, settings); NaN if a fold has no model.
+            complexities: of the models to choose from, shape (settings,); NaN where unknown.
 
         Raises:
             ValueError: if there is none to choose.
@@ -183,15 +183,15 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` found. Prints as a table; `jaxrules.plots.risk_complexity` draws it.
+    """The result of `compare`. Prints as a table; `jaxrules.plots.risk_complexity` draws it.
 
     Attributes:
         contestants: one per method, in the order in which they were given.
-        risk: what is measured.
+        risk: the measure of risk.
         measure: of the complexity, see `jaxrules.complexity`.
         folds: the fold that holds out each row of positive weight, shape (repeats, rows).
-        design: how it was made.
-        status: CONVERGED, or TIME_LIMIT or INTERRUPTED where some folds were not reached or were cut short.
+        design: its settings.
+        status: CONVERGED, or TIME_LIMIT or INTERRUPTED if some folds were not reached or were cut short.
         seconds: wall time.
     """
 
@@ -208,14 +208,16 @@ class Comparison:
         for one in self.contestants:
             if one.method == method:
                 return one
-        raise KeyError(f"{method!r} was not compared; there are {', '.join(one.method for one in self.contestants)}")
+        raise KeyError(
+            f"{method!r} was not compared; the methods are {', '.join(one.method for one in self.contestants)}"
+        )
 
     @property
     def fronts(self) -> dict[str, Floats]:
         """By method the points of its path, (complexity, risk, standard error), shape (settings, 3).
 
-        Every point is the cross-validated risk of one setting. The least of them is optimistic, being chosen with the
-        rows that measure it: the risk of a method with its choice is that of `rows`.
+        Every point is the cross-validated risk of one setting. The least of them is optimistic, since the same rows
+        choose and measure it; `rows` has the risk of a method including its choice.
         """
         points = {one.method: np.array([point[1:] for point in one.front]) for one in self.contestants}
         return {method: front for method, front in points.items() if len(front) and np.isfinite(front).all()}
@@ -272,9 +274,9 @@ class Comparison:
         self, method: str, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
         time_limit: float | Deadline | None = None,
     ) -> Any:  # fmt: skip
-        """The method on all rows, with the setting that its cross-validated risks choose: what the table estimates.
+        """The method on all rows, with the setting of best cross-validated risk, which the table estimates.
 
-        The folds of the comparison now do for all rows what the inner folds did for the training rows of each.
+        Selection and weights use all rows; the folds of the comparison take the role of the inner folds.
 
         Args:
             method: its name.
@@ -282,8 +284,8 @@ class Comparison:
             time_limit: seconds, from call to return.
 
         Returns:
-            What the method's path gives: a `Fit` (a `CoordinatePath` for "paths"), or an estimator. Those of "linear",
-            "cart" and "gradient_boosting" read `jaxrules.paths.model.design_matrix`.
+            The result of the method's path: a `Fit` (a `CoordinatePath` for "paths"), or an estimator. Those of
+            "linear", "cart" and "gradient_boosting" read `jaxrules.paths.model.design_matrix`.
 
         Raises:
             KeyError: for a method that was not compared.
@@ -389,41 +391,41 @@ def compare(
 ) -> Comparison:
     """Risk and complexity of many methods on held-out rows, settings chosen inside the training rows.
 
-    Every method walks its own path of settings (numbers of rules, penalties relative to the sample) on the training
-    rows of every fold. The whole path is measured on the rows held out: the front of the method. And one model of the
-    path is chosen without them, by cross-validation inside the training rows: what that choice is worth on the rows
-    held out is the risk in the table (nested cross-validation; Cawley and Talbot 2010 show why the least risk of a path
-    is too low).
+    Every method fits its own path of settings (numbers of rules, penalties relative to the sample) on the training
+    rows of each fold. The front of the method is the risk of the whole path on the held-out rows. One model of the path
+    is chosen without these rows, by cross-validation inside the training rows; its risk on the held-out rows is the
+    risk in the table (nested cross-validation; Cawley and Talbot 2010 show why the least risk of a path is
+    optimistic).
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: classes or numbers, shape (rows,).
         methods: names, of `jaxrules.comparison.METHODS`; or by label a name, a scikit-learn estimator, or a function
             fit(X, y, ...) that returns a `Fit`, a model, an estimator, a sequence of them, or a dict of them by
-            setting. It gets X as you brought it, and sample_weight, seed, time_limit and missing where it has arguments
-            of these names (those that functools.partial has bound stay). None: every method of METHODS for this target
-            but the slow "drnet" and "exact_list".
+            setting. It gets X as given, and sample_weight, seed, time_limit and missing if it has arguments of these
+            names (those bound by functools.partial stay). None: every method of METHODS for this target except the
+            slow "drnet" and "exact_list".
         risk: "error" (share of wrong labels), "log_loss" or "brier" (squared error of the probabilities, half
             its sum over the classes) for classes; "squared" or "absolute" (mean errors) for numbers. Probabilities
-            below 2**-52 count as that. None: "error" where y holds classes (see `jaxrules.table.holds_classes`), else
+            are raised to at least 2**-52. None: "error" if y holds classes (see `jaxrules.table.holds_classes`), else
             "squared".
         measure: of the complexity, see `jaxrules.complexity`. "nonzeros" counts the columns that oblique rules weigh.
             For scikit-learn's models see `jaxrules.comparison.size_of`.
-        folds: how many; or the fold of every row, integers, shape (rows,), where rows belong together.
-        inner_folds: folds of the choice inside the training rows of a fold.
-        repeats: how often the rows are divided anew into folds.
+        folds: their number; or the fold of each row, integers, shape (rows,), e.g. to keep groups together.
+        inner_folds: folds inside the training rows, for the choice of a setting.
+        repeats: how often the rows are split into folds.
         one_standard_error: choose the least complex setting within one standard error of the least inner risk.
         max_complexity: choose among models of at most this complexity; a fold without one is a failure.
         sample_weight: weight of every row, shape (rows,), in fits and risks; a method that cannot take it fails.
         missing: rule for missing values, see `jaxrules.as_table`.
         n_jobs: worker processes (joblib's loky); each compiles its own kernels. -1: one per processor.
         seed: of the folds and of every fit. Equal seeds give equal figures, with any n_jobs, unless time runs out.
-        time_limit: seconds, from call to return; every fold of a method gets an equal share of what is left. A fit of
-            scikit-learn that has begun is not broken off. What was not reached is said in the table.
+        time_limit: seconds, from call to return; every fold of a method gets an equal share of the rest. A running
+            fit of scikit-learn is not interrupted. The table lists what was not reached.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A `Comparison`. A method that raises is a line of its table.
+        A `Comparison`. A method that raises is reported in its table.
 
     Raises:
         TypeError, ValueError: naming the argument; also for a class with too few rows for the folds.
@@ -470,7 +472,7 @@ def _methods(given: Any, sample: Sample) -> dict[str, Method]:
         raise TypeError("methods must be a list of names, or a dict of names, functions and estimators by label")
     named = dict(given) if isinstance(given, Mapping) else {str(one): one for one in given}
     checks.require(len(named) > 0, "methods is empty; name at least one")
-    checks.require(len(named) == len(given), "methods names one of them twice")
+    checks.require(len(named) == len(given), "methods has a duplicate name")
     return {str(name): method_of(str(name), one) for name, one in named.items()}
 
 
@@ -486,9 +488,11 @@ def _plan(
         n_given, given = n_rows if sample_weight is None else len(np.asarray(sample_weight)), np.asarray(folds)
         fit = given.shape == (n_given,) and given.dtype.kind in "iu"
         checks.require(fit, f"folds must be an integer, or the fold of each of the {n_given} rows as integers")
-        checks.require(repeats == 1, "repeats must be 1 where folds are given")
+        checks.require(repeats == 1, "repeats must be 1 when folds are given")
         numbers = np.unique(given[held], return_inverse=True)[1]
-        checks.require(numbers.max() > 0, "folds must name at least two folds among the rows of positive weight")
+        checks.require(
+            numbers.max() > 0, "folds must have at least two distinct values among the rows of positive weight"
+        )
         return numbers[None]
     n_folds = checks.integer("folds", folds, at_least=2)
     few = f"folds is {n_folds}, but X has {n_rows} rows of positive sample_weight"
@@ -504,9 +508,7 @@ def _inner_folds(
     if codes is None:
         return spread(len(train), None, n_folds, seed)
     least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
-    checks.require(
-        least >= 2, "y has a class with fewer than two training rows in a fold; drop it, or take fewer folds"
-    )
+    checks.require(least >= 2, "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds")
     return spread(len(train), codes[train], n_folds, seed)
 
 
@@ -515,7 +517,7 @@ def _inner_folds(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A method in a fold; without a choice it has failed."""
+    """A method in a fold; it failed if nothing is chosen."""
 
     settings: tuple[str, ...] = ()
     risks: tuple[float, ...] = ()
@@ -529,7 +531,7 @@ class _Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """A method in a fold: its path on the training rows, the risks on the others, and the choice without them."""
+    """A method in a fold: its path on the training rows, the held-out risks, and the choice without them."""
 
     method: Method
     sample: Sample

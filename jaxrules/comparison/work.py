@@ -1,4 +1,4 @@
-"""Many fits, one after the other or by joblib's workers, within one time limit."""
+"""Many fits, sequentially or by joblib's workers, within one time limit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jaxrules.runs import Run
 
 Result = TypeVar("Result")
 Task = Callable[[float | None], Result]
-"""What is done within some seconds (None: no limit)."""
+"""A function of its seconds (None: no limit)."""
 
 
 def check_workers(n_jobs: Any) -> int:
-    """The number of workers that `n_jobs` means; joblib counts negative ones from the processors backwards.
+    """The number of workers that `n_jobs` means; negative ones count back from the number of processors, as in joblib.
 
     Raises:
-        TypeError, ValueError: for something else than an integer, and for 0.
+        TypeError, ValueError: for anything but an integer, and for 0.
     """
     n_jobs = checks.integer("n_jobs", n_jobs)
-    checks.require(n_jobs != 0, "n_jobs must be 1 or more, or negative for all processors but some (-1: all)")
+    checks.require(n_jobs != 0, "n_jobs must be at least 1, or negative (-1: all processors, -2: all but one)")
     if n_jobs > 0:
         return n_jobs
     from joblib import cpu_count
@@ -30,10 +30,10 @@ def check_workers(n_jobs: Any) -> int:
 
 
 def carry_out(tasks: Sequence[Task[Result]], run: Run, n_jobs: int) -> list[Result | Exception | None]:
-    """The results of the tasks in their order: None where the run was stopped before, an error where a worker died.
+    """The results of the tasks in order: None if the run was stopped before, an error if a worker died.
 
-    Every task gets an equal share of the time that is left. Workers are processes of loky; tasks and results travel
-    by pickle.
+    Every task gets an equal share of the remaining time. Workers are processes of loky; tasks and results are
+    pickled.
     """
     results: list[Result | Exception | None] = [None] * len(tasks)
 
@@ -53,13 +53,13 @@ def carry_out(tasks: Sequence[Task[Result]], run: Run, n_jobs: int) -> list[Resu
                 if run.stopped():
                     break
                 result = task(share(k))
-                if run.limit is not Status.INTERRUPTED:  # else it is of a fit that was broken off
+                if run.limit is not Status.INTERRUPTED:  # else the fit was interrupted
                     results[k] = result
                 run.report(k + 1)
             return results
         from joblib import Parallel, delayed
 
-        # "n_jobs" at a time: a task is sent, and its share of the time known, when a worker is free.
+        # n_jobs at a time: a task is sent, with its share of the time, when a worker is free.
         workers = Parallel(n_jobs, backend="loky", return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)
         done = 0
         try:

@@ -13,22 +13,22 @@ maximises over conjunctions q of propositions (sums run over the rows that q sel
     "gradient_sum"          |sum g|
     "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al., AISTATS 2024 (arXiv 2402.15691)
 
-and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted (``corrective=True``, which
-the orthogonal objective is made for: its gradient is projected off the rules that were found). With sample
+and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted (``corrective=True``, for
+which the orthogonal objective is made: its gradient is projected off the rules found so far). With sample
 weights, g and h are multiplied by them and n is their sum. c and M are of
 `jaxrules.solvers.rule_search.CorrectiveDecrease`.
 
-The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ from it in what made models better at their size
-(benchmarks/fronts.py): a rule maximises its objective per unit of complexity, over 1 + length (``per_unit``); all
-weights are refitted, from the best constant; and the objective knows that they will be. And rules have at most two
-conditions, three where there are few to choose from: longer ones did not predict better at equal size, and the best
-of two is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), where a search among rules of any length ends
-without a useful bound. ``max_length=None`` is any length; its search for one rule then ends after some evaluations,
-with what is proved by then.
+The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ where that gave better models of equal size
+(benchmarks/fronts.py): a rule maximises its objective divided by its complexity 1 + length (``per_unit``); all
+weights are refitted, starting from the best constant; and the objective accounts for the refit. Rules have at most
+two conditions, or three if there are few propositions: longer rules did not predict better at equal size, and the
+best rule of two conditions is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over
+rules of any length ends without a useful bound. ``max_length=None`` allows any length; the search for a rule then
+stops after a number of evaluations, with the bound proved by then.
 
-With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: a proposition more
-has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), to which LLTBoost is
-compared, is ``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
+With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: each further
+proposition has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), the
+baseline of LLTBoost, is ``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
 
 The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the paper's; the
 mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage states its proved
@@ -98,15 +98,15 @@ Floats = NDArray[np.float64]
 _SMALLEST_CURVATURE = 1e-8
 """With l2_penalty = 0 curvatures are raised to this share of the largest one, so that (2.3) stays finite."""
 _NOTHING_LEFT = 1e-14
-"""A rule must promise to reduce the risk, by (2.3), by more than this share of it; less is rounding."""
+"""By (2.3), a rule must reduce the risk by more than this share of it; less is rounding."""
 _FEW_RULES = 10
 _SOME_VISITS = 50_000_000
-"""Rows times evaluations of the search for one rule, by default: a fraction of a second."""
+"""Default limit on rows times evaluations of the search for one rule: a fraction of a second."""
 _FEW = 64
-"""With so many propositions or fewer rules may have three of them by default, else two."""
+"""With at most this many propositions, rules may have three of them by default, else two."""
 _CUT_POINTS = 20
 _WORTH_KEEPING = 0.5
-"""Elimination takes back what gains less than this share of the last rule's gain, both per unit of complexity."""
+"""Elimination removes what gains less than this share of the last rule's gain, both per unit of complexity."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
@@ -186,65 +186,65 @@ def fit(
     seed: int = 0,
     progress: ProgressOption = False,
 ) -> Fit[RuleEnsemble]:
-    """Boost rules, each of them best possible.
+    """Boost rules, each the best possible.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential",
-            shape (rows,). More than two classes are fitted one against the rest: an ensemble of an output per class.
-        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
+            shape (rows,). More than two classes are fitted one against the rest: an ensemble with one output per class.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
             a function of (y, score) made of JAX operations, convex and twice differentiable in
             the score.
         objective: what a rule maximises, see the module.
         search: "optimal"; "greedy", the paper's comparison; "beam" (width 10); or "published", the paper's
             own Algorithm 1, slow, with the pruning counts of its Table 2.
-        max_rules: the number of rules; fewer when no rule reduces the risk any more.
-        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on separable data: none
-            above 5 in log-odds on breast_cancer, banknote, tic_tac_toe and heart, where without it they reach 41 to 165
+        max_rules: the number of rules; fewer if no further rule reduces the risk.
+        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on separable data: on
+            breast_cancer, banknote, tic_tac_toe and heart none exceeds 5 in log-odds; without it they reach 41 to 165
             with ten rules, and 900 to 44 000 with thirty. With 0, curvatures are raised to 1e-8 of the largest, because
             saturated rows of the logistic loss have almost none.
-        per_unit: a rule maximises its objective over 1 + its length: its gain per unit of complexity.
-        corrective: refit all weights after every rule, instead of keeping those found before.
-        intercept: start from the best constant. The paper starts from 0; there the empty conjunction, true
-            everywhere, is a candidate rule.
-        eliminate: after every rule, take rules and conditions back, the cheapest first, while one costs less than
-            half of what that rule gained, both per unit of complexity. The model may then have fewer rules than there
-            were stages, and their weights are refitted.
-        objective_tolerance: relative gain of the objective: one more proposition must raise it by more.
+        per_unit: a rule maximises its objective divided by 1 + its length, the gain per unit of complexity.
+        corrective: refit all weights after every rule, instead of keeping the earlier ones.
+        intercept: start from the best constant. The paper starts from 0, with the empty conjunction, true
+            everywhere, as a candidate rule.
+        eliminate: after every rule, remove rules and conditions, the cheapest first, while one costs less than half
+            of the gain of that rule, both per unit of complexity. Weights are refitted. The model may have fewer
+            rules than stages.
+        objective_tolerance: the relative gain of the objective that every further proposition must exceed.
         propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
         forbidden: columns, by name or position, that no rule may use.
-        required: columns that some rule must use: as soon as as many rules are left to find as columns that no rule
-            uses yet, each of them has to use one of those.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. Then rules of positive and of negative weight are searched for apart, and refits
-            keep the signs; a rule that has lost its weight by that is left out of the model.
-        first: an expert's rules, which the model begins with and keeps; they count among `max_rules`. Their weights are
-            fitted to begin with and at every refit, and have the price `l2_penalty`.
-        max_length: the most propositions of a rule, None for any number. "auto": 2, and 3 where there are at most 64
-            propositions, as in tables of a few categories, whose conditions say less than a threshold does. Up to 2
-            every rule is proved, in about rows x columns^2 / 2 steps; docs/methods/boosting.md has a table of what is
-            proved when.
-        max_cut_points: the most cut points per numeric column, quantiles of the rows whatever their weights. "auto":
+        required: columns that some rule must use: once only as many rules remain as there are unused required
+            columns, each must use one of them.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. Rules of positive and of negative weight are then searched for separately, and
+            refits keep the signs; a rule whose weight becomes 0 is dropped.
+        first: an expert's rules. The model starts with them and keeps them; they count among `max_rules`. Their
+            weights are fitted at the start and at every refit, under `l2_penalty`.
+        max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at most 64
+            propositions, as in tables of a few categories, whose conditions say less than thresholds do. Up to 2,
+            every rule is proved optimal, in about rows x columns^2 / 2 steps; docs/methods/boosting.md has a table of
+            what is proved when.
+        max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows. "auto":
             20, or as many as memory allows. None takes every value.
-        time_limit: seconds for the whole fit. Every stage may take an equal share of what is left; one that
-            runs out of time adds its best rule so far, states its gap, and the next stage begins. With less than about
-            a microsecond per entry of `X` the propositions are those of rules found on a sample of the rows
-            (``details["sample"]``) in half of the time; the rules are made of them on all rows.
+        time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
+            runs out of time adds its best rule so far, states its gap, and the next stage begins. With less than
+            about a microsecond per entry of `X`, half of the time finds rules on a sample of the rows
+            (``details["sample"]``), and the rules on all rows are built from their propositions.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
-        max_evaluations: limit per rule on objective evaluations, after which the best rule so far is taken, and its
-            gap told: "auto" for what a fraction of a second suffices for, 5e7 over the rows, where rules may be longer
-            than 2; None for no limit. The rule is then no worse than that of a beam search. Time limits depend on the
-            machine, this does not.
+        max_evaluations: limit on objective evaluations per rule, after which the best rule so far is taken and its
+            gap reported. "auto" is 5e7 divided by the rows (a fraction of a second) if rules may be longer than 2;
+            None for no limit. The rule is no worse than that of a beam search. Unlike time limits, this limit does
+            not depend on the machine.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of that sample; the search is deterministic.
+        seed: of the sample of rows; the search is deterministic.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit whose objective is the regularised risk (2.1). ``details``: "stages", one `Stage` per rule
         (objective, bound, gap, evaluations, pruning counts); "propositions", their number; "risks", the
-        regularised risk after 0, 1, ... stages; "sample", the rows that the propositions come from, None for all: what
-        is proved is for rules of these. With more than two classes see
+        regularised risk after 0, 1, ... stages; "sample", the rows that the propositions come from, None for all;
+        the proofs cover rules of these propositions. For more than two classes see
         `jaxrules.training.one_against_rest`.
 
     Raises:
@@ -286,10 +286,10 @@ def path(
     seed: int = 0,
     progress: ProgressOption = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for every number of rules from 1 to `max_rules`, from one run: what `fit` with that limit returns.
+    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that limit returns.
 
-    Arguments and errors are those of `fit`. The list is shorter where `fit` stops early, and holds the constant
-    model if there is no rule at all.
+    Arguments and errors are those of `fit`. The list is shorter if `fit` stops early, and holds the constant
+    model if there is no rule.
     """
     run, data, problem = _prepare(locals())
     before = len(problem[0].first)
@@ -330,7 +330,7 @@ def cross_validate(
 ) -> Fit[RuleEnsemble]:
     """Choose the number of rules and the ridge by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
 
-    Every fold has cut points of its own, unless `propositions` are given, and one `path` for every ridge.
+    Each fold has its own cut points, unless `propositions` are given, and one `path` per ridge.
 
     Args:
         max_rules: the most rules; every number from 1 on is tried.
@@ -357,7 +357,10 @@ def cross_validate(
     run = Run("boosting", time_limit, progress)
     data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
     n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
-    checks.require(n_first < max_rules, f"first has {n_first} rules, of {max_rules} in all: none is left to learn")
+    checks.require(
+        n_first < max_rules,
+        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+    )
     sizes = range(n_first + 1, max_rules + 1)
     grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes]
 
@@ -404,7 +407,9 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     )
     seed = checks.seed(given["seed"])
     if options.search == "published" and asks(given["monotone"]):
-        raise ValueError('monotone does not go with search="published", which knows no signs; use search="optimal"')
+        raise ValueError(
+            'monotone cannot be combined with search="published", which ignores signs; use search="optimal"'
+        )
     max_cut_points, fewer = given["max_cut_points"], isinstance(given["max_cut_points"], str)
     if fewer and max_cut_points == "auto":
         max_cut_points = _CUT_POINTS
@@ -463,7 +468,7 @@ def _boost(
     steps = [state.step()]
     stages: list[Stage] = []
     to_find = options.max_rules - state.n_first
-    nothing_else = False  # but rules for required columns
+    nothing_else = False  # only rules for required columns are left
     with run:
         run.phase = "search"
         for rule in range(to_find):
@@ -512,7 +517,7 @@ def _boost(
 
 @dataclass(frozen=True)
 class _Options:
-    """The choices that do not depend on the data, checked; and all settings, for the model."""
+    """The checked options that do not depend on the data, and all settings for the model."""
 
     objective: str
     search: str
@@ -538,36 +543,36 @@ class _Options:
                 raise ValueError(f'{name} refits all weights; set corrective=True, or objective="second_order"')
         if self.search == "published" and self.max_length not in (None, math.inf):
             raise ValueError(
-                'max_length does not go with search="published": its core queries are not the shortest; '
-                'use search="optimal"'
+                'max_length cannot be combined with search="published", whose core queries are not the '
+                'shortest; use search="optimal"'
             )
         if self.search == "published" and self.objective in ("orthogonal", "corrective_decrease"):
-            raise ValueError(f'objective="{self.objective}" does not go with search="published"; see PAPER')
+            raise ValueError(f'objective="{self.objective}" cannot be combined with search="published"; see PAPER')
         if self.search == "published" and (self.per_unit or self.objective_tolerance):
             name = "per_unit" if self.per_unit else "objective_tolerance"
-            raise ValueError(f'{name} does not go with search="published", which knows no prices; see PAPER')
+            raise ValueError(f'{name} cannot be combined with search="published", which has no prices; see PAPER')
 
     def longest(self, propositions: int) -> int | None:
-        """The most propositions of a rule, of so many."""
+        """The most propositions of a rule, given their number."""
         if self.max_length is None and self.search != "published":
             return 3 if propositions <= _FEW else 2
         return None if self.max_length in (None, math.inf) else int(self.max_length)
 
     def evaluations(self, rows: int, share: int = 1) -> int | None:
-        """The limit of one of so many searches over so many merged rows."""
+        """The limit on evaluations of one of `share` searches over `rows` merged rows."""
         limit = self.max_evaluations or max(1.0, _SOME_VISITS / rows)
         return None if limit == math.inf else max(1, int(limit) // share)
 
 
 def _limit(max_evaluations: Any) -> float | None:
-    """Evaluations for one rule; None for as many as `_SOME_VISITS` allow."""
+    """Evaluations per rule; None for as many as `_SOME_VISITS` allow."""
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
     return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
 
 
 def _longest(max_length: Any) -> float | None:
-    """The most propositions of a rule, infinity for any number; None for as many as their number suggests."""
+    """The most propositions of a rule, infinity for any number; None for the default by number of propositions."""
     if isinstance(max_length, str) and max_length == "auto":
         return None
     return checks.optional(checks.integer, "max_length", max_length, at_least=1) or math.inf
@@ -576,12 +581,12 @@ def _longest(max_length: Any) -> float | None:
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
     checks.instance("propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of")
     if propositions.schema.features != table.schema.features:
-        raise ValueError("propositions speak of other columns than X has; build them from the same table")
+        raise ValueError("propositions were built for columns other than those of X; build them from the same table")
     return propositions
 
 
 class _Step(NamedTuple):
-    """An ensemble, and the regularised risk (2.1) of it."""
+    """An ensemble and its regularised risk (2.1)."""
 
     rules: tuple[tuple[int, ...], ...]
     weights: Floats
@@ -605,21 +610,21 @@ class _Ensemble:
         self.weights = [0.0] * len(self.rules)
         self.n_first = len(self.rules)
         self.scores = np.full(len(self.y), self.intercept)
-        self.gain = 0.0  # what the last rule promised, (2.3)
+        self.gain = 0.0  # the predicted gain of the last rule, (2.3)
         self._derivatives: tuple[Floats, Floats, Floats] | None = None  # the scores they belong to, g, h
         if self.rules:
             self._refit()
 
     @property
     def signs(self) -> NDArray[np.int_]:
-        """Of the weights, 0 where any will do, (rules,)."""
+        """The required signs of the weights, 0 for any, (rules,)."""
         if self.any_sign:
             return np.zeros(len(self.rules), int)
         either = np.array([self.signs_of[list(rule)].all(axis=0) for rule in self.rules], int).reshape(-1, 2)
         return either[:, 1] - either[:, 0]
 
     def unused(self) -> list[NDArray[np.bool_]]:
-        """The required columns that no rule uses, of those that rules may use: which propositions speak of them."""
+        """For each required column that rules may use but none uses: the propositions on it."""
         if not self.using:
             return []
         searched = np.zeros(len(self.signs_of), bool)
@@ -636,7 +641,7 @@ class _Ensemble:
         if self.l2_penalty == 0.0:
             largest = float(h.max())
             if largest == 0.0:
-                raise ValueError("l2_penalty must be positive: the loss has no curvature at any row")
+                raise ValueError("l2_penalty must be positive, since the loss has zero curvature at every row")
             h = np.maximum(h, _SMALLEST_CURVATURE * largest)
         self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
         return self._derivatives[1:]
@@ -644,7 +649,7 @@ class _Ensemble:
     def span(self) -> NDArray[np.bool_]:
         """The extents of the rules, and of the intercept: bool (rows, rules).
 
-        A rule whose sign holds its weight at 0 is as good as absent: a small change of other weights does not move it.
+        A rule whose sign holds its weight at 0 is left out: a small change of other weights does not move it.
         """
         everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
         held = (self.signs != 0) & (np.array(self.weights) == 0)
@@ -652,10 +657,10 @@ class _Ensemble:
         return np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
 
     def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
-        """Append a rule, give it the weight (2.2), refit all weights if asked to; returns its weight.
+        """Append a rule with the weight (2.2), refit all weights if corrective; returns its weight.
 
-        Where that weight raises the regularised risk, as Newton's step on a loss of unbounded curvature may, the rule
-        gets the best one.
+        If that weight raises the regularised risk, as Newton's step may for a loss of unbounded curvature, the rule
+        gets the best weight instead.
         """
         g, h = self.derivatives()
         denominator = self.l2_penalty + float(h[rows].sum())
@@ -687,7 +692,7 @@ class _Ensemble:
     def eliminated(self, space: SearchSpace, allowed: float, stopped: Callable[[], bool]) -> _Ensemble:
         """Without the rules and conditions that reduce the risk by less than `allowed` per unit of complexity.
 
-        The cheapest goes first, and all weights are refitted: backward elimination.
+        Backward elimination: the cheapest goes first, and all weights are refitted.
         """
         kept, risk = self, self.step().risk
         while True:
@@ -702,7 +707,7 @@ class _Ensemble:
             kept, risk = cheapest, cheapest.step().risk
 
     def _simpler(self, space: SearchSpace) -> Iterator[tuple[_Ensemble, int]]:
-        """Every ensemble with a rule or a condition less, and how much less complex it is."""
+        """Every ensemble with one rule or condition less, and the decrease in complexity."""
         missing = len(self.unused())
         for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
             shorter = [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
@@ -726,7 +731,7 @@ class _Ensemble:
         return float(rise) - 1e-12 * float(self.sample_weight[rows] @ np.abs(before))
 
     def step(self) -> _Step:
-        """Where it stands."""
+        """The current ensemble and risk."""
         penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
@@ -736,13 +741,13 @@ class _Ensemble:
         )
 
     def _counts(self, r: int) -> bool:
-        """Whether a rule is in the model: not if its sign has taken its weight, and no constraint wants it there."""
+        """Whether the model keeps a rule: not if its sign made its weight 0 and no constraint requires it."""
         wanted = r < self.n_first or any(speaking[list(self.rules[r])].any() for speaking in self.using)
         return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
 
 
 def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run) -> Found:
-    """The next rule; if there are columns that it must use one of, by the propositions that speak of them."""
+    """The next rule; if it must use one of some columns, via the propositions on them."""
     parts, longest = [], options.longest(state.n_searched)
     for place, side in enumerate(state.sides):
         run = stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
@@ -780,7 +785,7 @@ def _search_one(
     }  # fmt: skip
     if options.search == "published":
         found = search_published(space, objective, **limits)
-        if found.status is Status.TIME_LIMIT:  # it may not have come to all single propositions
+        if found.status is Status.TIME_LIMIT:  # it may not have tried all single propositions
             single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)
             if single.objective > found.objective:
                 return replace(found, propositions=single.propositions, objective=single.objective)

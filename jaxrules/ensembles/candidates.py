@@ -1,4 +1,4 @@
-"""What the rules of an ensemble are made of where a search makes them: propositions, within constraints."""
+"""The propositions that a search builds rules of an ensemble from, under constraints."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jaxrules.training import TrainingData
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What rules are made of.
+    """The propositions that rules are built from.
 
     Attributes:
-        pool: the propositions that are searched, then those of the expert's rules.
-        n_searched: how many the former are.
+        pool: the searched propositions, then those of the expert's rules.
+        n_searched: the number of searched propositions.
         space: all of them, on the rows.
-        first: the propositions of every rule of the expert.
-        using: for each required column, which propositions speak of it.
-        signs: for every output whether a rule that has the proposition may have a negative, and a positive weight,
+        first: the propositions of each of the expert's rules.
+        using: for each required column, which propositions use it.
+        signs: for every output whether a rule with the proposition may have a negative, and a positive weight,
             (outputs, propositions, 2).
     """
 
@@ -48,6 +48,6 @@ class Candidates:
         )  # fmt: skip
 
     def sides(self, output: int, space: SearchSpace | None = None) -> tuple[Side, ...]:
-        """What is searched for the rules of an output; on another space of the same propositions if one is given."""
+        """The searches for the rules of an output; on another space of the same propositions if given."""
         searched = np.arange(len(self.pool)) < self.n_searched
         return sides_of(self.space if space is None else space, self.signs[output] & searched[:, None])

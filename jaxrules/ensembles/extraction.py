@@ -3,9 +3,9 @@
 The rules route every row exactly as the trees do (see `jaxrules.ensembles.forests`), without a cast at
 prediction.
 
-A forest knows columns, a rule knows features of a `Table`. The columns are those of the table as they are, or,
-where the table has categories and the forest knows none, those of `Table.one_hot`: then a split on an
-indicator becomes "category == value" or "category != value".
+A forest splits on columns, a rule uses features of a `Table`. The columns are those of the table, or, if the
+table has categories and the forest none, those of `Table.one_hot`: a split on an
+indicator then becomes "category == value" or "category != value".
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from jaxrules.training import TrainingData
 _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
 _CUT_POINTS = 9
-"""Of a required column that no tree splits on."""
+"""Cut points for a required column that no tree splits on."""
 _ROWS_COMPARED = 16
 """Rows on which given activations are checked against the rules."""
 _FOREST_SHARE = 0.4
-"""Of the time limit, for the trees that rules come from."""
+"""Share of the time limit for growing trees."""
 
 
 class RulePool(NamedTuple):
-    """Candidate rules, and on which rows of the training data they hold. Learners take it for ``rules=``."""
+    """Candidate rules and the training rows on which they hold. Learners accept it as ``rules=``."""
 
     rules: Conjunctions
     activations: Activations
@@ -78,36 +78,35 @@ def extract_rules(
     leaves_only: bool = False,
     activations: bool = False,
 ) -> Conjunctions | RulePool:
-    """The rules of a fitted tree ensemble, conditions on one feature merged.
+    """The rules of a fitted tree ensemble, with conditions on one feature merged.
 
     Args:
         forest: a fitted decision tree, RandomForest, ExtraTrees, GradientBoosting or HistGradientBoosting of
             scikit-learn (classifier or regressor), or a LightGBM model (scikit-learn interface or Booster).
         X: the training data, as `as_table` takes them; missing values are allowed. The forest was trained on
-            these columns, or on ``as_table(X).one_hot()[0]`` where X has categories that the forest does not
-            know. None takes names and categories from the forest (names are x0, x1, ... where it has none).
-        drop_duplicates: keep one of several rules that the same rows of `X` satisfy (the one with the fewest
-            conditions, then the first), and no rule that all rows or no row satisfies: it carries no information.
+            these columns, or on ``as_table(X).one_hot()[0]`` if X has categories that the forest does not
+            know. None takes names and categories from the forest (names are x0, x1, ... if it has none).
+        drop_duplicates: of rules that hold on the same rows of `X`, keep one (with the fewest conditions, then
+            the first); drop rules that hold on all rows or on none, which carry no information.
             Without `X`, only rules with the same conditions are duplicates.
-        drop_complements: of rules that divide the rows of `X` between them keep the one of lower coverage too.
-        leaves_only: only the rules of the leaves, which divide the rows between them tree by tree.
-        activations: return a `RulePool`, the rules and where they hold on the rows of `X`: a learner that takes it as
-            ``rules=``, with the same `X`, need not check them again.
+        drop_complements: of two rules that are complements on the rows of `X`, keep only the one of lower coverage.
+        leaves_only: only the rules of the leaves, which partition the rows in each tree.
+        activations: return a `RulePool`, the rules and the rows of `X` on which they hold: a learner that gets it as
+            ``rules=``, with the same `X`, need not evaluate them again.
 
     Returns:
         The rules in the order of the trees, and within a tree in the forest's order of nodes.
 
-        In a numeric column where `X` misses no value, a missing value satisfies no condition: the forest never
-        saw where to send it. Everywhere else it satisfies what the forest's own routing says.
+        In a numeric column without missing values in `X`, a missing value satisfies no condition, since the forest
+        has not learned where to send it. Everywhere else it follows the forest's own routing.
 
-        A rule is made of as many propositions as splits lead to its node; of rules with the same conditions the one
-        with the fewest splits counts.
+        A rule has as many propositions as splits lead to its node, the fewest for rules with the same conditions.
 
     Raises:
-        TypeError: for a model that is no tree ensemble.
-        ValueError: for a forest without fit or without a split that tells rows apart, for one that was trained on
-            other columns, for `drop_complements` without `X` and `drop_duplicates`, for `activations` without `X`, or
-            where the bits of all rules on all rows do not fit into memory.
+        TypeError: for a model that is not a tree ensemble.
+        ValueError: for a forest that is unfitted, has no split that separates rows, or was trained on other
+            columns, for `drop_complements` without `X` and `drop_duplicates`, for `activations` without `X`, or
+            if the bits of all rules on all rows do not fit in memory.
 
     References:
         Friedman and Popescu, "Predictive learning via rule ensembles", 2008, Sec. 3.
@@ -116,9 +115,9 @@ def extract_rules(
     drop_complements = checks.flag("drop_complements", drop_complements)
     activations = checks.flag("activations", activations)
     if drop_complements and (X is None or not drop_duplicates):
-        raise ValueError("drop_complements compares rules on rows; pass X, and leave drop_duplicates=True")
+        raise ValueError("drop_complements compares rules on the rows of X; pass X and drop_duplicates=True")
     if activations and X is None:
-        raise ValueError("activations say on which rows the rules hold; pass X")
+        raise ValueError("activations evaluates the rules on the rows of X; pass X")
     found = _read_rules(forest, X, leaves_only)
     rules, table = found.rules.conjunctions, found.table
     if drop_duplicates:
@@ -128,8 +127,8 @@ def extract_rules(
             rules = pool.rules
         if not len(rules):
             raise ValueError(
-                "forest has no rule that some rows of X satisfy and others do not; train it on columns that vary, and "
-                "pass the data that it was trained on"
+                "forest has no rule that holds on some rows of X but not on all; train it on columns that "
+                "vary, and pass its training data"
             )
     if not activations or table is None:
         return rules
@@ -137,14 +136,14 @@ def extract_rules(
 
 
 class TreeRules(NamedTuple):
-    """The rules of a forest, and the nodes that they stand for.
+    """The rules of a forest and their nodes.
 
     Attributes:
         conjunctions: one rule for every node but the roots, duplicates included. A node of a LightGBM tree with
-            ``zero_as_missing=True`` may admit several intervals: then it and the nodes below it have one rule each.
+            ``zero_as_missing=True`` may admit several intervals: then it and the nodes below it have one rule for each.
         tree: index of the tree, shape (rules,): the column of ``forest.apply`` or of ``pred_leaf``.
-        node: index of the node in its tree, as scikit-learn numbers nodes; in LightGBM splits and leaves are
-            numbered apart.
+        node: index of the node in its tree, as scikit-learn numbers nodes; LightGBM numbers splits and leaves
+            separately.
         is_leaf: shape (rules,).
     """
 
@@ -164,9 +163,9 @@ def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> Tree
 
 
 RuleSource = TreeKind | Conjunctions | RulePool | Any
-"""What learners take for ``rules=``: "boosted_trees", "forest" or "both", grown on the training rows (see
-`jaxrules.ensembles.growing`); rules, checked on these rows or not; or a model that `extract_rules` reads, fitted or, as
-a recipe, not. None is the default kind."""
+"""What learners accept as ``rules=``: "boosted_trees", "forest" or "both", grown on the training rows (see
+`jaxrules.ensembles.growing`); rules, with or without their activations; or a model that `extract_rules` reads, fitted
+or not yet. None is the default kind."""
 
 
 def rule_pool(
@@ -177,18 +176,17 @@ def rule_pool(
     may_be_empty: bool = False,
     constraints: Constraints | None = None,
 ) -> RulePool:
-    """What a learner's ``rules=`` means on its data, see `RuleSource`; thresholds of the default kinds are the shortest
-    that leave the rules on the same rows.
+    """The candidates that a learner's ``rules=`` means, see `RuleSource`; thresholds of the default kinds are the
+    shortest that keep the rules on the same rows.
 
-    A time limit makes for fewer trees, so that the search has the greater part of the time. Without any, or where no
-    tree finds a split that is worth it, the pool is empty. Rules that the constraints leave no weight are left out, and
-    trees that are grown here do not split on forbidden columns; where none of their rules uses a required column, its
-    own conditions join them.
+    A time limit reduces the number of trees, so that the search has most of the time. Without time, or if no tree
+    finds a useful split, the pool is empty. Rules without an admissible weight under the constraints are dropped.
+    Trees grown here do not split on forbidden columns. If no rule uses a required column, conditions on it are added.
 
     Raises:
         TypeError: if they are neither rules nor trees.
-        ValueError: for rules of other columns, or that were activated on other rows, or if there are none given, or
-            the constraints leave none.
+        ValueError: for rules of other columns or with activations on other rows, if none are given, or if the
+            constraints exclude all.
     """
     grown_on, grown = data, depends_on_labels(rules)
     if constraints is not None:
@@ -202,7 +200,7 @@ def rule_pool(
         if activations.n_rows <= data.rows.max() or (
             not np.array_equal(activations.at(some), rules.satisfied(data.table[np.arange(len(some))]))
         ):
-            raise ValueError("rules were activated on other rows than those of X; extract them from the same data")
+            raise ValueError("activations of rules are for rows other than those of X; extract them from the same data")
         activations = activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
     elif isinstance(rules, Conjunctions):
         checks.require(len(rules) > 0 or may_be_empty, "rules is empty; extract rules from deeper or more trees")
@@ -216,13 +214,13 @@ def rule_pool(
     if constraints.forbidden or constraints.monotone:
         kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
         if len(pool.rules) and not len(kept) and not may_be_empty:
-            raise ValueError("forbidden and monotone leave none of the rules; give other rules, or bind fewer columns")
+            raise ValueError("forbidden and monotone exclude every rule; pass other rules, or constrain fewer columns")
         pool = RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
     return _with_required(pool, data, constraints) if grown else pool
 
 
 def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints) -> RulePool:
-    """With the conditions, at few quantiles, of the required columns that no rule uses."""
+    """Adds conditions, at few quantiles, on the required columns that no rule uses."""
     used = [using.any() for using in constraints.using(pool.rules)]
     silent = {column for column, spoken in zip(constraints.required, used, strict=True) if not spoken}
     if not silent:
@@ -235,12 +233,12 @@ def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints)
 
 
 def depends_on_labels(rules: RuleSource | None) -> bool:
-    """Whether a fold has to make these rules anew: they come from trees that are grown on its rows."""
+    """Whether each fold must make these rules anew, from trees grown on its rows."""
     return rules is None or isinstance(rules, str) or (holds_trees(rules) and not is_fitted(rules))
 
 
 def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
-    """The rules of `growing.default_forest`, as far as the time goes."""
+    """The rules of `growing.default_forest`, within the time limit."""
     run.preparing("rules")
     part = run.child(_FOREST_SHARE)
     is_class = data.classes is not None
@@ -254,7 +252,7 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
 
 
 def _fitted(model: Any, data: TrainingData) -> Any:
-    """A model with trees; one that is not fitted is copied, and fitted to the data as `grow` does it."""
+    """A fitted tree model; an unfitted one is copied and fitted to the data as in `grow`."""
     if not holds_trees(model):
         raise TypeError(
             "rules must be Conjunctions, as of jaxrules.extract_rules, one of "
@@ -269,7 +267,7 @@ def _fitted(model: Any, data: TrainingData) -> Any:
     return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
 
 
-# Trees, whatever library they come from
+# Trees of any library
 
 
 class _Found(NamedTuple):
@@ -282,7 +280,7 @@ def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
     if not (read.trees.parent != NO_NODE).any():
-        raise ValueError("forest has no split, so it holds no rules; train deeper trees on columns that vary")
+        raise ValueError("forest has no split, so no rules; train deeper trees on columns that vary")
     if table is None:
         read = _with_listed_categories(read, None)
         schema = _own_schema(read)
@@ -304,7 +302,7 @@ def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
 
 
 def _own_schema(forest: Forest) -> Schema:
-    """What the forest knows of its data."""
+    """The schema that the forest itself records."""
     names = forest.names or tuple(f"x{i}" for i in range(forest.n_columns))
     features = []
     for column, name in enumerate(names):
@@ -315,7 +313,7 @@ def _own_schema(forest: Forest) -> Schema:
 
 
 def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[EncodedColumn]]:
-    """What every column of the forest is in the table."""
+    """The table's column for every column of the forest."""
     schema = table.schema
     categorical = [feature.name for feature in schema.features if not feature.is_numeric]
     if forest.categories or not categorical:
@@ -327,13 +325,13 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
         return forest, encoded
     raise ValueError(
         f"forest was trained on {forest.n_columns} numeric columns, but X has the categorical columns "
-        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded. Train the forest on "
+        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded; train the forest on "
         "jaxrules.as_table(X).one_hot()[0], and pass the same X"
     )
 
 
 def _match_names(forest: Forest, schema: Schema) -> list[int]:
-    """The feature of every column: by name where both sides have names, else by position."""
+    """The feature of every column: by name if both sides have names, else by position."""
     if forest.names is not None:
         for names in (schema.names, tuple(name.replace(" ", "_") for name in schema.names)):  # as LightGBM writes them
             if set(names) == set(forest.names):
@@ -346,17 +344,17 @@ def _match_names(forest: Forest, schema: Schema) -> list[int]:
     else:
         absent = [name for name in forest.names if name not in schema.names]
         detail = f"columns that X lacks: {', '.join(map(repr, absent[:8]))}"
-    raise ValueError(f"forest was trained on {detail}; pass the data that it was trained on")
+    raise ValueError(f"forest was trained on {detail}; pass its training data")
 
 
 def _encoding(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of ``table.one_hot()``, without the matrix: one row that misses each feature tells."""
+    """The columns of ``table.one_hot()`` without its matrix, from one row per feature, missing if any is."""
     masks = [table.missing_mask(f) for f in range(len(table.schema.features))]
     return table[np.array([int(mask.argmax()) for mask in masks])].one_hot()[1]
 
 
 def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -> Forest:
-    """LightGBM's lists of categories, one per dataframe column of type category, put to their columns."""
+    """LightGBM's lists of categories, one per dataframe column of type category, assigned to their columns."""
     lists = forest.category_lists
     if not lists:
         return forest
@@ -367,8 +365,8 @@ def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -
             categories = {**forest.categories, **listed}
             return Forest(forest.trees, forest.n_columns, forest.names, categories)
     raise ValueError(
-        f"forest was trained on {len(lists)} columns of type category, but X has {len(categorical or known)}; pass the "
-        "dataframe that it was trained on"
+        f"forest was trained on {len(lists)} columns of type category, but X has {len(categorical or known)}; pass its "
+        "training dataframe"
     )
 
 
@@ -385,7 +383,7 @@ class _Edges:
 
 
 def _edges(forest: Forest, columns: Sequence[EncodedColumn], schema: Schema, complete: NDArray[np.bool_]) -> _Edges:
-    """Conditions on features; in a `complete` numeric one a missing value satisfies none."""
+    """Conditions on features; a missing value satisfies none on a `complete` numeric feature."""
     trees = forest.trees
     feature = np.array([column.feature for column in columns], np.int64)[trees.column]
     width = max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
@@ -439,7 +437,7 @@ def _wrong_kind(name: str, in_forest: bool) -> str:
 
 
 def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> tuple[NDArray[np.int64], int | None]:
-    """The forest's code of every category of the feature, and its code of a missing value, if that has one.
+    """The forest's code of every category of the feature, and its code for a missing value, if any.
 
     Text values are the categories' names. Numbers are names as well ("3"), or, from an array, the codes of the
     `Table` itself.
@@ -458,14 +456,14 @@ def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> t
         if has_names and (codes != names).any():
             raise ValueError(
                 f"the categories of column {feature.name!r} are numbers as text, and the forest was trained on an "
-                "array of numbers, which could be these or the codes of a Table; train the forest on a dataframe "
+                "array of numbers, which could be these or the codes of a Table; train it on a dataframe "
                 "with that column as a category"
             )
         return codes, by_number.get(MISSING, missing_code)
     if not has_names:
         raise ValueError(
-            f"forest knows the categories {', '.join(map(str, list(known.values())[:5]))} of column "
-            f"{feature.name!r}, of which X has none; pass the data that the forest was trained on"
+            f"forest has the categories {', '.join(map(str, list(known.values())[:5]))} in column "
+            f"{feature.name!r}, but X has none of them; pass the training data of the forest"
         )
     return names, missing_code
 
@@ -476,7 +474,7 @@ def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> t
 def _merged(
     edges: _Edges, parent: NDArray[np.int64], nodes: NDArray[np.int64], schema: Schema, complete: NDArray[np.bool_]
 ) -> Conjunctions:
-    """One rule per node; conditions in the order in which the path from the root mentions their features."""
+    """One rule per node; conditions in the order of their features on the path from the root."""
     blocks = [
         _merged_block(edges, parent, nodes[start : start + _RULES_PER_BLOCK], schema, complete)
         for start in range(0, len(nodes), _RULES_PER_BLOCK)
@@ -501,7 +499,7 @@ def _merged_block(
     if allowed.size:
         allowed = np.logical_and.reduceat(edges.allowed[edge], start, axis=0)
     empty = lower >= upper
-    lower[empty], upper[empty] = np.inf, -np.inf  # one way to write an interval without numbers
+    lower[empty], upper[empty] = np.inf, -np.inf  # the canonical empty interval
     says_nothing = _holds_always(feature, lower, upper, missing, unseen, allowed, schema, complete)
     by_mention = np.lexsort((-np.maximum.reduceat(height, start), rule[start]))
     kept = by_mention[~says_nothing[by_mention]]
@@ -556,7 +554,7 @@ def _holds_always(
 
 
 def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
-    """The first of the rules with equal conditions, made of as few splits as any; none that always or never holds."""
+    """The first of the rules with equal conditions, with the fewest splits of any; none that always or never holds."""
     arrays = (
         rules.feature, rules.lower, rules.upper, rules.lower_closed, rules.upper_closed, rules.missing, rules.unseen,
         rules.allowed,
@@ -583,9 +581,9 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
 
 
 def _without_copies(rules: Conjunctions, table: Table, complements: bool) -> RulePool:
-    """The shortest, then first, of the rules that the same rows satisfy; none that all rows or no row satisfies.
+    """The shortest, then first, of rules that hold on the same rows; none that holds on all rows or on none.
 
-    Up to complement, the rule of lower coverage comes before the shortest.
+    Among complements, lower coverage comes before length.
     """
     activations = Activations.of(rules, table)
     order = np.lexsort((rules.lengths, *((activations.covered(),) if complements else ())))

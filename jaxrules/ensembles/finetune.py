@@ -1,19 +1,19 @@
 """Fine-tuning: the thresholds, directions and weights of a fitted rule ensemble, by gradient descent.
 
-What conditions look at stays as it is: every end of an interval keeps its column, or the columns that its direction
-weighs. A condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
+The columns of conditions stay: each end of an interval keeps its column, or the columns of its direction. A
+condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
 
     p = sigmoid(a (z - lower)) sigmoid(a (upper - z)),      q_i = prod_j p_ij,      f = b_0 + sum_i b_i q_i,
 
-and w, lower, upper and b descend on the loss; forward p is the step that it stands for, and only the gradient is that
-of the sigmoids (straight-through). Conditions on categories and on what is missing, and linear terms, stay fixed and
-take part as they are. At the end there are steps again, and the weights are refitted.
+and gradient descent on the loss changes w, lower, upper and b. In the forward pass p is the step; only the gradient
+is that of the sigmoids (straight-through). Conditions on categories and missing values, and linear terms, stay fixed.
+At the end, steps replace the sigmoids, and the weights are refitted.
 
-Under `monotone` the start has to be monotone, rule by rule (`jaxrules.constraints`): then what its directions weigh of
-bound columns keeps its sign, and so do the weights of rules that look at them, by a projection after every step.
+Under `monotone` every rule of the start must be monotone (`jaxrules.constraints`). A projection after every step
+keeps the signs of constrained columns in its directions, and of the weights of the rules that use them.
 
-A guard keeps of all this what rows that were held out confirm: of the rules at the start and after every chunk of
-steps, those of the least risk there.
+A guard keeps only what held-out rows confirm: of the rules at the start and after every chunk of steps, those of
+least held-out risk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 _LEAST_WEIGHT = 1e-3
-"""Of a bound column in a direction of length 1, unless it is smaller at the start: no direction vanishes."""
+"""Least weight of a constrained column in a direction of length 1, so that no direction vanishes."""
 
 
 @guarded
@@ -75,34 +75,34 @@ def finetune(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleEnsemble]:
-    """Tune all thresholds, directions and weights of a rule ensemble, which becomes no more complex.
+    """Tune all thresholds, directions and weights of a rule ensemble; its complexity does not grow.
 
     Args:
         model: a rule ensemble of any learner: LIRE, RuleFit, boosting, GLRM, LLTBoost, LTRNet.
         X: data with the columns of the model.
         y: the target, with the classes of the model if it has any, shape (rows,).
-        loss: None for the one that the model was fitted with; one of one's own has to be passed again.
-        guard: keep the rules of the least risk on rows that were held out: those of the start, or those after some
-            steps. False takes the last.
+        loss: None for the loss of the fit; a user's loss must be passed again.
+        guard: keep the rules of least held-out risk, of the start or after some steps. False takes the
+            last.
         validation_fraction: share of the rows, in (0, 1), that the guard holds out.
         iterations: steps of Adam.
         learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
         sharpness: a of the sigmoids.
-        batch_size: rows drawn for every step, where there are more; None takes all.
+        batch_size: rows drawn for each step, at most; None for all.
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column, as
-            that of the start does; see `jaxrules.constraints`.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column, as in
+            the start; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
-        seed: of the rows that are held out, and of the batches.
-        time_limit: seconds, or a `jaxrules.Deadline`; what is tuned by then is judged.
+        seed: of the held-out rows and of the batches.
+        time_limit: seconds, or a `jaxrules.Deadline`; the model tuned by then is evaluated.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2. The steps of the history are
         chunks of training, their objective the loss; the last is that of the model. ``details``: "accepted", whether
-        it is another one than the start; "start_risk" and "risk", of the start's and of the model's rules on the
-        held-out rows, weights refitted on the others (NaN without the guard); "validation_rows", which rows of
-        positive weight were held out.
+        the model differs from the start; "start_risk" and "risk", of the start's and the model's rules on the
+        held-out rows, with weights refitted on the others (NaN without the guard); "validation_rows", which rows
+        of positive weight were held out.
 
     Raises:
         ValueError: for bad values in any argument, data that do not fit the model, or a model that is not monotone.
@@ -130,8 +130,8 @@ def finetune(
 
 
 def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
-    """Refuse a start that constraints do not allow, naming what they do not."""
-    weights, remedy = np.asarray(model.weights), "which monotone bars; start from a model that was fitted under it"
+    """Refuse a start that violates the constraints, naming the rule or term."""
+    weights, remedy = np.asarray(model.weights), "which monotone forbids; start from a model that was fitted with it"
     for k in range(weights.shape[1]):
         may_be = constraints.signs(model.conjunctions, k, weights.shape[1])
         barred = np.flatnonzero(((weights[:, k] < 0) & ~may_be[:, 0]) | ((weights[:, k] > 0) & ~may_be[:, 1]))
@@ -162,7 +162,7 @@ class _Plan:
 
 
 class Soft(NamedTuple):
-    """What is tuned: of conditions that are padded to the same number in every rule, with an axis of length 1 in front.
+    """The tuned parameters, padded to equally many conditions per rule, with a leading axis of length 1.
 
     Attributes:
         w: (rules, conditions, columns), of any length but 0.
@@ -178,12 +178,12 @@ class Soft(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What is not.
+    """The fixed parameters.
 
     Attributes:
         supports: (rules, conditions, columns) of 0 and 1, what w weighs.
         has_lower, has_upper: (rules, conditions) bool.
-        admits: (rules, conditions) bool, whether a row that misses a number of the condition satisfies it.
+        admits: (rules, conditions) bool, whether a row with a missing number satisfies the condition.
         used: (outputs, rules) bool, which weights there are.
         sharpness: a of the sigmoids.
     """
@@ -225,7 +225,7 @@ class _Objective:
 
 
 def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
-    """The loss per row of targets and scores, (outputs, rows): of classes together by softmax, else their mean."""
+    """The loss per row, from targets and scores, (outputs, rows): softmax if `together`, else the mean of outputs."""
     return softmax(target.T, scores.T) if together else loss.value(target, scores).mean(axis=0)
 
 
@@ -240,7 +240,7 @@ class _Candidate:
 
 
 class _Tuning:
-    """A model, its data, and what it takes to tune one on the other."""
+    """A model, its data, and the arrays for tuning."""
 
     def __init__(
         self, model: RuleEnsemble, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run
@@ -256,7 +256,7 @@ class _Tuning:
         self.b = np.asarray(model.weights, np.float64)[in_use].T / self.scale
         self.b0 = (np.asarray(model.intercept, np.float64) - self.centre) / self.scale
         may_be = np.array([constraints.signs(self.rules, k, len(self.b)) for k in range(len(self.b))], int)
-        self.signs = may_be[..., 1] - may_be[..., 0]  # of b, 0 where any will do
+        self.signs = may_be[..., 1] - may_be[..., 0]  # of b, 0 for any
         self.directions = self.columns.directions(constraints)
         self.offset = np.zeros_like(self.target)
         if model.linear is not None:
@@ -299,7 +299,7 @@ class _Tuning:
         model, b, b0, accepted = self.start, self.b, self.b0, best is not start
         if accepted:
             b, b0 = self.refitted(best.rows, best.soft, everything)
-            used = np.flatnonzero(b.any(axis=0))  # the weight of a rule that has come to hold nowhere is 0
+            used = np.flatnonzero(b.any(axis=0))  # a rule that now holds nowhere has weight 0
             rules = Conjunctions.build(model.schema, best.conditions, self.rules.propositions.tolist())
             model = replace(
                 model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
@@ -328,13 +328,13 @@ class _Tuning:
         return np.array([self.place[key] for key in keys]), np.array(direction.weights)
 
     def arrays(self, weights: Floats) -> tuple[Soft, tuple[Any, ...], Fixed]:
-        """What `adam` is given; rows, rules and columns are padded to buckets."""
+        """The arguments of `adam`; rows, rules and columns are padded to buckets."""
         table, columns, n = self.data.table, self.columns, len(weights)
         most = max(map(len, self.soft), default=1)
         shape = (_power_of_two(max(len(self.rules), 8)), _power_of_two(max(most, 2)))
         width, size = bucket(max(len(columns.values), 4)), bucket(max(n, 64))
         w, supports = np.zeros((*shape, width)), np.zeros((*shape, width))
-        w[..., 0] = supports[..., 0] = 1.0  # padding looks somewhere, to no effect
+        w[..., 0] = supports[..., 0] = 1.0  # padding uses some column, without effect
         ends, exists, admits = np.zeros((2, *shape)), np.zeros((2, *shape), bool), np.zeros(shape, bool)
         lost = np.zeros((*shape, size) if len(columns.missing) else (0, 0, size), bool)
         for r, rule in enumerate(self.soft):
@@ -366,7 +366,7 @@ class _Tuning:
         return jax.tree.map(lambda array: array[None], soft), rows, fixed
 
     def ends(self, lanes: Soft) -> tuple[Soft, Soft] | None:
-        """The least and the greatest parameters, for `adam`; None where any will do."""
+        """Lower and upper bounds of the parameters, for `adam`; None if there are none."""
         if not self.signs.any():
             return None
         bound = np.pad(self.directions != 0, (0, lanes.w.shape[-1] - len(self.directions)))
@@ -386,7 +386,7 @@ class _Tuning:
         return table.columns[feature] if isinstance(feature, int) else Directions.build([feature]).project(0, table)
 
     def hardened(self, soft: Soft) -> tuple[list[list[Condition]], Rows]:
-        """The rules that tuned parameters stand for, and where they hold; those that hold where they did stay."""
+        """The rules of tuned parameters, and where they hold; rules that hold on the same rows stay unchanged."""
         conditions, rows = [list(rule) for rule in self.rules], self.rows.copy()
         held = Conjunctions.build(self.data.table.schema, self.stay).satisfied(self.data.table).T
         for r, rule in enumerate(self.soft):
@@ -410,8 +410,8 @@ class _Tuning:
         return conditions, rows
 
     def refitted(self, rows: Rows, soft: Soft, weights: Floats) -> tuple[Floats, Floats]:
-        """The best weights of rules that hold on these rows, (outputs, rules), under row weights; zeros and signs that
-        are bound stay."""
+        """The best weights of rules that hold on these rows, (outputs, rules), under row weights; zeros and
+        constrained signs stay."""
         options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": weights}
         b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
         if self.together:
@@ -432,12 +432,12 @@ class _Tuning:
 
 
 def _power_of_two(count: int) -> int:
-    """The next power of two: models of many sizes share few programs."""
+    """The next power of two, so that models of many sizes share few compiled programs."""
     return 1 << (count - 1).bit_length()
 
 
 def _between(values: Floats, end: float, closed: bool) -> float:
-    """The middle between the values on either side of the lower end of an interval; the end, if one side has none."""
+    """The midpoint of the values on either side of the lower end of an interval; the end itself if a side has none."""
     inside = values >= end if closed else values > end
     low = values[~inside].max(initial=-math.inf, where=~np.isnan(values[~inside]))
     high = values[inside].min(initial=math.inf)

@@ -3,12 +3,12 @@
 The conditions route every float64 value exactly as the library does:
 
 - Scikit-learn's trees round a value to float32 and compare it with a float64 threshold. `float64_thresholds`
-  gives the float64 number that divides the same values without the rounding.
-- HistGradientBoosting compares in float64. A missing value goes where the node says, and so does a category
-  that the forest does not know.
-- LightGBM compares in float64 after it has read every number of size at most 1e-35 (in float32) as zero. What
-  a missing value means is written in the node: zero, or a direction of its own; with ``zero_as_missing=True``
-  zero itself has that direction. Categories that it does not know, and missing ones, go to the right.
+  gives the float64 threshold that separates the same values without rounding.
+- HistGradientBoosting compares in float64. The node says where a missing value goes; an unknown category
+  goes the same way.
+- LightGBM compares in float64 after it has read every number of size at most 1e-35 (in float32) as zero. The
+  node says whether a missing value counts as zero or has its own direction; with ``zero_as_missing=True``
+  zero has that direction too. Unknown and missing categories go to the right.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Trees:
         parent: shape (nodes,); `NO_NODE` for the roots.
         is_leaf: shape (nodes,).
         tree, node: index of the tree, and the library's own number of the node.
-        column: column of the forest that the edge asks about.
-        lower, upper: a numeric edge asks whether lower < x <= upper.
-        missing: whether a missing value passes the edge, and a category that the forest does not know.
-        category_set: a categorical edge asks whether the code is in ``sets[category_set]``; `NO_SET` for others.
-        sets: bool, shape (sets, codes); a code beyond is one that the forest does not know.
+        column: column of the forest that the edge tests.
+        lower, upper: a numeric edge tests whether lower < x <= upper.
+        missing: whether a missing value or an unknown category passes the edge.
+        category_set: a categorical edge tests whether the code is in ``sets[category_set]``; `NO_SET` for others.
+        sets: bool, shape (sets, codes); codes beyond are unknown to the forest.
     """
 
     parent: NDArray[np.int64]
@@ -62,7 +62,7 @@ class Forest:
 
     Attributes:
         trees: its nodes.
-        n_columns: number of columns that it was trained on.
+        n_columns: number of training columns.
         names: names of the columns, None if it was trained on an array.
         categories: for every categorical column its values (text, numbers, or None for missing) by code.
         category_lists: LightGBM's values by code for its dataframe columns of type category, which it does not name.
@@ -81,24 +81,24 @@ def read_forest(forest: Any) -> Forest:
     """The nodes and columns of a fitted forest of any supported kind.
 
     Raises:
-        TypeError: for a model that is no tree ensemble.
-        ValueError: for a forest without fit.
+        TypeError: for a model that is not a tree ensemble.
+        ValueError: for an unfitted forest.
     """
     reader = _reader(forest)
     if reader is None:
         raise TypeError(f"forest must be one of {_SUPPORTED}; got {type(forest).__name__}")
     if not is_fitted(forest):
-        raise ValueError(f"forest is a {type(forest).__name__} without fit; call forest.fit(X, y) first")
+        raise ValueError(f"forest is an unfitted {type(forest).__name__}; call forest.fit(X, y) first")
     return reader[1](forest)
 
 
 def holds_trees(model: Any) -> bool:
-    """Whether it is of a kind that `read_forest` reads."""
+    """Whether `read_forest` can read the model."""
     return _reader(model) is not None
 
 
 def is_fitted(forest: Any) -> bool:
-    """Whether a forest of a known kind has its trees."""
+    """Whether a forest of a supported kind is fitted."""
     reader = _reader(forest)
     return reader is not None and hasattr(forest, reader[0])
 
@@ -193,7 +193,7 @@ def _read_sklearn(forest: Any) -> Forest:
 
 
 def _read_hist(forest: Any) -> Forest:
-    # Inside, the categorical columns come first, as codes of an ordinal encoder; the others follow.
+    # Internally, the categorical columns come first, as codes of an ordinal encoder; the others follow.
     columns = np.arange(forest.n_features_in_)
     categories: dict[int, dict[int, Any]] = {}
     if forest.is_categorical_ is not None:
@@ -331,13 +331,13 @@ class _LightGBMTrees:
 
 
 def _categorical_edges(split_set: int) -> tuple[list[_Edge], list[_Edge]]:
-    """Missing and unknown categories go to the right."""
+    """The edges of a categorical split; missing and unknown categories go to the right."""
     to_left = _Edge(-np.inf, np.inf, False, 2 * split_set)
     return [to_left], [_Edge(-np.inf, np.inf, True, 2 * split_set + 1)]
 
 
 def _lightgbm_intervals(threshold: float, missing_type: int, default_left: bool) -> tuple[list[_Edge], list[_Edge]]:
-    """The intervals that go to the left, and those that go to the right, in float64 without the reading as zero."""
+    """The intervals that go left, and those that go right, in float64, with tiny numbers no longer read as zero."""
     if -_ZERO <= threshold < 0:
         threshold = _BELOW_ZERO
     elif 0 <= threshold <= _ZERO:
@@ -345,7 +345,7 @@ def _lightgbm_intervals(threshold: float, missing_type: int, default_left: bool)
     if missing_type != _ZERO_IS_MISSING:
         missing_left = default_left if missing_type == _NAN_IS_MISSING else threshold > 0
         return [_Edge(-np.inf, threshold, missing_left)], [_Edge(threshold, np.inf, not missing_left)]
-    # The pieces that threshold and zero leave of the line, and where each goes; neighbours that go the same way join.
+    # The pieces into which threshold and zero cut the line, and their directions; merge neighbours that agree.
     ends = sorted({-np.inf, _BELOW_ZERO, _ZERO, threshold, np.inf})
     sides: tuple[list[_Edge], list[_Edge]] = ([], [])
     before: list[_Edge] | None = None
@@ -376,4 +376,4 @@ _READERS: dict[tuple[str, str], tuple[str, Callable[[Any], Forest]]] = {
     ("lightgbm", "Booster"): ("model_to_string", _read_lightgbm),
     ("jaxrules", "GrownTrees"): ("estimators_", _read_sklearn),
 }  # fmt: skip
-"""By library and class: the attribute that a fitted forest has, and the function that reads it."""
+"""By library and class: the attribute of a fitted forest, and the function that reads it."""

@@ -1,23 +1,23 @@
 """Generalised linear rule models, by column generation (Wei, Dash, Gao and Günlük, ICML 2019).
 
-A linear model over all conjunctions of propositions, as many as there may be:
+A linear model over all conjunctions of propositions:
 
     minimise  mean_n l(y_n, f(x_n)) + sum_k (lambda_0 + lambda_1 length_k) |w_k|     (their Eq. 3 and 8)
     f(x) = w_0 + sum_k w_k r_k(x) + sum_j b_j x_j
 
-Propositions are thresholds at quantiles, both sides, and category == or !=. Only few rules are ever looked
-at. A restricted master problem over the candidates so far is a sparse generalised linear model
-(`jaxrules.solvers.linear.sparse_glm`); its loss has a slope g_n at every row. A rule outside lowers the objective
+Propositions are thresholds at quantiles, both sides, and category == or !=. Only few rules are ever
+examined. The restricted master problem over the candidates so far is a sparse generalised linear model
+(`jaxrules.solvers.linear.sparse_glm`); its loss has a slope g_n at every row. Another rule lowers the objective
 if and only if it violates the optimality condition
 
     |mean slope of the rule|  =  |sum_n g_n r_k(x_n)|  <=  lambda_0 + lambda_1 length_k,
 
-and the pricing problem asks for the rules that violate it most: by a beam search over conjunctions, or
+and the pricing problem is to find the rules that violate it most: by a beam search over conjunctions, or
 exactly, by branch and bound (`jaxrules.solvers.rule_search`). When the exact search finds none, the model is
 optimal over ALL conjunctions, and `Fit.bound` proves it.
 
-The loss l is one of `jaxrules.losses`; the paper halves the squared one. Terms b_j x_j, optional,
-are numeric columns scaled to the standard deviation 0.4 of a typical rule, each at the price lambda_0.
+The loss l is one of `jaxrules.losses`; the paper halves the squared one. Optional terms b_j x_j
+are numeric columns scaled to the standard deviation 0.4 of a typical rule, each with penalty lambda_0.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ Rule = tuple[int, ...]
 """The propositions of a rule, ascending."""
 
 _DEBIASED_PENALTY = 1e-6
-"""A refit "without" penalty keeps this much, relative to the scale of the loss: separable classes stay finite."""
+"""A refit "without" penalty keeps this ridge, relative to the scale of the loss: separable classes stay finite."""
 _CERTIFICATE = "the certificate of generalised linear rule models"
 _PRICE = 0.05
-"""The default price of a rule: this share of what would keep every single proposition out."""
+"""The default rule penalty, as a share of the one that excludes every single proposition."""
 _GRID = _PRICE * np.geomspace(6, 0.2, 6)
-"""The prices that cross-validation tries, as such shares."""
+"""The penalties that cross-validation tries, as such shares."""
 _LEAST_PRICE = 1e-6
-"""The least default price for classes: one with less than some millionths of the weight is left alone."""
+"""The least default penalty for classes: a class with less than some millionths of the weight gets no rule."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -108,40 +108,39 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes, numbers or counts, as the loss has it, shape (rows,). More than two classes are
-            fitted one against the rest: an ensemble of an output per class.
-        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
+        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes are
+            fitted one against the rest: an ensemble with one output per class.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared";
             "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
-        rule_penalty: lambda_0, the price of a rule's weight, positive, against the mean loss. None: a twentieth
-            of what would keep every single proposition out, and for classes at least 1e-6.
-        condition_penalty: lambda_1, the price of each proposition in a rule, at least 0; None takes a fifth
-            of `rule_penalty`, as in the paper's experiments. A rule's length counts its propositions, also
-            where two on one feature are shown as one interval.
+        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean loss. None: a twentieth of
+            the one that excludes every single proposition, and for classes at least 1e-6.
+        condition_penalty: lambda_1 >= 0, the penalty of each proposition in a rule; None takes a fifth of
+            `rule_penalty`, as in the paper's experiments. An interval counts as two propositions.
         pricing: "beam" looks for violating rules with a beam search; "exact" also searches exactly whenever
-            the beam finds none, and so ends with a certificate. That takes as long as the branch and bound
-            does: give it `max_length`, few cut points or a time limit on large data.
-        max_length: most propositions in a rule, None for no limit.
-        max_rules: most candidate rules that column generation may add.
+            the beam finds none, and so ends with a certificate. The branch and bound may take long:
+            on large data, set `max_length`, few cut points or a time limit.
+        max_length: the most propositions of a rule, None for no limit.
+        max_rules: the most candidate rules that column generation may add.
         max_cut_points: thresholds per numeric column, at quantiles; None for all.
         linear_terms: add the numeric columns themselves.
         forbidden: columns, by name or position, that no rule and no linear term uses.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. Weights then have signs, and rules of either sign are searched for apart.
-        first: an expert's rules, which the model begins with and keeps, even with a weight of 0; they pay as others do.
-        beam_width: partial rules that the beam keeps, for either sign of the weight.
-        rules_per_round: most rules added between two solutions of the master problem.
-        start: begin with the rules of one proposition ("conditions", as the authors do), with none ("empty"), or with
-            those of a Fit, or of its model, of any learner, too, and its weights (0 where `monotone` allows them no
-            other): the objective is at most that of the start, under these prices. Its conditions are further cut
-            points.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. It fixes signs of weights; rules of each sign are searched for separately.
+        first: an expert's rules. The model starts with them and keeps them, even with weight 0; they are penalised
+            like the others.
+        beam_width: partial rules that the beam keeps, for each sign of the weight.
+        rules_per_round: the most rules added between two solutions of the master problem.
+        start: the first candidates: all rules of one proposition ("conditions", as the authors do), none ("empty"),
+            or those of a Fit or its model, of any learner, with its weights (0 if `monotone` forbids them). The
+            objective is then at most that of the start, under these penalties; its conditions are extra cut points.
         debias: refit the weights of the chosen rules (almost) without a penalty, as the authors' program
             does by default. The objective and the bound are those of the penalised model.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         tolerance: a rule is added while it violates its optimality condition by more than this share of its
             penalty; the certificate of "exact" says what gap is left.
-        seed: taken for a uniform interface; nothing here is random.
-        time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
+        seed: unused, since nothing is random; every learner takes it.
+        time_limit: seconds; the best model so far is returned when they run out, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
@@ -153,7 +152,7 @@ def fit(
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: names the argument that is out of range, or data that cannot be fitted.
+        ValueError: if an argument is out of range, or the data cannot be fitted; names it.
     """
     loss = loss_for(y, loss)
     options = _Options.of(locals())
@@ -168,7 +167,7 @@ def fit(
     given = None if known is None else _Start.of(known, candidates, constraints, data, options.max_length)
     space = candidates.space
     if not len(space) and not run.stopped():
-        raise ValueError("no column of X tells its rows apart; nothing can be learned")
+        raise ValueError("no column of X varies; nothing can be learned")
     if rule_penalty is None:
         price = _PRICE * _largest_slope(data, space)
         options = options.with_price(price if data.classes is None else max(price, _LEAST_PRICE))
@@ -209,9 +208,9 @@ def cross_validate(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleEnsemble]:
-    """Choose the price of a rule by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
+    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
 
-    Every fold has cut points of its own.
+    Each fold has its own cut points.
 
     Args:
         rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5 times the default of `fit`.
@@ -265,7 +264,7 @@ def _propositions(
     data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run,
     start: RuleEnsemble | None = None,
 ) -> Candidates:  # fmt: skip
-    """What rules are made of, on the rows, those of a start too; no others where the run is stopped before that."""
+    """The propositions on the rows, with those of a start; only these if the run is stopped early."""
     check_cut_points(data.table, max_cut_points)
     schema, n_outputs = data.table.schema, len(data.outputs)
     own = constraints.first(schema, first, n_outputs)
@@ -283,7 +282,7 @@ def _propositions(
 
 
 def _largest_slope(data: TrainingData, space: SearchSpace) -> float:
-    """By how much the mean loss falls, at the best constant, per weight of the best proposition."""
+    """The fall of the mean loss at the best constant per unit of weight of the best proposition."""
     slopes = []
     for y in data.outputs:
         constant = np.full(len(y), best_constant(data.loss, y, data.weights))
@@ -348,7 +347,7 @@ def _why_no_rule(options: _Options, found: _Priced, state: _State) -> Status:
 
 @dataclass(frozen=True)
 class _Options:
-    """The choices that do not depend on the data, checked; and all settings, for the model."""
+    """The checked options that do not depend on the data, and all settings for the model."""
 
     rule_price: float  # lambda_0
     condition_price: float  # lambda_1
@@ -398,7 +397,7 @@ class _Options:
 
 @dataclass(frozen=True)
 class _Start:
-    """What a given model begins with: its rules in terms of the candidates, and its numbers, an output each."""
+    """A given model: its rules in terms of the candidates, and its weights, by output."""
 
     rules: tuple[Rule, ...]
     weights: Floats  # (rules, outputs)
@@ -410,7 +409,7 @@ class _Start:
         cls, model: RuleEnsemble, candidates: Candidates, constraints: Constraints, data: TrainingData,
         max_length: int | None,
     ) -> _Start:  # fmt: skip
-        """Rules that hold on no row are left out, one that holds on all is part of the intercept."""
+        """Rules that hold on no row are dropped; one that holds on all joins the intercept."""
         rules, n_labels = model.conjunctions.with_schema(candidates.pool.schema), max(len(data.outputs), 2)
         one_each = data.table[np.unique(candidates.space.activations.pattern, return_index=True)[1]]
         tags = constraints.allows(candidates.pool, n_labels), constraints.allows(propositions_in(rules), n_labels)
@@ -430,15 +429,15 @@ class _Start:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The data as the master problem sees them.
+    """The data of the master problem.
 
-    Without linear terms, rows that no proposition tells apart are merged into one.
+    Without linear terms, rows that no proposition distinguishes are merged.
 
     Attributes:
         data: the original rows, with a target of one output.
         candidates: the propositions.
         space: the propositions on these rows.
-        sides: what is searched of it.
+        sides: the searches on it.
         rows: bool, shape (rows, propositions).
         group: the row of every original row.
         merged: mean target and weight of every row; the weights sum to 1.
@@ -464,7 +463,7 @@ class _Problem:
     start: _Start | None
 
     def signs(self, rules: list[Rule], n_columns: int) -> NDArray[np.bool_] | None:
-        """The same of rules, of further columns up to so many, and of the linear terms; None where all are free."""
+        """The admissible signs of rules, padded to `n_columns`, and of linear terms; None if all are free."""
         table = self.candidates.signs[self.data.output]
         if table.all() and self.linear_signs.all():
             return None
@@ -485,7 +484,7 @@ class _Problem:
         return np.asarray(self.merged.weight * self.data.loss.gradient(self.merged.target, score))
 
     def model(self, state: _State) -> RuleEnsemble:
-        """The rules and terms with a weight other than zero."""
+        """The rules and terms with nonzero weight."""
         weights, coefficients, intercept = state.weights
         used = np.flatnonzero((weights != 0) | (np.arange(len(weights)) < len(self.candidates.first)))
         linear = None
@@ -570,7 +569,7 @@ class _State:
 
     @property
     def proved_bound(self) -> float | None:
-        """The bound, which passes the objective by rounding alone and stops there."""
+        """The bound, clipped to the objective, which it exceeds only by rounding."""
         return None if self.bound is None else min(self.bound, self.objective)
 
     def add(self, rules: list[Rule]) -> None:
@@ -601,7 +600,7 @@ class _State:
 
     @property
     def rule_weights(self) -> Floats:
-        """w_k of the candidates that the solution knows."""
+        """w_k of the candidates in the solution."""
         assert self.solution is not None
         return self.solution.coefficients[: self.solved]
 
@@ -674,8 +673,8 @@ class _State:
         return self.debiased or (self.rule_weights, self.coefficients, self.solution.intercept)
 
     def thin_out(self) -> None:
-        """Leave out rules that others replace at the same objective: what is left is independent, and of the
-        many best solutions, which differ on new rows, one of the smallest."""
+        """Drop rules that others replace at the same objective. The rest is linearly independent: one of the
+        smallest of the many best solutions, which differ on new rows."""
         if self.solution is None:
             return
         columns = np.concatenate([self.columns, self.problem.linear_values], axis=1)
@@ -706,15 +705,14 @@ class _State:
 
 
 def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
-    """Weights of linearly independent columns with the same score as these, and what the intercept adds.
+    """Weights of linearly independent columns with the same score, and the change of the intercept.
 
-    Where columns depend on each other, and on the intercept, the weights move along the dependence until the first is
-    0; of the two ways that is the one on which the later column leaves. A best solution under an L1 penalty stays one,
-    because its signs stay.
+    If columns (and the intercept) are dependent, the weights move along the dependence until the first becomes 0,
+    in the direction that removes the later column. Signs do not change, so an optimum under an L1 penalty stays one.
 
     Args:
         columns: shape (rows, columns).
-        weights: shape (columns,); those below 1e-10 of the largest are rounding, and left out.
+        weights: shape (columns,); those below 1e-10 of the largest are rounding and are dropped.
     """
     shift, rounding = 0.0, 1e-10 * np.abs(weights).max(initial=0.0)
     while True:
@@ -740,10 +738,10 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
 
 
 def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
-    """Propositions without constants, copies and negations of earlier ones: with an intercept, either will do."""
+    """Propositions without constants, copies and negations of earlier ones, which an intercept makes redundant."""
     kept, seen = [], set()
     for p in range(rows.shape[1]):
-        column = rows[:, p] ^ rows[0, p]  # a proposition and its negation have the same
+        column = rows[:, p] ^ rows[0, p]  # equal for a proposition and its negation
         key = column.tobytes()
         if key not in seen and column.any():
             kept.append(p)
@@ -755,7 +753,7 @@ def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
 
 
 class _Priced(NamedTuple):
-    """What pricing found: violating rules, worst first, and a bound on the whole problem if it is proved."""
+    """The result of pricing: violating rules, worst first, and a bound on the whole problem if proved."""
 
     rules: list[Rule]
     bound: float | None = None
@@ -804,17 +802,17 @@ def price_by_beam(
 ) -> list[Rule]:
     """Rules whose slope exceeds their penalty, the largest excess first.
 
-    Two beams, one for either sign. (The authors rank by the mean of the slope and of what it could become if all rows
-    of the wrong sign were excluded; that favours rules that hold for nearly all rows, and ended at an objective 1 %
+    Two beams, one per sign. (The authors rank by the mean of the slope and its value if all rows of the wrong sign
+    were excluded; that favours rules that hold for nearly all rows, and ended at an objective 1 %
     higher on COMPAS and twice as high on Heart.)
 
     Args:
         space: the propositions.
         slopes: derivative of the mean loss by the score of every row, shape (rows,).
         rule_penalty, condition_penalty: lambda_0, lambda_1.
-        width: partial rules kept, for either sign.
-        max_length: most propositions in a rule, None for no limit.
-        count: most rules to return; no two of them hold for the same rows.
+        width: partial rules kept, for each sign.
+        max_length: the most propositions of a rule, None for no limit.
+        count: the most rules to return; no two of them hold on the same rows.
         tolerance: share of its penalty by which a rule's slope must exceed it.
         stopped: True ends the search with the rules so far.
     """
@@ -826,7 +824,7 @@ def _by_beam(
     space: SearchSpace, slopes: Floats, rule_penalty: float, condition_penalty: float, sign: int, width: int,
     count: int, *, max_length: int | None, tolerance: float, stopped: Callable[[], bool],
 ) -> list[Found]:  # fmt: skip
-    """What `price_by_beam` chooses from, for weights of a sign (0: of either)."""
+    """The rules that `price_by_beam` chooses from, for weights of one sign (0: of either)."""
     gains = np.stack([slopes, -slopes]) if sign == 0 else -sign * slopes[None]
     signs = SignedWeights(gains, rule_price=rule_penalty, condition_price=condition_penalty)
     beams = search_beams(space, signs, width=width, max_length=max_length, count=count, stopped=stopped)
@@ -850,9 +848,9 @@ def price_exactly(
     stopped: Callable[[], bool] = never,
     sign: int = 0,
 ) -> tuple[list[Rule], float]:
-    """The rule whose slope exceeds its penalty most, by branch and bound, and how far any rule can exceed it.
+    """The rule whose slope exceeds its penalty most, by branch and bound, and a bound for all rules.
 
-    A weight of a sign (0: of either) has slopes of the other one to descend.
+    A weight of one sign (0: of either) descends on slopes of the other.
 
     Returns:
         rules: that rule, or none.

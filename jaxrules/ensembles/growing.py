@@ -2,12 +2,12 @@
 
 "forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5): 100 trees of depth at most
 3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman and Popescu 2008, Sec. 3.3), 100 trees of
-depth at most 3 too: each is grown to the slopes of the loss at the scores of the trees before it, so that later trees
-ask what earlier ones leave open, on min(n / 2, 100 + 6 sqrt(n)) rows drawn at random, so that no two see the same. The
-loss is the logistic one for classes, whatever the learner's, and squared error for numbers: equal data, weights and
-seeds give equal trees, and so equal rules, to all learners.
+depth at most 3 too: each is fitted to the slopes of the loss at the scores of the earlier trees, so that later
+trees correct earlier ones, on its own random sample of min(n / 2, 100 + 6 sqrt(n)) rows. For any learner, the loss is
+the logistic loss for classes and the squared error for numbers: equal data, weights and seeds give all learners equal
+trees, and so equal rules.
 
-Trees see categories as indicators (`Table.one_hot`), and missing values as they are.
+Trees get categories as indicators (`Table.one_hot`), and missing values as they are.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ N_TREES = 100
 MAX_DEPTH = 3
 _FEWER_TREES = (2, 8, 32)
 _FIRST_TREES = 2
-"""Of trees that were stopped, and of what a forest begins with: twice as many follow, and again."""
+"""Numbers of trees after a stop, and the first number of trees of a forest, which then doubles."""
 _LEARNING_RATE = 0.1
 _SHARE_OF_COLUMNS = 0.5
-"""That a split of a boosted tree is chosen from."""
+"""Candidate columns of a split of a boosted tree."""
 _LEAF = 5
 """Rows of the smallest leaf of a boosted tree."""
 _LONGEST_STEP = 4.0
-"""Of the log-odds in a leaf, before the learning rate: leaves of one class have no best step."""
+"""Largest log-odds in a leaf, before the learning rate: a leaf of one class has no best step."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class GrownTrees:
 
     Attributes:
         estimators_: the trees.
-        n_features_in_: how many columns they were trained on.
+        n_features_in_: the number of training columns.
     """
 
     estimators_: tuple[Any, ...]
@@ -70,22 +70,22 @@ def default_forest(
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
 ) -> Any:
-    """The trees that ``rules=kind`` takes rules from. Categories are one-hot encoded.
+    """The trees behind ``rules=kind``. Categories are one-hot encoded.
 
     Args:
         X: the data, as `as_table` takes them; missing values are allowed.
         y: labels or numbers, shape (rows,).
-        kind: "forest", the random forest of the LIRE paper; "boosted_trees"; or "both", half of the trees of either.
+        kind: "forest", the random forest of the LIRE paper; "boosted_trees"; or "both", half of the trees of each kind.
         classification: False fits numbers.
-        n_trees, max_depth: how many, and how deep.
-        sample_weight: weight of every row, shape (rows,); rows of weight 0 take no part.
-        seed: of the rows and the columns tried.
+        n_trees, max_depth: the number and the largest depth of the trees.
+        sample_weight: weight of every row, shape (rows,); rows of weight 0 are ignored.
+        seed: of the sampled rows and columns.
 
     Returns:
         Trees, a fitted random forest of scikit-learn for "forest"; pass them to `extract_rules` with the same `X`.
 
     Raises:
-        ValueError: for a target or weights that do not fit, an unknown kind, or two kinds of less than two trees.
+        ValueError: for a target or weights that do not fit, an unknown kind, or "both" with fewer than two trees.
     """
     kind = checks.choice("kind", kind, get_args(TreeKind))
     classification, seed = checks.flag("classification", classification), checks.seed(seed)
@@ -93,12 +93,12 @@ def default_forest(
         checks.integer(name, number, at_least=1, at_most=2**31 - 1)
         for name, number in {"n_trees": n_trees, "max_depth": max_depth}.items()
     )
-    checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for trees of both kinds")
+    checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for both kinds of trees")
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
     if classification:
         codes, _ = class_target(target)
-        target = codes if target.dtype.kind == "f" else target  # scikit-learn takes no fractions for labels
+        target = codes if target.dtype.kind == "f" else target  # scikit-learn refuses fractions as labels
     else:
         target = regression_target(target)
     weight = check_sample_weight(sample_weight, table.n_rows)
@@ -109,7 +109,7 @@ def grow(
     kind: TreeKind, table: Table, target: NDArray[Any], weight: NDArray[np.float64], classification: bool,
     n_trees: int = N_TREES, max_depth: int = MAX_DEPTH, seed: int = 0, stopped: Callable[[], bool] = lambda: False,
 ) -> Any:  # fmt: skip
-    """`default_forest`, of fewer trees when it is stopped: the first ones. None if there was no time for any."""
+    """`default_forest`; only the first trees if it is stopped, None if there was no time for any."""
     refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
     with np.errstate(under="ignore"):
         matrix = table.one_hot()[0].astype(np.float32)
@@ -129,7 +129,7 @@ def grow(
 
 
 def _rounded(n: int, whole: int) -> int:
-    """One of few sizes, so that fits with one time limit share compiled kernels."""
+    """One of few sizes, so that fits under one time limit share compiled kernels."""
     return n if n == whole else max((size for size in _FEWER_TREES if size <= n), default=0)
 
 
@@ -142,7 +142,7 @@ def _forest(
     kind = RandomForestClassifier if classification else RandomForestRegressor
     forest = kind(n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True)
     given: dict[str, Any] = {"X": X, "y": y}
-    if (weight != weight[0]).any():  # equal ones are as good as none, but it would draw other rows
+    if (weight != weight[0]).any():  # equal weights change nothing, but scikit-learn would draw other rows
         given["sample_weight"] = weight
     while forest.n_estimators < n_trees and not stopped():
         forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
@@ -157,13 +157,13 @@ def _boosted(
     X: NDArray[np.float32], y: NDArray[Any], weight: NDArray[np.float64], classification: bool, max_depth: int,
     seed: int,
 ) -> Iterator[Any]:  # fmt: skip
-    """Tree after tree, without end. One of several classes has a column of slopes for every class: its splits are
-    those that serve them together."""
+    """An endless sequence of trees. With several classes, a tree has a column of slopes per class, and its splits
+    serve all of them."""
     from sklearn.tree import DecisionTreeRegressor
 
     target, scores = _targets(y, weight, classification)
     rng, weight = np.random.default_rng(seed), weight / weight.max()
-    check = bool(np.isnan(X).any())  # scikit-learn takes longer to look at few rows than to split them
+    check = bool(np.isnan(X).any())  # scikit-learn's check of few rows takes longer than the split
     groups = _groups(y) if classification else [np.arange(len(y))]
     while True:
         if classification:
@@ -194,9 +194,9 @@ def _groups(y: NDArray[Any]) -> list[NDArray[np.intp]]:
 def _drawn(
     groups: list[NDArray[np.intp]], n: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Rows drawn for a tree, ascending, and for how many rows each stands.
+    """Rows drawn for a tree, ascending, and how many rows each represents.
 
-    Every class has its share of them, a rare one more: a half of an equal share, as far as half of its rows go.
+    Every class has its share. A rare class has more: half of an equal share, but at most half of its rows.
     """
     some = max(min(n / 2, 100 + 6 * n**0.5), 1.0)
     drawn, times = [], []
@@ -213,9 +213,9 @@ def _drawn(
 def _targets(
     y: NDArray[Any], weight: NDArray[np.float64], classification: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The target, of an output per class where there are more than two, and the best constant scores: (rows, outputs).
+    """The target, with one output per class if there are more than two, and the best constant scores: (rows, outputs).
 
-    Numbers are brought to mean 0 and deviation 1, on which no step is too long and no square overflows."""
+    Numbers are standardised, so that no step is too long and no square overflows."""
     if classification:
         classes, codes = np.unique(y, return_inverse=True)
         target = (codes[:, None] == np.arange(len(classes))).astype(np.float64)

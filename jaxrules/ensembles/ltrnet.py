@@ -1,25 +1,25 @@
-"""LTRNet: rules on sparse linear combinations of columns, all of them learned at once by gradient descent.
+"""LTRNet: rules on sparse linear combinations of columns, all learned together by gradient descent.
 
 Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule Ensembles",
-Sec. 3.3. A network of three layers (Fig. 3) is a rule ensemble whose steps are soft:
+Sec. 3.3. A network of three layers (Fig. 3) is a rule ensemble with soft steps:
 
     propositions   p_ij = sigmoid(w_ij'x - t_ij)
     conjunctions   q_i = sigmoid(a (2 s_i + 1)),   s_i = sum_j v_ij p_ij - sum_j |v_ij|
     output         f = b_0 + sum_i b_i q_i
 
-With v in {0, 1}, the balancing bias sum_j |v_ij| makes s_i = 0 where all chosen propositions hold and at most -1 where
+With v in {0, 1}, the balancing bias sum_j |v_ij| makes s_i = 0 if all chosen propositions hold and at most -1 if
 one fails; the modified sigmoid (Fig. 4a) has its step between, at -1/2. A W-shaped penalty min(|v|, |v - 1|)
 (Fig. 4b) drives v to 0 or 1, L1 penalties drive w and b to 0. Several random starts, under one or more strengths of the
 penalties, are trained side by side in one compiled program.
 
 Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, and entries of w below a tenth of the
-largest become 0. What changes no training prediction is left out, and the weights b are refitted, which the paper does
-not do and which helps most of all. The best start is the one of least penalised training risk after this.
+largest become 0. Parts that change no training prediction are dropped, and the weights b are refitted: the paper
+does not refit, and this helps most of all. The best start is the one of least penalised training risk after this.
 
-Under `monotone` half of the rules may only raise the score, the others only lower it: w of bound columns and b have the
-signs for that, and v is not negative, by a projection after every step. The network is then monotone as its rules are
-(`jaxrules.constraints`); refits bind the weights of rules that look at bound columns alone. With more than two classes
-there are three kinds of rules: the third looks at no bound column, and speaks of all classes.
+Under `monotone` half of the rules may only raise the score, the others only lower it. A projection after every step
+gives w of constrained columns and b the signs for that, and keeps v >= 0. The network is then as monotone as its rules
+(`jaxrules.constraints`); refits constrain only the weights of rules that use constrained columns. With more than two
+classes there is a third kind of rule, which uses no constrained column and contributes to all classes.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -68,7 +68,7 @@ _STRENGTHS = ("l1_penalty", "l1_penalties", "binary_penalty", "binary_penalties"
 """Arguments in which the fits of a path differ."""
 _TINY = float(np.finfo(float).tiny)
 _SAMPLE = 256
-"""Rows at which the first thresholds are set."""
+"""Rows from which the first thresholds are drawn."""
 
 
 @guarded
@@ -99,53 +99,53 @@ def fit(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleEnsemble]:
-    """Train the network, and make a rule ensemble of it.
+    """Train the network, and turn it into a rule ensemble.
 
-    Numbers are standardised (numeric targets of the squared loss too), and every category is an indicator: a
-    proposition may weigh both. Weights and thresholds are stated on the user's own scale, with the fewest digits that
-    change the rule on no training row. A missing number counts as the mean in training; then all rows that miss a
-    number of a proposition satisfy it, or none, as most of them do.
+    Numbers are standardised (also numeric targets of the squared loss), and every category is an indicator; a
+    proposition may weigh both. Weights and thresholds are given on the user's own scale, with the fewest digits that
+    change the rule on no training row. In training, a missing number counts as the mean. In the model, either all rows
+    with a missing number in a proposition satisfy it or none, by majority.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential", shape
-            (rows,). More than two classes, under "logistic" alone, share the rules of one network and are told
-            apart by softmax.
-        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
+            (rows,). More than two classes (only under "logistic") share the rules of one network, with a
+            softmax.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
             a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
-        max_rules: the number of rules that the network has, r.
-        max_length: the number of propositions of each, k_r.
+        max_rules: the number of rules of the network, r.
+        max_length: the number of propositions of each rule, k_r.
         l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
         binary_penalty: strength of the W-shaped penalty on v, likewise.
-        training: "soft", as in the paper; or "straight_through", where both layers step in the forward pass and only
-            the gradient is that of the sigmoids. That leaves no gap between the network and its rules, which on the
-            paper's data sets have less risk at less complexity.
+        training: "soft", as in the paper; or "straight_through", with steps in the forward pass of both layers and
+            only the gradient of the sigmoids. This leaves no gap between the network and its rules, which have
+            less risk at less complexity on the paper's data sets.
         steepness: a of the modified sigmoid.
         iterations: steps of Adam.
         learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03, for `init` 0.01.
-        batch_size: rows drawn for every step, where there are more; None takes all.
+        batch_size: rows drawn for each step, at most; None for all.
         restarts: random starts.
-        prune: leave out what changes no training prediction: propositions that the rest of their rule implies, rules
-            that hold everywhere or nowhere, and the longer of two that hold on the same rows. False leaves out rules
-            without propositions or weight alone, as the paper does.
-        refit: refit the weights of the rules at the end; False leaves them as they were trained.
+        prune: drop what changes no training prediction: propositions that the rest of their rule implies, rules that
+            hold everywhere or nowhere, and the longer of two rules that hold on the same rows. False drops only
+            rules without propositions or weight, as the paper does.
+        refit: refit the weights of the rules at the end; False keeps the trained weights.
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
-        init: a fitted rule ensemble to be tuned instead of random starts: the same as `jaxrules.finetune`, with its
-            iterations, learning_rate, batch_size and l2_penalty. Loss and missing are then those of the model.
+        init: a fitted rule ensemble to tune instead of random starts, the same as `jaxrules.finetune` with these
+            iterations, learning_rate, batch_size and l2_penalty, and with the model's loss and missing.
         forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. An `init` has to be monotone already.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. An `init` must already be monotone.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the starts and of the batches.
-        time_limit: seconds, or a `jaxrules.Deadline`; what the network has learned by then is discretised.
+        time_limit: seconds, or a `jaxrules.Deadline`; the network is then discretised as it is.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2. The steps of the history are
         chunks of training, their objective the penalised risk of the best network; the last is that of the model.
         ``details``: "soft_model", the network of the chosen start, a `SoftModel`; "risks", the penalised training risk
-        of every start's rules (NaN where no time was left to look); "restart", which one was chosen.
+        of every start's rules (NaN if time ran out); "restart", the chosen start.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
@@ -156,7 +156,7 @@ def fit(
         bound = Constraints.of(init.schema, forbidden)
         terms = () if init.linear is None else init.linear.feature.tolist()
         keeps = bound.allows(init.conjunctions, 2).all() and bound.forbidden.isdisjoint(terms)
-        checks.require(keeps, "init uses a column that is forbidden; allow the column, or take another model")
+        checks.require(keeps, "init uses a forbidden column; allow the column, or pass another model")
         return finetune(
             init, X, y, iterations=iterations, learning_rate=0.01 if learning_rate is None else learning_rate,
             batch_size=batch_size, l2_penalty=l2_penalty, monotone=monotone, sample_weight=sample_weight, seed=seed,
@@ -195,7 +195,7 @@ def path(
     """One Fit for every pair of penalties, trained side by side: what `fit` returns for each, up to rounding.
 
     Args:
-        l1_penalties, binary_penalties: the strengths; the fits come in the order of their pairs, the first changing
+        l1_penalties, binary_penalties: the strengths; one fit per pair, in order, the first changing
             slowest. Memory and time grow with the number of pairs.
 
     Other arguments and errors are those of `fit`.
@@ -274,7 +274,7 @@ def _penalties(name: str, values: Any, one: bool) -> list[float]:
 
 
 class Net(NamedTuple):
-    """The parameters of a network; with one more axis in front, of several.
+    """The parameters of a network; with a further leading axis, of several.
 
     Attributes:
         w: (rules, propositions, columns).
@@ -291,7 +291,7 @@ class Net(NamedTuple):
 
 
 def modified_sigmoid(z: Array, steepness: float | Array) -> Array:
-    """1 / (1 + exp(-a (2 z + 1))): near 1 at 0 and near 0 from -1 on, for steepness a."""
+    """1 / (1 + exp(-a (2 z + 1))) for steepness a: near 1 at z = 0, near 0 for z <= -1."""
     return jax.nn.sigmoid(steepness * (2 * z + 1))
 
 
@@ -348,7 +348,7 @@ class _Objective:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class SoftModel:
-    """The network before its discretisation: ``soft_model(X)`` is differentiable in all arrays, and in X.
+    """The network before discretisation: ``soft_model(X)`` is differentiable in all arrays and in X.
 
         jax.grad(lambda soft: jnp.mean((y - soft(X)) ** 2))(fit.details["soft_model"])
 
@@ -390,7 +390,7 @@ class SoftModel:
 
 
 class _Proposition(NamedTuple):
-    """w'x >= t of standardised columns, whether rows that miss a number of it satisfy it, and the rows that do."""
+    """w'x >= t of standardised columns, whether rows with a missing number satisfy it, and the rows that do."""
 
     w: Floats
     t: float
@@ -417,7 +417,7 @@ class _Rules:
 
 
 class _Training:
-    """Data in the form of the network, and what is made of networks. Targets of the squared loss are standardised."""
+    """Data in the form of the network, training and discretisation. Targets of the squared loss are standardised."""
 
     def __init__(self, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run) -> None:
         self.data, self.plan, self.run = data, plan, run
@@ -427,10 +427,10 @@ class _Training:
         self.target = (data.outputs - self.centre) / self.scale
         self.began = False
         self.directions = self.columns.directions(constraints)
-        # Of every rule of every start: whether it rises with bound columns (1), falls (-1), or does not look at them.
+        # For each rule of each start: rises (1) or falls (-1) with constrained columns, or uses none (0).
         kinds = np.array([1, -1] if len(self.target) == 1 else [1, -1, 0])
         self.sides = kinds[(np.arange(plan.restarts)[:, None] + np.arange(plan.max_rules)) % len(kinds)]
-        # What a rule that rises does to each output: raise it, lower it, or nothing.
+        # The effect of a rising rule on each output: raise it, lower it, or none.
         self.effects = np.zeros(len(self.target), int)
         self.effects[0], self.effects[-1] = -1, 1
 
@@ -461,7 +461,7 @@ class _Training:
         )
 
     def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
-        """The least and the greatest parameters of all networks, for `adam`; None where any will do."""
+        """Lower and upper bounds of the parameters of all networks, for `adam`; None if there are none."""
         if not self.directions.any():
             return None
         directions = np.pad(self.directions, (0, width - len(self.directions)))
@@ -469,7 +469,7 @@ class _Training:
         w, b = sides[..., None, None] * directions, sides[:, None] * self.effects[:, None]
         anything, positive = np.full((1, 1, 1), -np.inf), np.zeros((1, 1, 1))
 
-        def least(side: int) -> Net:  # of what is bound, but to neither side, it is 0
+        def least(side: int) -> Net:  # 0 for what is constrained on neither side
             bound_w = np.where((directions != 0) & (side * w >= 0), 0.0, -np.inf)
             bound_b = np.where((sides[:, None] != 0) & (side * b >= 0), 0.0, -np.inf)
             return Net(bound_w, anything, positive if side > 0 else anything, bound_b, anything[0])
@@ -510,7 +510,7 @@ class _Training:
     def finish(
         self, nets: Sequence[Net], values: Floats, pair: tuple[float, float], history: list[Step]
     ) -> Fit[RuleEnsemble]:
-        """The rules of the best network, on the user's own scale; without time left, of that of the least `values`."""
+        """The rules of the best network on the user's own scale; without time, of the network of least `values`."""
         data, plan = self.data, self.plan
         candidates: dict[int, _Rules] = {}
         for i in np.argsort(values, kind="stable").tolist():
@@ -529,7 +529,7 @@ class _Training:
                 among &= holds
         weights, intercept = self.refitted(best.rules, rows, best.weights, best.intercept)
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
-        kept = np.flatnonzero(weights.any(axis=1))  # signs may have taken a weight
+        kept = np.flatnonzero(weights.any(axis=1))  # a sign constraint may have made a weight 0
         rules = Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]).take(kept)
         weights, rows = weights[kept], rows[kept]
         model = RuleEnsemble(
@@ -553,7 +553,7 @@ class _Training:
         return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
 
     def discretised(self, net: Net, l1: float) -> _Rules:
-        """The rules that a network stands for."""
+        """The rules of a network."""
         n_columns = len(self.columns.values)
         rules: dict[Any, tuple[list[_Proposition], Rows, Floats]] = {}
         intercept = net.b0
@@ -580,14 +580,14 @@ class _Training:
         return self.weighed(list(parts), np.array(rows, bool), np.array(weights), intercept, l1)
 
     def proposition(self, w: Floats, t: float) -> _Proposition:
-        """w'x >= t; most of the rows that miss a number of it, which counts as the mean, decide for all of them."""
+        """w'x >= t; the majority of the rows with a missing number, counted as the mean, decides for all of them."""
         holds = w @ self.columns.values >= t
         lost = self.columns.missing[w != 0].any(axis=0) if len(self.columns.missing) else np.zeros_like(holds)
         admits = bool(self.weights[lost] @ (2.0 * holds[lost] - 1) > 0)
         return _Proposition(w, t, admits, np.where(lost, admits, holds))
 
     def one_rule(self) -> _Rules:
-        """The best cut of a single column, if there is one, for when there is not the time to train."""
+        """The best cut of a single column, if any; used if there is no time to train."""
         b0 = self.starts().b0[0]
         gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
         signs = self.effects[:, None] * self.directions
@@ -610,11 +610,11 @@ class _Training:
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
 
     def side(self, rule: list[_Proposition]) -> int:
-        """Whether a rule rises with bound columns, falls, or does not look at them: 1, -1 or 0."""
+        """Whether a rule rises or falls with constrained columns, or does not use them: 1, -1 or 0."""
         return int(np.sign(sum(float(one.w @ self.directions) for one in rule)))
 
     def refitted(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats) -> tuple[Floats, Floats]:
-        """The best weights of the rules, if they are to be refitted."""
+        """The best weights of the rules, if refitted."""
         options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": self.weights}
         if not self.plan.refit:
             return b, b0

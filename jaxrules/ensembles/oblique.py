@@ -1,8 +1,8 @@
-"""Propositions on linear combinations of columns: what solvers see, and conditions that a person can read.
+"""Propositions on linear combinations of columns: standardised columns for solvers, readable conditions for people.
 
-A solver works on `Standardised` columns: numbers and one indicator per category, of mean 0 and standard deviation 1. It
-finds w and b with the proposition w'x + b >= 0. `readable` says the same on the user's own scale, with the fewest
-digits that leave the answer for every training row as it is: ``2.81 variance + 1.5 skewness >= -0.28``.
+A solver works on `Standardised` columns: numbers and one indicator per category, with mean 0 and standard deviation
+1. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same on the user's own scale, with the fewest
+digits that change the answer on no training row: ``2.81 variance + 1.5 skewness >= -0.28``.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 _ENOUGH_DIGITS = 17
-"""So many significant digits tell all float64 numbers apart."""
+"""Significant digits that distinguish all float64 numbers."""
 _QUICK = 1 << 20
-"""Numbers that are sorted to find a cut without time."""
+"""Numbers sorted to find a cut when there is no time."""
 _LEAST_SCALE = 1e-300
-"""Of a column: the weight of one that spreads by less would overflow on its own scale."""
+"""Least spread of a column; below, its weight would overflow on its own scale."""
 
 
 @dataclass(frozen=True, eq=False)
 class Standardised:
-    """The columns of a table for linear models; columns that are constant are left out.
+    """The columns of a table for linear models, without constant columns.
 
     Attributes:
-        values: float64 (columns, rows): centred and scaled; 0, the mean, where a number is missing.
-        missing: (columns, rows), where a number is missing; (0, rows) if none is.
-        encoded: which feature, or which category of it, each column is.
+        values: float64 (columns, rows): centred and scaled; 0, the mean, for a missing number.
+        missing: (columns, rows), whether a number is missing; (0, rows) if none is.
+        encoded: the feature, or category of a feature, of each column.
         centre, scale: (columns,) weighted mean and standard deviation of the column.
     """
 
@@ -48,16 +48,16 @@ class Standardised:
     scale: Floats
 
     def directions(self, constraints: Constraints) -> NDArray[np.int_]:
-        """What `monotone` asks of the columns: 1, -1, or 0 where nothing, (columns,)."""
+        """The `monotone` direction of each column: 1, -1, or 0 for none, (columns,)."""
         directions = dict(constraints.monotone)
         return np.array([directions.get(column.feature, 0) for column in self.encoded], int)
 
     def best_cut(self, gradients: Floats, signs: NDArray[np.int_] | None = None) -> tuple[int, float] | None:
-        """The column, and the value to cut it at, that tell rows apart best: for when there is no time for more.
+        """The column and cut point that best separate the rows; used if there is no time for more.
 
         Args:
-            gradients: (outputs, rows); those beyond a cut have the largest sum. With many numbers some rows decide.
-            signs: of that sum, (outputs, columns): 1 or -1, or 0 where any will do.
+            gradients: (outputs, rows); those beyond the cut have the largest sum. Large data are sampled.
+            signs: of that sum, (outputs, columns): 1 or -1, or 0 for any.
         """
         step = 1 + self.values.size // _QUICK
         order = np.argsort(self.values[:, ::step], axis=1)
@@ -95,13 +95,13 @@ class Standardised:
             centre[j], scale[j] = centre[j] * largest, scale[j] * largest
             if scale[j] < _LEAST_SCALE:
                 name = table.schema.names[encoded[j].feature]
-                raise ValueError(f"X: column {name!r} spreads by {scale[j]:.1g} only; multiply it by a constant")
+                raise ValueError(f"column {name!r} of X varies by only {scale[j]:.1g}; multiply it by a constant")
         kept = np.flatnonzero(scale > 0)
         absent = missing[kept] if missing.any() else np.zeros((0, table.n_rows), bool)
         return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])
 
     def names(self, table: Table) -> list[str]:
-        """What the columns are called."""
+        """The names of the columns."""
         return [Direction((f,), (1.0,), (_code(c),)).describe(table.schema) for f, c in self.encoded]
 
 
@@ -110,8 +110,8 @@ def readable(
 ) -> tuple[Condition, Rows]:
     """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few digits as the rows allow.
 
-    A proposition on one number, or on one category, becomes the condition that says so. Otherwise the weights get the
-    fewest significant digits with which some threshold keeps every row on its side, then the threshold the fewest
+    A proposition on one number or one category becomes an ordinary condition. Otherwise the weights get the fewest
+    significant digits for which some threshold keeps every row on its side, and then the threshold the fewest
     decimals.
 
     Args:
@@ -120,7 +120,7 @@ def readable(
         w: (columns,) standardised coefficients, at least one not 0.
         b: the intercept.
         missing: whether a row with a missing number in the proposition satisfies it.
-        among: the rows that must not change sides, (rows,).
+        among: the rows that must stay on their side, (rows,).
 
     Returns:
         The condition, and which rows satisfy it, (rows,).
@@ -135,13 +135,13 @@ def readable(
     if len(on) > 1:
         features, codes = tuple(c.feature for c in encoded), tuple(_code(c.category) for c in encoded)
         for digits in range(_ENOUGH_DIGITS):
-            # The first weight is positive: it is printed without a sign.
+            # Make the first weight positive, as it is printed without a sign.
             direction = Direction(features, tuple(float(f"{side * weight:.{digits}e}") for weight in weights), codes)
             values = Directions.build([direction]).project(0, table)
             gap = _gap(side * values, holds, among)
             if gap is not None:
                 break
-        else:  # rows on different sides of the threshold whose values differ by rounding alone
+        else:  # rows on different sides of the threshold differ only by rounding
             gap = (-math.inf, math.inf)
         return _interval(direction, values, side, shortest_number(threshold, *gap), missing)
     feature, code = encoded[0]

@@ -1,4 +1,4 @@
-"""RuleFit: an L1-penalised linear model on rules, and on linear terms if asked for.
+"""RuleFit: an L1-penalised linear model on rules and, optionally, linear terms.
 
 Friedman and Popescu, "Predictive learning via rule ensembles" (2008), and Problem 1 of the LIRE paper:
 
@@ -41,18 +41,18 @@ from jaxrules.training import FIGURES, TrainingData, linear_terms_of, loss_for, 
 from jaxrules.warm_start import given_start
 
 _STEPS = 50
-"""Penalties of a path."""
+"""Default number of penalties of a path."""
 _SMALLEST_PENALTY = 1e-3
-"""Where a path ends, relative to the largest penalty, at which no rule has a weight."""
+"""The last penalty of a path, relative to the first, at which no rule has a weight."""
 
 _ROUGH = 1e-3
-"""Relative duality gap of what is solved on the way: in folds, and before the last penalty of a warm-started path."""
+"""Relative duality gap of intermediate solutions: in folds, and before the last penalty of a warm-started path."""
 
 _PATIENCE = 5
 """Penalties, each 13 % below the one before, over which the held-out loss may fail to fall before the path ends."""
 
 _WITHOUT_FOLDS = 0.05
-"""The penalty, relative to the largest, where time ends cross-validation before it has compared any."""
+"""The penalty, relative to the largest, if time ends cross-validation before it has compared any."""
 
 
 @guarded
@@ -82,35 +82,35 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes, numbers or counts, as the loss has it, shape (rows,). More than two classes are fitted one
-            against the rest, at one penalty, on one pool of rules: an ensemble of an output per class.
+        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes are fitted one
+            against the rest, with one penalty and one pool of rules: an ensemble with one output per class.
         l1_penalty: the paper's lambda (gamma in the LIRE paper), against the mean loss. None chooses it by
-            cross-validation of the mean loss, from the largest one that leaves any rule a weight downwards until the
-            held-out loss has stopped falling; the rules of a fold are extracted from the fold's training rows, unless
-            `rules` are given.
-        rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
-            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with ``activations=True`` checked on `X`
-            already; or a tree ensemble that it reads, which is fitted to the data if it is not yet.
-        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared";
+            cross-validation of the mean loss, from the largest one at which a rule has a weight downwards until the
+            held-out loss stops falling. Each fold extracts its rules from its own training rows, unless `rules` are
+            given.
+        rules: the source of candidate rules: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, which with ``activations=True`` are
+            already evaluated on `X`; or a tree ensemble that it reads, fitted to the data if it is not yet.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared";
             "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
         linear_terms: add one winsorised linear term per numeric column.
-        winsorise: share of values that is clipped at either end of a column, in [0, 0.5).
+        winsorise: share of values clipped at each end of a column, in [0, 0.5).
         forbidden: columns, by name or position, that no rule and no linear term uses.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. Weights and coefficients then have signs; rules between two values of the column,
-            or of the wrong sign, are no candidates.
-        first: an expert's rules, which the model begins with and keeps: they have no penalty, but for those whose
-            weight `monotone` binds to a sign, which pay as others do and stay even with a weight of 0.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
+            `jaxrules.constraints`. It fixes signs of weights and coefficients; rules that bound the column on both
+            sides, or have the wrong sign, are not candidates.
+        first: an expert's rules. The model starts with them and keeps them, without a penalty. Those whose sign
+            `monotone` fixes are penalised like the others, but stay even with weight 0.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the candidates, and the solver
-            starts from its weights (from 0 where `monotone` allows them no other). It takes an `l1_penalty`:
-            cross-validation starts from the penalty before.
-        n_folds: folds of the cross-validation; more take longer, and chose no better penalty on 24 000 rows of Adult.
+            starts from its weights (0 if `monotone` forbids them). It needs an `l1_penalty`: cross-validation starts
+            from the previous penalty.
+        n_folds: folds of the cross-validation; more took longer and chose no better penalty on 24 000 rows of Adult.
         one_standard_error: choose the largest penalty within one standard error of the best.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         tolerance: the fit has converged when duality gap <= tolerance * objective.
-        seed: of the trees that rules come from, and the folds.
-        time_limit: seconds; the best model so far is returned when they are over, see `jaxrules.Deadline`.
+        seed: of the trees and the folds.
+        time_limit: seconds; the best model so far is returned when they run out, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
@@ -167,10 +167,10 @@ def cross_validate(
     """Choose the penalty by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
 
     Args:
-        l1_penalties: the values to choose from; None for those of `fit`, which chooses in the same way.
+        l1_penalties: the values to choose from; None for those that `fit` tries.
         one_standard_error: choose the smallest model within one standard error of the best, not the best.
 
-    The other arguments are those of `fit`; its ``n_folds`` and ``one_standard_error`` are taken here.
+    The other arguments are those of `fit`.
 
     Returns:
         The Fit on all rows; ``details`` also hold cross_validation, the `jaxrules.CrossValidation`.
@@ -197,7 +197,7 @@ def _cross_validated(
     data: TrainingData, pool: RulePool, rules: RuleSource | None, choices: _Choices,
     tried: NDArray[np.float64] | None, n_folds: int, one_standard_error: bool, run: Run,
 ) -> Fit[RuleEnsemble]:  # fmt: skip
-    """The fit at the penalty that predicts best; without a list, of those of a path."""
+    """The fit at the penalty that predicts best, from a list or along a path."""
     fold_of = folds(data, n_folds, choices.options["seed"])
     share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
     search = run.child(share, "rulefit cross-validation")
@@ -221,10 +221,10 @@ def _cross_validated(
         data, grid, walk, fold_of, search, one_standard_error=one_standard_error,
         otherwise=min(without_folds, len(grid) - 1), patience=_PATIENCE if tried is None else len(grid),
     )  # fmt: skip
-    # Warm starts down the path make the last fit fast; without the time for them it begins where it ends.
+    # Warm starts down the path make the last fit fast; without time for them, start at the chosen penalty.
     chosen = found.chosen
     measured = np.sum(~np.isnan(found.risks), axis=0)
-    reached = found.risks[:, (measured > 0) & (measured == measured.max())]  # of some folds, where time ended at once
+    reached = found.risks[:, (measured > 0) & (measured == measured.max())]  # by only some folds if time ended early
     if search.limit is not None and reached.size and np.nanmean(reached, axis=0).argmin() == reached.shape[1] - 1:
         chosen = min(max(without_folds, chosen), len(grid) - 1)  # the risk was still falling
         found = dataclasses.replace(found, chosen=chosen)
@@ -254,7 +254,7 @@ def path(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> tuple[Fit[RuleEnsemble], ...]:
-    """RuleFit at descending penalties, each warm-started from the one before.
+    """RuleFit at descending penalties, each warm-started from the previous one.
 
     Args:
         penalties: the l1_penalty values; sorted from large to small. None takes `n_penalties` values spaced
@@ -265,8 +265,8 @@ def path(
     The other arguments are those of `fit`.
 
     Returns:
-        One Fit per penalty, largest penalty first; ``details["l1_penalty"]`` tells which. When the time limit
-        ends the path early, the fits so far are returned and the last one says so.
+        One Fit per penalty, largest penalty first; ``details["l1_penalty"]`` is its penalty. If the time limit
+        ends the path early, the fits so far are returned, and the status of the last one says so.
 
     Raises:
         ValueError: as `fit`.
@@ -287,7 +287,7 @@ def path(
 
 
 _Positions = tuple[sparse_glm.Solution | tuple[NDArray[np.float64], float], ...]
-"""Where the solver starts: a solution, or coefficients and intercept, for every output."""
+"""Where the solver starts: for each output, a solution, or coefficients and intercept."""
 
 
 class _Solved(NamedTuple):
@@ -312,7 +312,7 @@ class _Solved(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Choices:
-    """What a fit is asked for, beside the data.
+    """The settings and constraints of a fit.
 
     Attributes:
         options: the settings of the fit.
@@ -325,7 +325,7 @@ class _Choices:
     first: Conjunctions
 
     def pool(self, rules: RuleSource | None, data: TrainingData, run: Run) -> RulePool:
-        """The candidates of some data: the first rules, then the others."""
+        """The candidates on some data: the first rules, then the others."""
         may_be_empty = self.options["linear_terms"] or len(self.first) > 0
         pool = rule_pool(rules, data, self.options["seed"], run, may_be_empty, self.constraints)
         if not len(self.first):
@@ -402,8 +402,8 @@ class _Problem:
         return tuple(zip(coefficients.T, np.asarray(model.intercept, np.float64).tolist(), strict=True))
 
     def solve(self, l1_penalty: float, start: _Positions | None, run: Run, tolerance: float = 0.0) -> _Solved:
-        """The solution at a penalty, at this tolerance or that of the fit; if the run is stopped, `start`, or the one
-        without rules."""
+        """The solution at a penalty, to this tolerance or that of the fit; if the run is stopped, `start` or the
+        constant model."""
         solutions: list[sparse_glm.Solution] = []
         tolerance = max(tolerance, self.options["tolerance"])
         for k, master in enumerate(self.masters):
@@ -412,7 +412,7 @@ class _Problem:
         return _Solved(l1_penalty, tuple(solutions))
 
     def model(self, solved: _Solved) -> RuleEnsemble:
-        """The rules and terms with a weight other than zero."""
+        """The rules and terms with nonzero weight."""
         weights, coefficients = np.split(solved.coefficients, [len(self.pool.rules)])
         used = np.flatnonzero(weights.any(axis=1) | (np.arange(len(weights)) < len(self.choices.first)))
         linear = None
@@ -455,7 +455,7 @@ def _walk(
     problem: _Problem, penalties: Sequence[float] | NDArray[np.float64], run: Run, rough: float = 0.0,
     start: _Positions | None = None, **details: Any,
 ) -> tuple[Fit[RuleEnsemble], ...]:  # fmt: skip
-    """Warm-started fits until the run is stopped; at least one. `rough`: tolerance of all but the last, at least."""
+    """Warm-started fits until the run is stopped; at least one. `rough`: least tolerance of all but the last."""
     path: list[_Solved] = []
     run.phase, run.total = "search", len(penalties)
     with run:
@@ -489,7 +489,7 @@ def _fold_pools(
     data: TrainingData, pool: RulePool, rules: RuleSource | None, fold_of: NDArray[np.int64], choices: _Choices,
     run: Run,
 ) -> list[RulePool]:  # fmt: skip
-    """The rules of every fold on the rows of all others, until the run is stopped: those given, or taken anew."""
+    """The given or newly made rules of each fold on its training rows, until the run is stopped."""
     pools: list[RulePool] = []
     for k in range(fold_of.max() + 1):
         if run.stopped():

@@ -1,4 +1,4 @@
-"""Taking a model away: as Python, SQL, PMML, or a dataframe."""
+"""Export of models: as Python, SQL, PMML, or a dataframe."""
 
 from jaxrules.export.frame import to_dataframe
 from jaxrules.export.pmml import to_pmml

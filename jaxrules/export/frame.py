@@ -17,10 +17,10 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 
 
 def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
-    """The model as a dataframe, a row per rule in use; a `Table` as a dataframe of its rows.
+    """The model as a dataframe, one row per rule in use; a `Table` as a dataframe of its rows.
 
     - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or "linear term"),
-      ``rule`` in words, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
+      ``rule`` as text, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
     - A rule list: ``rule``, ``conditions``, ``then`` (the label), ``probability of CLASS``; the default last.
 
     Args:

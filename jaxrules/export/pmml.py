@@ -24,11 +24,11 @@ _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def to_pmml(model: Any) -> str:
     """The model as a PMML 4.4 document.
 
-    A rule list is a RuleSetModel (first hit), the class shares its score distributions; it outputs labels alone. An
+    A rule list is a RuleSetModel (first hit) with the class shares as score distributions; it outputs only labels. An
     ensemble or the last model of a coordinate path is a RegressionModel whose predictors are derived fields, "rule 1"
-    and so on, 1 where the rule holds. Classes that were fitted one against the rest are normalised by "simplemax", with
+    and so on, 1 if the rule holds. Classes that were fitted one against the rest are normalised by "simplemax", with
     their own probabilities as predictors; the link "exponential" doubles the coefficients. PMML leaves the order of
-    sums, and the label at equal probabilities, to the program that reads it: scores agree up to rounding.
+    sums, and ties between labels, to the consumer: scores agree up to rounding.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path.
@@ -82,7 +82,7 @@ def _add(parent: Element, tag: str, **attributes: str) -> Element:
 
 
 def _new(name: str, taken: list[str]) -> str:
-    """A name that no field has yet; it is taken then."""
+    """A name that no field has yet; adds it to `taken`."""
     while name in taken:
         name += "_"
     taken.append(name)
@@ -129,7 +129,7 @@ def _check_text(document: Element) -> None:
 
 
 def _apply(function: str, *arguments: Element, missing: bool | None = None) -> Element:
-    """A function of PMML; `missing`: what it says where an argument is missing."""
+    """A PMML function; `missing`: its value if an argument is missing."""
     element = Element("Apply", {} if missing is None else {"mapMissingTo": str(missing).lower()}, function=function)
     element.extend(arguments)
     return element
@@ -155,7 +155,7 @@ def _one_where(condition: Element) -> Element:
 
 
 def _value(term: Term, program: Program) -> Element:
-    """A clipped number, missing where it is; or 1 where the column is of the category."""
+    """A clipped number, possibly missing; or 1 if the column has the category."""
     feature = program.schema.features[term.feature]
     column = Element("FieldRef", field=feature.name)
     if term.category == MISSING:
@@ -190,7 +190,7 @@ def _values(value: Any) -> Sequence[Any]:
 
 
 def _regression(body: Element, derived: Element, program: Sum, columns: Sequence[str], names: list[str]) -> None:
-    """The tables of coefficients, and the fields that they are of."""
+    """The tables of coefficients, and their fields."""
     factor = 2.0 if program.link == "exponential" else 1.0
     constants, parts = [factor * value for value in program.intercept], []
     for number, rule in enumerate(program.rules, start=1):

@@ -1,4 +1,4 @@
-"""A model as every export writes it: what rules ask of columns, read off the lowered form, and what follows."""
+"""The common form of models for all exports: tests of columns, from the lowered form, and consequents."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from jaxrules.table import MISSING, Label, Schema
 
 
 class Test(NamedTuple):
-    """What a rule asks of one column or direction.
+    """A rule's test of one column or direction.
 
     Attributes:
-        feature: the column; from the number of columns on, the direction.
+        feature: the column; at least the number of columns for a direction.
         asked: comparisons that a value must pass, all of them: ``(">", 30.0)``, ``("in", ("cook", "smith"))``,
             ``("not in", ...)``. None: no value passes.
         missing: whether a missing value passes; if no value does, nor a missing one, the rule never holds.
@@ -38,7 +38,7 @@ class Test(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The tests that a row must pass, the rule in words, and its weight per output (none in a rule list)."""
+    """The tests that a row must pass, the rule as text, and its weight per output (none in a rule list)."""
 
     tests: tuple[Test, ...]
     text: str
@@ -46,14 +46,14 @@ class Rule(NamedTuple):
 
 
 class Term(NamedTuple):
-    """weight * value: a number clipped to [lower, upper], or 1 where a column is of a category, else 0.
+    """weight * value: a number clipped to [lower, upper], or the 0/1 indicator of a category.
 
     Attributes:
         feature: the column.
         category: None for the number, else the code of the category, `MISSING` for "is missing".
         weights: per output.
-        lower, upper: infinite where the number is not clipped.
-        text: what it is, in words.
+        lower, upper: infinite if the number is not clipped.
+        text: its description.
     """
 
     feature: int
@@ -70,9 +70,9 @@ class Program:
 
     Attributes:
         schema: the columns and classes.
-        directions: sums of terms, missing where a number is missing.
+        directions: sums of terms, missing if a number is missing.
         rules: in order.
-        terms: what is added to the weights of the rules; 0 where a number is missing.
+        terms: added to the weights of the rules; 0 if a number is missing.
         refused: the columns in which the model refuses missing values.
     """
 
@@ -84,7 +84,7 @@ class Program:
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """The columns that the model looks at, ascending."""
+        """The columns that the model uses, ascending."""
         columns = {test.feature for rule in self.rules for test in rule.tests}
         columns |= {term.feature for terms in (self.terms, *self.directions) for term in terms}
         return tuple(sorted(columns & set(range(len(self.schema.features)))))
@@ -109,7 +109,7 @@ class Sum(Program):
 
 @dataclass(frozen=True)
 class FirstMatch(Program):
-    """The label and the class shares of the first rule that holds; the last ones belong to no rule; see `RuleList`."""
+    """The label and the class shares of the first rule that holds; the last ones are the default; see `RuleList`."""
 
     labels: tuple[Label, ...]
     shares: tuple[tuple[float, ...], ...]
@@ -117,7 +117,7 @@ class FirstMatch(Program):
 
 @functools.singledispatch
 def program_of(model: Any) -> Program:
-    """What the exports write of a model; of a path its last model.
+    """The program of a model; for a path, of its last model.
 
     Raises:
         TypeError: for something else than a model.
@@ -200,7 +200,7 @@ def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema) -> Test:
 
 
 def class_of(program: Program, label: Label | None) -> Label | None:
-    """The class that `label` names: the second of two when it is None, and None where numbers are predicted.
+    """The class of `label`; for None, the second of two, or None if the model predicts numbers.
 
     Raises:
         ValueError: for an unknown class, or None among more than two.
@@ -210,7 +210,9 @@ def class_of(program: Program, label: Label | None) -> Label | None:
         checks.require(label is None, f"label is {label!r}, but the model predicts numbers")
         return None
     if label is None:
-        checks.require(len(classes) == 2, f"label must name one of the classes {classes}: an expression is for one")
+        checks.require(
+            len(classes) == 2, f"label must be one of the classes {classes}, since an expression is for one class"
+        )
         return classes[1]
     checks.require(label in classes, f"label must be one of the classes {classes}, got {label!r}")
     return classes[classes.index(label)]

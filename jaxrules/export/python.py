@@ -11,16 +11,16 @@ from jaxrules.table import MISSING, are_numbers
 
 
 def to_python(model: Any) -> str:
-    """The model as the source of a module that needs Python alone.
+    """The model as the source of a module that needs only Python.
 
     Write it with ``Path("buys.py").write_text(jr.to_python(model), "utf-8")``.
     Its functions take a row as a dict of column names and values: numbers, text for categories, None or NaN for a
-    missing value. Columns that the model does not look at may be absent, and columns that it does not know are ignored.
+    missing value. Columns that the model does not use may be absent; unknown columns are ignored.
 
     - ``predict(row)``: the label, value or expected count, as `jaxrules.predict`
-    - ``score(row)``: as `jaxrules.decision_function`; among more than two classes a dict by class. Not of rule lists.
-    - ``probabilities(row)``: a dict by class. Not where numbers are predicted.
-    - ``explain(row)``: a dict of these, and of the ``parts``: what holds, in words, with what it adds to the score.
+    - ``score(row)``: as `jaxrules.decision_function`; for more than two classes a dict by class. Not for rule lists.
+    - ``probabilities(row)``: a dict by class. Not for models that predict numbers.
+    - ``explain(row)``: a dict of these and of the ``parts``: the rules that hold, as text, with their contributions.
 
     Sums are taken in the same order as in jaxrules: scores and labels are the same.
 
@@ -267,7 +267,7 @@ def read(row):
         else:
             x[name] = float(value) if name in NUMBERS else value
             if x[name] in (math.inf, -math.inf):
-                raise ValueError(f"{name!r} is infinite; replace it by a finite number")
+                raise ValueError(f"{name!r} is infinite; replace it with a finite number")
     return x
 
 

@@ -16,23 +16,22 @@ What = Literal["prediction", "score", "probability"]
 _LARGEST_EXPONENT = 700.0
 """exp of at most this neither overflows nor underflows, which some databases treat as errors."""
 _MOST_PARTS = 900
-"""sqlite and DuckDB nest expressions 1000 deep: longer sums are sums of sums."""
+"""sqlite and DuckDB nest expressions at most 1000 deep: longer sums are sums of sums."""
 
 
 def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None, table: str | None = None) -> str:
     """The model as one ANSI SQL expression, for a SELECT list: ``f"SELECT id, {to_sql(model)} AS says FROM people"``.
 
-    Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it into NULL); where a
-    column is NULL in which the model refuses missing values, the expression is NULL. Numbers are written so that they
-    are read back exactly, and sums (of up to 900 rules) are taken in the order of `jaxrules.predict`: scores and labels
-    are the same.
+    Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it into NULL). If
+    a column in which the model refuses missing values is NULL, the expression is NULL. Numbers are written to read
+    back exactly, and sums (of up to 900 rules) have the order of `jaxrules.predict`: scores and labels are the same.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
         what: "prediction": the label, value or expected count; "score": see `jaxrules.decision_function`; or
             "probability", for which scores beyond 700 count as 700.
-        label: the class whose score or probability it is, None for the second of two. Among more it must be named: one
-            expression per class. The prediction among K classes compares all scores, K (K - 1) of them.
+        label: the class of the score or probability, None for the second of two. Required for more classes, with one
+            expression per class. The prediction of K classes makes K (K - 1) comparisons of scores.
         table: the table's name or alias, put before every column: ``"people"."age"``.
 
     Raises:
@@ -42,18 +41,18 @@ def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None,
     what = checks.choice("what", what, get_args(What))
     program = program_of(model)
     if what == "prediction" and label is not None:
-        raise ValueError("label goes with what='score' and 'probability'; the prediction is of all classes")
+        raise ValueError("label is only for what='score' or 'probability'; a prediction covers all classes")
     if table is not None and not isinstance(table, str):
         raise TypeError(f"table must be text, got {type(table).__name__}")
     chosen = None if what == "prediction" else class_of(program, label)
     if what == "probability" and chosen is None:
-        raise ValueError("model has no classes: it predicts numbers; what may be 'prediction' or 'score'")
+        raise ValueError("model predicts numbers and has no classes; use what='prediction' or 'score'")
     prefix = "" if table is None else _name(table) + "."
     columns = [prefix + _name(name) for name in program.schema.names]
     columns += [f"({' + '.join(_times(term, 0, columns, program) for term in d)})" for d in program.directions]
     if isinstance(program, FirstMatch):
         if what == "score":
-            raise TypeError("a RuleList has no scores; what may be 'prediction' or 'probability'")
+            raise TypeError("a RuleList has no scores; use what='prediction' or 'probability'")
         text = _first_match(program, columns, chosen)
     else:
         assert isinstance(program, Sum)
@@ -169,7 +168,7 @@ def _prediction(program: Sum, scores: Sequence[str], chosen: Label | None) -> st
     labels = [_literal(label) for label in program.schema.classes]
     if len(scores) == 1:
         return f"CASE WHEN {scores[0]} > 0.0E0 THEN {labels[1]} ELSE {labels[0]} END"
-    cases = []  # the first of the largest: once those before are out, it is no smaller than those behind
+    cases = []  # the first of the largest: earlier classes are excluded, so it must be no smaller than later ones
     for k, score in enumerate(scores[:-1]):
         largest = " AND ".join(f"{score} >= {other}" for other in scores[k + 1 :])
         cases.append(f"WHEN {largest} THEN {labels[k]}")
@@ -197,7 +196,7 @@ def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> s
 
 
 def _largest(program: Sum, output: int) -> float:
-    """What the score cannot exceed in size."""
+    """An upper bound on the size of the score."""
     total = abs(program.intercept[output]) + sum(abs(rule.weights[output]) for rule in program.rules)
     for term in program.terms:
         size = 1.0 if term.category is not None else max(-term.lower, term.upper)

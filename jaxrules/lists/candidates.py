@@ -1,4 +1,4 @@
-"""The conditions that an exact rule list chooses from, and the rows as they see them."""
+"""The conditions that an exact rule list chooses from, on rows merged into groups."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _MULTIPLIED_AT_ONCE = 1 << 22
-"""Rows x conditions that are multiplied at once, between two looks at the clock."""
+"""Rows x conditions multiplied at once, between two looks at the clock."""
 _MOST_REGROUPED = 1 << 26
-"""Rows x conditions up to which equal rows are looked for again."""
+"""Rows x conditions up to which equal rows are merged again."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Conditions, each a set of parts (literals, or rules of the user's own), on rows merged into groups.
+    """Conditions, each a set of parts (literals, or the user's rules), on rows merged into groups.
 
     Attributes:
-        parts: what conditions are made of.
+        parts: that conditions are made of.
         members: the parts of every condition, ascending, then -1: int (conditions, most parts).
-        covers: the groups that it covers, bits (conditions, words).
-        lengths: its literals, (conditions,).
-        labels: which labels its rule may have, bool (conditions, classes).
-        uses: which of the required features it uses, as bits, (conditions,).
+        covers: the groups that each covers, bits (conditions, words).
+        lengths: the number of literals of each, (conditions,).
+        labels: which labels a rule with each may have, bool (conditions, classes).
+        uses: which of the required features each uses, as bits, (conditions,).
         group: the group of every row.
         counts: the weight of every class in every group, (groups, classes).
         defaults: which labels the default may be, bool (classes,).
-        penalty: the price of a literal.
+        penalty: of a literal.
         required: the bits of all required features.
-        complete: False where there was no time for all conditions.
+        complete: False if there was no time for all conditions.
     """
 
     parts: Conjunctions
@@ -78,7 +78,7 @@ class Candidates:
         return unpack(self.covers[conditions], self.n_groups)
 
     def decided(self, conditions: tuple[int, ...]) -> Floats:
-        """The weight of every class among the rows that each rule of a list captures, and the default gets."""
+        """The weight of each class among the rows that each rule of a list, and its default, captures."""
         first = np.full(self.n_groups, len(conditions))
         for k, covered in reversed(list(enumerate(self.covered(list(conditions))))):
             first[covered] = k
@@ -128,15 +128,15 @@ def candidates_of(
         constraints, penalty, defaults: see `Candidates`.
         max_literals: the most literals of a condition.
         least: the least weight that a condition made of literals covers.
-        stopped: asked between parts; long conditions may then be missing, see `Candidates.complete`.
+        stopped: checked between parts; if True, long conditions may be missing, see `Candidates.complete`.
 
     Raises:
-        ValueError: if there is none, or too many for the memory.
+        ValueError: if there are none, or too many for the memory.
     """
     n_classes = class_weights.shape[1]
     rows = Activations.of(parts, table)
     if rows.n_patterns > table.n_rows // 2 and not stopped() and alike(class_weights):
-        every = np.arange(table.n_rows)  # hardly any rows are equal: single ones are faster to count
+        every = np.arange(table.n_rows)  # hardly any rows are equal: single rows count faster
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
     tags = np.concatenate([pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1)
@@ -155,11 +155,11 @@ def candidates_of(
     members, found, labels = members[kept], found[kept], labels[kept]
     if not len(members):
         raise ValueError(
-            "there is no condition to choose from: no column of X tells its rows apart at the cut points, or "
-            "min_support, forbidden and monotone leave none"
+            "no condition is available: no column of X varies across the cut points, or min_support, "
+            "forbidden and monotone exclude every condition"
         )
     covers, group = np.ascontiguousarray(found[:, : rows.bits.shape[1]]), rows.pattern
-    if rows.n_patterns * len(covers) <= _MOST_REGROUPED:  # rows may be equal now that some literals are gone
+    if rows.n_patterns * len(covers) <= _MOST_REGROUPED:  # more rows may be equal without the dropped literals
         merged = Activations.of_words(transposed(covers, rows.n_patterns), len(covers))
         covers, group = merged.bits, merged.pattern[group]
         totals = merged.totals(totals)
@@ -171,7 +171,7 @@ def candidates_of(
 
 
 def alike(class_weights: Floats) -> bool:
-    """Whether every row is of one class, and all rows of a class weigh the same."""
+    """Whether each row has one class, and all rows of a class have the same weight."""
     single = (np.count_nonzero(class_weights, axis=1) == 1).all()
     return bool(single and ((class_weights == 0) | (class_weights == class_weights.max(axis=0))).all())
 
@@ -179,19 +179,19 @@ def alike(class_weights: Floats) -> bool:
 def _conjoined(
     literals: Activations, weights: Floats, tags: Words, max_literals: int, least: float, stopped: Callable[[], bool]
 ) -> tuple[NDArray[np.int64], Words, bool]:
-    """All conjunctions of literals that cover enough, one of those that are alike.
+    """All conjunctions of literals that cover enough, one of each set of equal ones.
 
     Args:
         literals: the rows that satisfy each.
         weights: of the distinct rows, positive.
-        tags: further bits of each, (literals, words): a conjunction has those that all of its literals have.
+        tags: further bits of each, (literals, words): a conjunction has the tags common to its literals.
         max_literals: the most literals of a condition.
         least: the least weight that a condition covers.
-        stopped: asked between parts; longer conditions are left out then.
+        stopped: checked between parts; if True, longer conditions are left out.
 
     Returns:
         The literals of every condition, ascending, then -1; the rows that it covers, followed by its tags; and whether
-        none was left out. Of conditions with equal bits the first stays, a shorter one before a longer.
+        the set is complete. Of conditions with equal bits the first stays, shorter before longer.
     """
     holds = literals.holds().astype(np.float64)
     keys = np.concatenate([literals.bits, tags], axis=1)

@@ -1,25 +1,26 @@
 """DRNet: a set of decision rules from a network of an AND layer and an OR layer (Qiao, Wang and Lin, AAAI 2021).
 
-Inputs are literals x_i in {0, 1}. Rule j of the AND layer asks for x_i = 1 where its weight w_ij is positive and for
-x_i = 0 where it is negative; the bias makes it a conjunction whatever the sizes of the weights (Eq. 1 and 2),
+Inputs are literals x_i in {0, 1}. Rule j of the AND layer requires x_i = 1 if its weight w_ij is positive and x_i = 0
+if it is negative; the bias makes it a conjunction for any sizes of the weights (Eq. 1 and 2),
 
     r_j = 1{s_j >= 1},   s_j = sum_i w_ij x_i - sum_{w_ij > 0} w_ij + 1,
 
-and its gradient is that of s_j itself, but not where it would push a rule that does not hold at all further down or one
-that holds further up (straight-through, Eq. 3). The OR layer adds the rules up: a row is positive where one holds, the
-score being sum_j r_j - 1/2 (Eq. 4 and 5), under the logistic loss.
+and its gradient is that of s_j, except where it would push a rule that fails entirely further down or one that
+holds further up (straight-through, Eq. 3). The OR layer sums the rules: a row is positive if one of them holds, with
+score sum_j r_j - 1/2 (Eq. 4 and 5), under the logistic loss.
 
 Every weight has a gate z in [0, 1] of the hard-concrete distribution (Louizos, Welling and Kingma, ICLR 2018): w z
-takes the place of w, and 1{z > 0} that of 1 in the OR layer. The probabilities that gates are open are penalised, the
-mean over rules of (1 + share of literals) open(rule) (Eq. 7): two phases take turns, one trains the AND layer under
-`literal_penalty`, one the OR layer under `rule_penalty`. At the end gates take their most likely values, and the
-literals with weight are the rules.
+replaces w, and 1{z > 0} replaces 1 in the OR layer. The probabilities of open gates are penalised, by the mean over
+rules of (1 + share of literals) open(rule) (Eq. 7). Two phases alternate: one trains the AND layer under
+`literal_penalty`, the other the OR layer under `rule_penalty`. At the end gates take their most likely values, and
+the literals with nonzero weight form the rules.
 
-Under `monotone` the weights of literals of a bound column have one sign, by a projection after every step: rules of the
-last class may ask for "x >= t", those of the first class for "x < t", where x rises. See `jaxrules.constraints`.
+Under `monotone` a projection after every step keeps the signs of the weights of literals on constrained columns: for
+rising x, rules of the last class may use "x >= t", those of the first class "x < t". See `jaxrules.constraints`.
 
-The paper has two classes. More of them are learned one after the other, each against the rest of the rows that no rule
-covers yet, the rarest first (as RIPPER does, Cohen, ICML 1995); what is left says the most frequent class there.
+The paper has two classes. With more, classes are learned one after the other, the rarest first (as in RIPPER, Cohen,
+ICML 1995), each against the rest on the rows that no rule covers yet. The default is the most frequent class among the
+remaining rows.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -63,11 +64,11 @@ Rows = NDArray[np.bool_]
 _TEMPERATURE, _LOW, _HIGH = 2 / 3, -0.1, 1.1
 """beta, gamma and zeta of the hard-concrete distribution."""
 _TURNS = 4
-"""Phases of either layer, in turn: AND, OR, AND, OR."""
+"""Phases per layer, alternating: AND, OR, AND, OR."""
 _QUICK = 1 << 22
-"""Entries of the literals that are looked at to find a rule without time."""
+"""Entries of the literals examined to find a rule when there is no time."""
 _DRAWS = 101
-"""So many draws of the gates of a phase, which its steps take in turn: random numbers are slow to compile."""
+"""Draws of the gates per phase, which its steps reuse in turn: random numbers are slow to compile."""
 
 
 @guarded
@@ -91,26 +92,26 @@ def fit(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleList]:
-    """Learn a rule set: of two classes the second in sorted order where any rule holds, else the first.
+    """Learn a rule set: of two classes, the second in sorted order if any rule holds, else the first.
 
-    It comes as a rule list whose rules all say the same; `jaxrules.predict` and the other verbs read it as such.
-    Literals that the others of their rule imply, and rules whose rows other rules cover, are left out: no training
-    prediction changes by that. More classes have a set each, one after the other, see the module.
+    The result is a rule list whose rules all predict the same class, for use with `jaxrules.predict` and so on.
+    Literals implied by the rest of their rule, and rules whose rows other rules cover, are dropped; no training
+    prediction changes. With more classes, each has a set, one after the other, see the module.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: labels of two or more classes, shape (rows,).
-        max_rules: the rules that the network has, for every class but the last.
+        max_rules: the number of rules of the network, for every class but the last.
         literal_penalty: the paper's lambda_1, on the literals of the AND layer, against the mean loss.
         rule_penalty: the paper's lambda_2, on the rules of the OR layer.
-        quantiles: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
+        quantiles: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
         iterations: steps of Adam; half of them train the AND layer, half the OR layer, in four turns.
         learning_rate: of every step.
-        batch_size: rows drawn for every step, where there are more; None takes all.
-        restarts: random starts, side by side; the fewest training errors win, then the lowest complexity.
+        batch_size: rows drawn for each step, at most; None for all.
+        restarts: random starts, trained side by side; the fewest training errors win, then the lowest complexity.
         forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: the prediction never moves to a class that comes earlier in sorted
-            order as the column rises, or falls; see `jaxrules.constraints`.
+        monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class in sorted order as
+            the column rises, or falls; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of starts, gates and batches.
@@ -120,13 +121,13 @@ def fit(
     Returns:
         A Fit whose objective is the share of the training weight that is classified wrongly. The steps of the history
         are chunks of training, their objective the penalised loss of the best network; the last is that of the
-        model. ``details``: "n_literals"; "errors", of every start, the least penalised loss first; without
-        time left, of that alone, or of none. With more than two classes "errors" has a tuple for every set that was
-        learned, the shares of the rows that it was learned on; and "order" has their classes.
+        model. ``details``: "n_literals"; "errors", of each start, the least penalised loss first; if time ran
+        out, only of that start, or of none. With more than two classes "errors" has a tuple for each learned set, as
+        shares of its training rows, and "order" has their classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, one class alone, or columns that tell no rows apart.
+        ValueError: for a bad value of an argument, a single class, or columns without variation.
     """
     options = settings("drnet", locals())
     plan = _Plan(
@@ -150,7 +151,7 @@ def fit(
         lambda: PropositionPool.of(data.table.schema, ()),
     )
     if not len(pool) and not run.stopped():
-        raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+        raise ValueError("no column of X varies across the cut points; nothing can be learned")
     may_say = _may_say(constraints, pool, data)
     if data.target.ndim == 1:
         found = _Training(data, pool, may_say[1], plan, run).fit()
@@ -181,7 +182,7 @@ class _Plan:
 
 
 class Layers(NamedTuple):
-    """The parameters; with one more axis in front, of several networks.
+    """The parameters; with a further leading axis, of several networks.
 
     Attributes:
         w: (rules, literals), weights of the AND layer.
@@ -204,7 +205,7 @@ def open_gate(log_odds: Array, noise: Array | None = None) -> Array:
 
 
 def probability_open(log_odds: Array) -> Array:
-    """That a gate is not 0."""
+    """The probability that a gate is not 0."""
     return jax.nn.sigmoid(log_odds - _TEMPERATURE * np.log(-_LOW / _HIGH))
 
 
@@ -237,7 +238,7 @@ def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Objective:
-    """The penalised loss of every network as a function of one layer; the other comes with the fixed arrays."""
+    """The penalised loss of each network as a function of one layer; the other is among the fixed arrays."""
 
     of_and_layer: bool
 
@@ -267,7 +268,7 @@ class RuleSet(NamedTuple):
 
 
 class _Training:
-    """The data as literals, and what is made of networks.
+    """The data as literals, training and discretisation.
 
     `may_be` says whether the weight of each literal may be negative, and positive, (2, literals).
     """
@@ -278,7 +279,7 @@ class _Training:
         self.literals = pool.satisfied(data.table).T
 
     def start(self) -> Layers:
-        """Random weights, all gates half open."""
+        """Random weights; all gates half open."""
         plan, random = self.plan, np.random.default_rng(self.plan.seed)
         n, width = len(self.pool), bucket(max(len(self.pool), 8))
         shape = (plan.restarts, plan.max_rules, n)
@@ -289,7 +290,7 @@ class _Training:
         return Layers(np.pad(w, more), np.pad(random.normal(0, 0.01, shape), more), random.normal(0, 0.01, shape[:2]))
 
     def fit(self) -> RuleSet:
-        """Train the layers in turn."""
+        """Train the layers alternately."""
         plan, run, n = self.plan, self.run, len(self.weights)
         layers = self.start()
         more = (0, bucket(max(n, 64)) - n)
@@ -327,7 +328,7 @@ class _Training:
         return self.finish(layers, values, history)
 
     def ends(self, width: int) -> tuple[Any, Any] | None:
-        """The least and the greatest parameters of the AND layer, for `adam`; None where any will do."""
+        """Lower and upper bounds of the parameters of the AND layer, for `adam`; None if there are none."""
         if self.may_be.all():
             return None
         weights = np.full((2, 1, 1, width), np.inf)
@@ -336,7 +337,7 @@ class _Training:
         return (-weights[0], -gates), (weights[1], gates)
 
     def finish(self, layers: Layers, values: Floats, history: list[Step]) -> RuleSet:
-        """The rules of the best network; `values` are their penalised losses, none without any training."""
+        """The rules of the best network; `values` are the penalised losses, empty without training."""
         found: list[tuple[list[list[Condition]], Rows]] = []
         for lane in np.argsort(values, kind="stable").tolist():  # the best first, all if there is time
             if not found or not self.run.stopped():
@@ -351,8 +352,8 @@ class _Training:
         return RuleSet([rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history)
 
     def one_literal(self) -> RuleSet:
-        """The rule of one literal, or its negation, that errs least, if any helps: for when there is no time to train;
-        with many literals some rows decide."""
+        """The rule of one literal, or its negation, with the fewest errors, if any helps; used if there is no time to
+        train. Large data are sampled."""
         if not len(self.literals):
             return RuleSet([], np.zeros(len(self.weights), bool), (), [])
         worth, step = self.weights * self.data.target, 1 + self.literals.size // _QUICK
@@ -367,7 +368,7 @@ class _Training:
         return RuleSet([[negated(literal, self.data.table) if negative else literal]], holds, (), [])
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
-        """The rules of a network whose gates take their most likely values, and where they hold."""
+        """The rules of a network with gates at their most likely values, and where they hold."""
         n = len(self.pool)
         gate = in_x64(open_gate)
         w, is_open = (layers.w * gate(layers.literal_gates))[:, :n], gate(layers.rule_gates) > 0
@@ -391,7 +392,7 @@ class _Training:
 def _class_by_class(
     data: TrainingData, pool: PropositionPool, may_say: Rows, plan: _Plan, run: Run
 ) -> tuple[list[tuple[int, RuleSet]], int]:
-    """A set for every class but one, with its code, the rarest first; and what the rows say that none covers."""
+    """A set for every class but one, with its code, the rarest first; and the class of the uncovered rows."""
     classes, codes = data.classes or (), data.labels.astype(np.intp)
     order = np.argsort(np.bincount(codes, data.weights), kind="stable").tolist()
     left = np.arange(len(codes))
@@ -433,7 +434,7 @@ def _as_list(
 
 
 def _one_sided(pool: PropositionPool) -> PropositionPool:
-    """Of a literal and its opposite one: a negative weight says the other."""
+    """One of each literal and its negation, which a negative weight expresses."""
     below = np.isneginf(pool.lower) & np.isfinite(pool.upper)
     is_missing = pool.missing & ~pool.unseen
     return pool.take(np.flatnonzero(np.where(pool.is_numeric, below, ~pool.unseen) | is_missing))
@@ -449,7 +450,7 @@ def _may_say(constraints: Constraints, pool: PropositionPool, data: TrainingData
 
 
 def negated(literal: Condition, table: Table) -> Condition:
-    """What holds where a literal does not: of "x < t" it is "x >= t or missing", if the column misses any."""
+    """The negation of a literal: for "x < t" it is "x >= t or missing" if the column has missing values."""
     assert isinstance(literal.feature, int)
     categories = table.schema.features[literal.feature].categories
     if literal.admits_no_number or literal.categories == frozenset():

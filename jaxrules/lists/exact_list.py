@@ -1,8 +1,8 @@
 """Exact rule lists: the best list over all conditions of a pool, with a certificate.
 
-The objective is that of SSRL (Eq. 14): the weight of the rows that a list gets right, minus literal_penalty for every
-literal. A beam search gives a first list; branch-and-bound over beginnings of lists (`jaxrules.lists.prefixes`), wider
-and wider, improves it and proves it. Whenever it ends, the bound says how far from the optimum the list may be.
+The objective is that of SSRL (Eq. 14): the weight of the correctly classified rows, minus literal_penalty per literal.
+A beam search gives a first list; branch-and-bound over prefixes (`jaxrules.lists.prefixes`), of growing width,
+improves it and proves it. Whenever the search ends, the bound says how far from the optimum the list may be.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -11,8 +11,8 @@ and wider, improves it and proves it. Whenever it ends, the bound says how far f
 IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
 ELSE target = 0 (p = 0.941) optimal 18.0 18.0
 
-Other aims are weights of rows. Balanced accuracy: every class weighs the same. False positives that cost four times as
-much as false negatives: rows of the negative class weigh four. The penalty is then in these weights too.
+Express other aims by row weights. Balanced accuracy: equal total weight per class. False positives that cost four times
+as much as false negatives: weight four for rows of the negative class. The penalty is then in these weights too.
 
 >>> y = np.array([0, 0, 1, 1] * 5)
 >>> balanced = np.where(y == 1, 1 / (y == 1).sum(), 1 / (y == 0).sum()) * len(y) / 2
@@ -46,15 +46,15 @@ from jaxrules.table import Label, MissingRule
 from jaxrules.training import settings
 
 _LAYERS = tuple(4**k for k in range(7, 17))
-"""Conditions that one search after the other looks at per layer, behind as many prefixes as that allows."""
+"""Conditions examined per layer by successive searches, which sets the number of prefixes."""
 _BEFORE_SSRL = 5
-"""How many of these searches come before SSRL is asked for a list."""
+"""Number of these searches before SSRL provides a list."""
 _CONDITIONS_SHARE = 0.5
-"""Of the time limit, for the pool of conditions; longer ones are left out where it does not suffice."""
+"""Share of the time limit for the pool of conditions; if it is too short, longer ones are left out."""
 _SSRL_SHARE = 0.3
-"""Its part of the time that is left."""
+"""SSRL's share of the remaining time."""
 _SOME_SECONDS = 13_000_000, 16
-"""Conditions that can be looked at in some seconds if they cover bits of so many words or fewer."""
+"""Conditions that can be examined in some seconds if their bits take at most this many words."""
 
 
 @guarded
@@ -89,43 +89,42 @@ def fit(
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: class labels, shape (rows,).
-        max_rules: the most rules, the default not among them.
-        literal_penalty: lambda >= 0, the rows (their weight) that a literal must be worth.
-        max_literals: a rule is a conjunction of at most so many literals. The pool of conditions grows with its power.
-        min_support: the least share, in [0, 1), of the rows (their weight) that a condition of the pool covers.
-        conditions: the conditions to choose from, instead of these; ``propositions`` are counted as their literals.
-        quantiles, cut_points: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
+        max_rules: the most rules, without the default.
+        literal_penalty: lambda >= 0, the weight of rows that a literal must gain.
+        max_literals: the most literals of a rule. The pool of conditions grows exponentially with it.
+        min_support: the least share of the row weight, in [0, 1), that a condition of the pool covers.
+        conditions: the conditions to choose from, instead of that pool; their ``propositions`` count as literals.
+        quantiles, cut_points: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
         default: the label of rows that no rule covers; "majority" takes the heaviest class of all, "free" the best.
         forbidden: columns, by name or position, that no rule may use.
-        required: columns that the list has to use.
-        monotone: 1 or -1 for some numeric columns: whether a row that rises there may only move towards the last
-            class, or the first; see `jaxrules.constraints`.
-        first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
-        first_labels: what they say; None for the heaviest class among the rows that each captures.
-        start: a Fit, or its model, a list of any learner on the same columns and for the same classes: the search has
-            it to beat, behind the rules of `first`, and returns nothing worse. All its rules have to be in the pool.
+        required: columns that the list must use.
+        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only move towards the
+            last class, or the first; see `jaxrules.constraints`.
+        first: an expert's rules, which come first; they count among `max_rules` and their literals are penalised.
+        first_labels: their labels; None for the heaviest class among the rows that each captures.
+        start: a Fit, or its model, a list of any learner on the same columns and for the same classes: the search
+            starts from it, after the rules of `first`, and returns nothing worse. All its rules must be in the pool.
         method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for small problems and
             as a check. "auto" searches.
-        max_evaluations: how many conditions may be looked at behind a beginning before the best list so far is
-            returned: "auto" for what takes some seconds, None for no limit. Time limits depend on the machine, this
-            does not.
+        max_evaluations: how many conditions may be tried after prefixes before the best list so far is returned:
+            "auto" for some seconds, None for no limit. Unlike time limits, this does not depend on the machine.
         sample_weight: weight of every row, shape (rows,); the objective then counts weights.
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: unused, the search is deterministic; every learner takes it.
-        time_limit: seconds; the best list so far is returned when they are over, see `jaxrules.Deadline`.
+        seed: unused, since the search is deterministic; every learner takes it.
+        time_limit: seconds; the best list so far is returned when they run out, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit with the objective, to be maximised, and a proved bound on it; "optimal" if they meet. The probabilities
         of the model are the weights of the classes among the training rows that each rule captures, one row of each
-        class added. The history has a step per better list. ``details``: conditions, how many there were to choose
-        from; groups, how many groups of rows they tell apart; evaluations, how many conditions were looked at behind
-        a beginning; nodes, the states of the search (of the program's own tree).
+        class added. The history has a step per better list. ``details``: conditions, their number;
+        groups, the number of groups of rows that they distinguish; evaluations, how many conditions were tried after
+        prefixes; nodes, the states of the search (or the nodes of the program's tree).
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, a single class, columns that tell no rows apart, a pool that does
-            not fit into memory, or more rows than can be counted exactly (2^24).
+        ValueError: for a bad value of an argument, a single class, columns without variation, a pool that does not
+            fit in memory, or more rows than can be counted exactly (2^24).
     """
     arguments = dict(locals())
     options = settings("exact_list", arguments)
@@ -171,10 +170,10 @@ def near_optimal(
 ) -> NearOptimal:
     """All rule lists that are nearly as good as the best: which conditions do they share, on which rows do they agree?
 
-    Every list is there whose objective is at least optimum - within |optimum|: every sequence of at most `max_rules`
-    conditions of the pool, each of which captures some rows, with the best label for the rows that it captures.
-    **Equal captures are merged**: conditions that cover the same rows are one, the shortest; lists whose rules capture
-    the same sets of rows, in whatever order, are one, the list with the fewest literals.
+    Finds every list whose objective is at least optimum - within |optimum|: every sequence of at most `max_rules`
+    conditions of the pool, each of which captures some rows, with the best label for these rows.
+    **Equal captures are merged**: of conditions that cover the same rows, the shortest stays; of lists whose rules
+    capture the same sets of rows, in any order, the one with the fewest literals stays.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -199,15 +198,15 @@ def near_optimal(
 
     Args:
         within: the share of the optimum, at least 0, that a list may lose.
-        limit: the most lists that are listed, the best. If there are more, `NearOptimal.floor` says above which
-            objective all are listed, and `at_most` how many there are at most.
+        limit: the most lists that are returned, the best. If there are more, all above the objective
+            `NearOptimal.floor` are returned, and `at_most` bounds their number.
         X, y, max_rules, literal_penalty, max_literals, min_support, conditions, quantiles, cut_points, default,
             forbidden, required, monotone, first, first_labels, sample_weight, missing, seed, progress: as in `fit`.
         max_evaluations: as in `fit`, once for the best list and once for all others.
         time_limit: seconds; half of them are for the best list. What is found by then is returned.
 
     Returns:
-        The lists, the best first, as a `NearOptimal`; indexing makes models of them.
+        The lists, the best first, as a `NearOptimal`; indexing gives models.
 
     Raises:
         TypeError, ValueError: as `fit`.
@@ -230,7 +229,7 @@ def near_optimal(
 
 
 def _limit(max_evaluations: Any) -> float | None:
-    """Conditions that may be looked at; None for what some seconds suffice for."""
+    """The most conditions to try; None for as many as some seconds allow."""
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
     return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
@@ -262,7 +261,7 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search", 
         run.step(problem.offset + objective, size, bound=problem.offset + proved())
 
     def proved() -> float:
-        if not problem.candidates.complete:  # those that were not made might be better
+        if not problem.candidates.complete:  # a missing condition might be better
             return float(problem.candidates.counts.sum())
         return certificate.objective if certificate.closed else certificate.bound
 
@@ -299,7 +298,7 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search", 
 
 
 def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run) -> None:
-    """Offer SSRL's list, as far as its conditions are in the pool, where it may still help and there is time."""
+    """Offer SSRL's list, restricted to conditions in the pool, if it may still help and there is time."""
     if certificate.closed or run.stopped():
         return
     classes, codes = np.asarray(problem.data.classes), problem.codes

@@ -1,4 +1,4 @@
-"""What an exact rule list is asked for: arguments checked, data read, candidates made; and the model of an answer."""
+"""The problem of an exact rule list, from checked arguments, data and candidates; and the model of a solution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jaxrules.warm_start import given_start
 Floats = NDArray[np.float64]
 
 MOST_ROWS = 2**24
-"""Rows up to which their number is exact in every kernel."""
+"""The most rows that every kernel counts exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class ListProblem:
     """The lists that a fit chooses from: the expert's rules, then at most `max_rules` candidates, then the default.
 
     Attributes:
-        data: the rows that the expert's rules leave, without those of weight zero.
-        literals: what the candidates are made of, None if they are given.
+        data: the rows that the expert's rules do not cover, without those of weight zero.
+        literals: that the candidates are made of, None if candidates are given.
         candidates: the conditions, on the rows that the expert's rules leave.
         max_rules: the most rules to choose.
         max_literals: the most literals of a candidate.
         first: the expert's rules.
-        constraints: that the candidates keep.
+        constraints: that the candidates meet.
     """
 
     data: TrainingData
@@ -58,7 +58,7 @@ class ListProblem:
 
     @property
     def offset(self) -> float:
-        """What the expert's rules add to the objective."""
+        """The contribution of the expert's rules to the objective."""
         return self.first.objective(self.candidates.penalty)
 
     def model(self, choice: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> RuleList:
@@ -68,27 +68,27 @@ class ListProblem:
         return self.first.before(rules, labels, candidates.decided(choice), options)
 
     def start(self) -> tuple[int, ...]:
-        """A list that uses what it has to: conditions that use the most of it, one after the other.
+        """A list that uses all required columns: greedily, the condition that uses most of the missing ones.
 
         Raises:
-            ValueError: if there are not enough conditions or rules for that.
+            ValueError: if no such list has at most `max_rules` rules.
         """
         uses, wanted = self.candidates.uses, self.candidates.required
         start: list[int] = []
         while wanted:
             best = int(np.bitwise_count(uses & wanted).argmax())
             if not uses[best] & wanted or len(start) == self.max_rules:
-                raise ValueError("no list of max_rules conditions of the pool uses all columns that required names")
+                raise ValueError("no list of max_rules conditions uses every column in required; raise max_rules")
             start.append(best)
             wanted &= ~uses[best]
         return tuple(start)
 
     def begin(self, start: Any) -> tuple[int, ...]:
-        """The candidates of a list that is given as ``start``; a rule that holds on none of their rows is left out, and
-        one that there was no time to make a candidate.
+        """The candidates of a list given as ``start``, without rules that hold on none of the rows, or for which there
+        was no time to make a candidate.
 
         Raises:
-            TypeError, ValueError: if it does not fit, or has a rule that is no candidate.
+            TypeError, ValueError: if it does not fit, or has a rule that is not a candidate.
         """
         model = given_start(start, RuleList, self.data, self.constraints)
         if model is None:
@@ -105,13 +105,13 @@ class ListProblem:
                 found.append(max(equal, key=lambda i: (may_say[i], int(uses[i]).bit_count())))
             elif self.candidates.complete:
                 raise ValueError(
-                    f"start has the rule {rules.describe(k)!r}, which is not in the pool: allow its length "
-                    "(max_literals), its rows (min_support) and its cut points, or pass the rules as conditions"
+                    f"start has the rule {rules.describe(k)!r}, which is not a candidate; admit its length "
+                    "(max_literals), support (min_support) and cut points, or pass the rules as conditions"
                 )
         return tuple(found)
 
     def find(self, rules: Conjunctions) -> tuple[int, ...]:
-        """The candidates that cover the same rows as some rules; rules that none equals are left out."""
+        """The candidates that cover the same rows as some rules; rules without such a candidate are left out."""
         some_row = np.unique(self.candidates.group, return_index=True)[1]
         covers = pack(rules.satisfied(self.data.table[some_row]).T)
         place = {cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))}
@@ -121,7 +121,7 @@ class ListProblem:
     def read(
         cls, X: Any, y: Any, arguments: Mapping[str, Any], run: Run, stopped: Callable[[], bool] = never
     ) -> ListProblem:
-        """The problem that the arguments of `exact_list.fit` pose; long conditions are left out when it is stopped.
+        """The problem from the arguments of `exact_list.fit`; long conditions are left out when it is stopped.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -136,7 +136,7 @@ class ListProblem:
         )
         table, classes = data.table, data.classes or ()
         if table.n_rows > MOST_ROWS:
-            raise ValueError(f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample")
+            raise ValueError(f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample")
         class_weights = data.weights[:, None] * (_codes(data)[:, None] == np.arange(len(classes)))
         defaults = _defaults(arguments["default"], classes, class_weights.sum(axis=0))
         constraints = Constraints.of(table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"])
@@ -147,7 +147,7 @@ class ListProblem:
             literals = literals_of(table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"])
             parts = literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
         if given is not None and not len(parts):
-            raise ValueError("conditions is empty: there is nothing to choose from")
+            raise ValueError("conditions is empty; pass at least one")
         run.preparing("rules")
         candidates = candidates_of(
             parts, table[first.rest], class_weights[first.rest], constraints=constraints, penalty=penalty,

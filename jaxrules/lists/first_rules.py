@@ -20,14 +20,14 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class FirstRules:
-    """An expert's rules, which come first in a list: what is left to learn are the rows that none of them covers.
+    """An expert's rules, which come first in a list; the rest is learned on the rows that none of them covers.
 
     Attributes:
         rules: in order.
-        labels: what they say, (rules,).
+        labels: of the rules, (rules,).
         decided: the weight of every class among the rows that each captures, (rules, classes).
-        rest: which rows they leave, bool (rows,).
-        right: which rows they get right, bool (rows,).
+        rest: which rows they do not cover, bool (rows,).
+        right: which rows they classify correctly, bool (rows,).
     """
 
     rules: Conjunctions
@@ -40,7 +40,7 @@ class FirstRules:
     def of(
         cls, data: TrainingData, class_weights: NDArray[np.float64], first: Any, first_labels: Any, max_rules: int
     ) -> FirstRules:
-        """The rules that arguments of these names mean; without `first_labels` they say the heaviest classes.
+        """The rules from the arguments of these names; without `first_labels` their labels are the heaviest classes.
 
         Raises:
             TypeError, ValueError: naming the argument; also if no row or no rule is left to learn.
@@ -55,17 +55,20 @@ class FirstRules:
             if isinstance(first_labels, (str, bytes)) or not isinstance(first_labels, Sequence):
                 raise TypeError(f"first_labels must be a list of labels, got {type(first_labels).__name__}")
             if len(first_labels) != len(rules) or not set(first_labels) <= set(classes):
-                raise ValueError(f"first_labels must hold one of {classes} for each of {len(rules)} rules of first")
+                raise ValueError(f"first_labels must hold one of {classes} for each of the {len(rules)} rules of first")
             labels = np.array([classes.index(label) for label in first_labels], np.int32)
         rest = position == len(rules)
-        require(rest.any(), "first has rules that cover every row: there is nothing left to learn")
-        require(len(rules) < max_rules, f"first has {len(rules)} rules, of {max_rules} in all: none is left to learn")
+        require(rest.any(), "the rules of first cover every row; nothing is left to learn")
+        require(
+            len(rules) < max_rules,
+            f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+        )
         said = np.append(labels, -1)[position]
         right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
         return cls(rules, labels, decided[:-1], rest, right)
 
     def behind(self, model: RuleList, max_rules: int) -> RuleList:
-        """A list, of ``start``, without these rules where it begins with them.
+        """The list of ``start``, without these rules if it begins with them.
 
         Raises:
             ValueError: if there is no room for it.
@@ -74,11 +77,14 @@ class FirstRules:
         if n and [set(rule) for rule in rules][:n] == [set(rule) for rule in self.rules]:
             model = RuleList(rules.take(range(n, len(rules))), model.labels[n:], model.probabilities[n:])
         left = len(model.conjunctions)
-        require(n + left <= max_rules, f"start has {left} rules beside the {n} of first, but max_rules={max_rules}")
+        require(
+            n + left <= max_rules,
+            f"start has {left} rules besides the {n} of first, but max_rules={max_rules}; raise max_rules",
+        )
         return model
 
     def objective(self, penalty: float) -> float:
-        """What they add to the objective: the weight that is right minus the price of the literals."""
+        """Their contribution to the objective: the correct weight minus the penalty of the literals."""
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()
         return float(right - penalty * self.rules.propositions.sum())
 
@@ -86,7 +92,7 @@ class FirstRules:
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
         options: tuple[tuple[str, Any], ...],
     ) -> RuleList:  # fmt: skip
-        """The model of these rules and those learned on the rest; one row of each class is added to what is decided."""
+        """The model of these rules and those learned on the rest; frequencies get one extra row per class."""
         decided = np.concatenate([self.decided, decided]) + 1
         return RuleList(
             Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),

@@ -1,16 +1,16 @@
 """The sub-problem of rule list learning: which rule to insert into a list, and where.
 
-A list has m rules; row i is decided by its first satisfied rule F_i (m: by the default). Putting the rule "condition
-c, label l" at position k changes the (distorted) number of rows that are right by
+A list has m rules; row i is decided by its first satisfied rule F_i (m: by the default). Inserting the rule "condition
+c, label l" at position k changes the (distorted) number of correct rows by
 
     G(c, k, l) = sum over rows i covered by c of w_i(k, l) - literal_penalty |c|,
     w_i(k, l)  = alpha [F_i >= k] (n_il - s_i) - [i in mask] n_id,
 
 where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows decided by a rule, else 0, d the default
-label, and the mask says which rows the default label is charged for (SSRL Eq. 24 to 26, Lemma 6). One pass over the
-rows gives G at all positions and labels: rows are sorted by F, the last position first, in blocks; what a condition
-covers is counted block by block, and the sums so far are those of the position where a block ends. A block of rows
-that are alike is bits, counted exactly; rows with weights are a product of float32, exact below 2^24.
+label, and the mask marks the rows charged for the default label (SSRL Eq. 24 to 26, Lemma 6). One pass over the
+rows gives G at all positions and labels: rows are sorted by F, the last position first, in blocks; the cover of a
+condition is counted block by block, and partial sums belong to the position where a block ends. Blocks of equal
+rows are bits, counted exactly; rows with weights use a float32 product, exact below 2^24.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Bools = NDArray[np.bool_]
 
 Subproblem = Literal["beam", "modmod", "exact"]
 Array = Any
-"""NumPy's on the way to the kernels, JAX's in them."""
+"""NumPy arrays on the way to the kernels, JAX arrays in them."""
 
 MOST_ROWS = 2**24
 _TOLERANCE = 1e-6
@@ -41,19 +41,19 @@ _TOLERANCE = 1e-6
 _PATIENCE = 2
 """Layers of the beam without a better condition, after which it ends."""
 _FOUND = 4
-"""Conditions that are improved literal by literal at the end."""
+"""The number of conditions improved literal by literal at the end."""
 _BLOCK = 64
-"""Conditions that the exact search looks at together."""
+"""Conditions that the exact search examines together."""
 _WORDS = 8
 """32-bit words of a block of rows."""
 _SOME_ROWS = 2048
-"""Rows by which a literal is chosen without time."""
+"""Rows used to choose a literal when there is no time."""
 _WEIGHTED = 32
-"""Rows with weights of a block."""
+"""Rows per block of rows with weights."""
 
 
 class Insertion(NamedTuple):
-    """A rule to insert: its gain, its literals (ascending; none if nothing gains), where, and with which label."""
+    """A rule to insert: its gain, its literals (ascending; none if nothing gains), position and label."""
 
     gain: float
     condition: tuple[int, ...]
@@ -80,7 +80,7 @@ class Examples:
     allowed: Bools | None = None
 
     FEW_ROWS: ClassVar[int] = 512
-    """Up to so many distinct rows, products over the distinct rows beat bit counts over all."""
+    """Up to this many distinct rows, products over the distinct rows beat bit counts over all."""
 
     @property
     def n_rows(self) -> int:
@@ -120,13 +120,13 @@ def gains_of(
     return np.asarray(alpha * behind - charged)
 
 
-# What the kernels see
+# The input of the kernels
 
 
 class _Problem(NamedTuple):
-    """A sub-problem on the device. Blocks are sorted by position, the last first; rows of padding are in no state.
+    """A sub-problem on the device. Blocks are sorted by position, the last first; padding rows are in no state.
 
-    Blocks of bits are of rows alike: their `cell` says what covering one of them changes, see `_worth`.
+    Blocks of bits have equal rows: their `cell` gives the effect of covering one of them, see `_worth`.
     """
 
     literals: Array  # uint32 (words, literals) of bits, or float32 (rows, literals)
@@ -141,7 +141,7 @@ class _Problem(NamedTuple):
     alpha: Any
     penalty: Any
     limit: Any  # most literals
-    at_least: Any  # what does not gain more is of no use
+    at_least: Any  # insertions must gain more than this
 
 
 class _Scores(NamedTuple):
@@ -240,12 +240,12 @@ def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
 
 @jax.jit
 def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
-    """Score every condition "state and literal" after the penalty; -inf for those that are not allowed or no change.
+    """Score every condition "state and literal" after the penalty; -inf if not allowed or unchanged.
 
     Args:
         conditions: bool (states, literals).
         rows: those that each state covers, like `_Problem.everything`: (states, words or rows).
-        problem: what is asked.
+        problem: the sub-problem.
     """
     bits, n_blocks = rows.dtype == jnp.uint32, len(problem.cell)
     states = jnp.moveaxis(rows.reshape(len(rows), n_blocks, -1), 1, 0)
@@ -294,23 +294,23 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
 
 
 class _Beam(NamedTuple):
-    """Conditions under refinement, and the best that were met."""
+    """Conditions under refinement, and the best ones found."""
 
     conditions: Array  # bool (states, literals)
     rows: Array  # those that each state covers; of no state none
     found: Array  # bool (_FOUND, literals): the best conditions, the first one first
     gains: Array  # float32 (_FOUND,)
-    idle: Any  # layers since the best became better
+    idle: Any  # layers since the last improvement
 
 
 def _needed(best: Any) -> Any:
-    """A gain must be above this to be better than the best."""
+    """A gain must exceed this to count as better than the best."""
     return best + _TOLERANCE * (1.0 + abs(best))
 
 
 @jax.jit
 def descend(beam: _Beam, problem: _Problem) -> _Beam:
-    """Refine the states of a beam layer by layer; then leave single literals out of the best conditions."""
+    """Refine the states of a beam layer by layer; then drop single literals from the best conditions."""
     beam = jax.lax.while_loop(
         lambda beam: (beam.idle < _PATIENCE) & (beam.rows != 0).any(), lambda beam: _layer(beam, problem), beam
     )
@@ -318,7 +318,7 @@ def descend(beam: _Beam, problem: _Problem) -> _Beam:
 
 
 def _layer(beam: _Beam, problem: _Problem) -> _Beam:
-    """The children of all states: note the best, and keep those that lead by some score for some label, in turns."""
+    """The children of all states: record the best, and keep the leaders by each score and label, in turn."""
     n_states, n_literals = beam.conditions.shape
     scores = score(beam.conditions, beam.rows, problem)
 
@@ -399,13 +399,13 @@ def best_insertion(
         rule_labels: the labels of the rules in order.
         alpha, mask: see the module.
         penalty: the price of a literal.
-        max_length: most literals, None for no limit.
-        max_rules: most rules that the list will ever have; lists up to that length share compiled kernels.
+        max_length: the most literals, None for no limit.
+        max_rules: the most rules that the list will ever have; lists up to that length share compiled kernels.
         method: "beam", "modmod" or "exact".
         width: of the beam.
         labels: the labels that a rule may have; None for all.
-        at_least: nothing is found if it does not gain more than this.
-        stopped: asked between parts of the search; the best so far is returned when it says True.
+        at_least: only insertions that gain more than this are found.
+        stopped: checked between parts of the search; if True, the best so far is returned.
     """
     n_literals = len(examples.literals)
     wanted = np.isin(np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels)
@@ -431,8 +431,8 @@ def best_insertion(
 
 
 def _one_literal(examples: Examples, alpha: float, mask: Bools, allowed: Bools) -> tuple[int, ...]:
-    """The condition of one literal that is best in front of a list, judged by some of the rows: for when there is no
-    time to compile more."""
+    """The best condition of one literal at the front of a list, on a sample of the rows; used if there is no time to
+    compile more."""
     some = np.linspace(0, examples.n_rows - 1, min(examples.n_rows, _SOME_ROWS)).astype(np.intp)
     counts = examples.counts[some]
     worth = alpha * counts - (mask[some] * counts[:, examples.default])[:, None]
@@ -465,7 +465,7 @@ _descend_in_time, _score_in_time = Patient(descend), Patient(score)
 
 
 class _State(NamedTuple):
-    """A condition of the exact search: what its refinements can gain, its literals, the rows that it covers."""
+    """A condition of the exact search: a bound on the gain of its refinements, its literals, and its rows."""
 
     potential: float
     condition: tuple[int, ...]
@@ -478,7 +478,7 @@ class _State(NamedTuple):
 def _exhaust(
     problem: _Problem, best: float, found: tuple[int, ...], limit: int, stopped: Callable[[], bool]
 ) -> tuple[tuple[int, ...], float]:
-    """Keep every child that can still win, of equal covers the shortest; the best, and a bound on all gains."""
+    """Keep every child that can still win, of equal covers the shortest; returns the best and a bound on all gains."""
     literals, labels = np.asarray(problem.covers), np.asarray(problem.labels)
     states = [_State(np.inf, (), np.asarray(problem.everything))]
     seen: set[bytes] = set()
@@ -523,7 +523,7 @@ _Round = tuple[jax.Array, jax.Array, Any, Any, Any]
 def _modmod(
     unsatisfied: jax.Array, charge: jax.Array, reward: jax.Array, penalty: jax.Array, rounds: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The best condition of some rounds, or fewer: until none changes it.
+    """The best condition after some rounds, or fewer if a round changes nothing.
 
     With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a constant,
     omega(c) - v(c), both submodular: omega(c) = sum of P over the rows that some literal of c rejects; v(c) likewise
@@ -532,9 +532,9 @@ def _modmod(
 
     Args:
         unsatisfied: Z, float32 (rows, literals).
-        charge, reward: P and Q, float32 (rows,): what covering a row costs, and what it brings.
+        charge, reward: P and Q, float32 (rows,): the cost and the reward of covering a row.
         penalty: the price of a literal.
-        rounds: how many.
+        rounds: the most rounds.
 
     Returns:
         The condition, bool (literals,), and its gain, float32.
@@ -589,7 +589,7 @@ def modmod(
 ) -> tuple[int, ...]:  # fmt: skip
     """Algorithm 4 for all positions and labels: the literals of the best condition.
 
-    A condition longer than `max_length` is none. Nothing is found when already stopped.
+    Conditions longer than `max_length` do not count. Nothing is found if already stopped.
     """
     m, rows = len(rule_labels), np.arange(examples.n_rows)
     right = np.where(first < m, examples.counts[rows, np.append(rule_labels, 0).astype(int)[first]], 0.0)

@@ -1,13 +1,13 @@
 """Exact rule lists by mixed-integer programming (CVXPY and HiGHS): for small problems, and as an independent oracle.
 
-z_rlp says that place p of the list has condition r with label l, w_glp that group g is captured there with that label,
-u_gp that it is free after place p. Maximise the weight of rows right minus the prices of the conditions,
+z_rlp: position p of the list has condition r with label l. w_glp: group g is captured there with that label. u_gp: it
+is free after position p. Maximise the correctly classified weight minus the prices of the conditions,
 
     sum_p sum_g (sum_l n_gl w_glp) + sum_g,d n_gd v_gd - sum z_rlp price_r,
 
-with one condition per place at most, empty places last, w_glp <= sum of z_rlp over the r that cover g,
-sum_l w_glp + u_gp = u_g(p-1), u_gp <= 1 - sum of z_rlp over the r that cover g, and what is free at the end decided
-by the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
+with at most one condition per position, empty positions last, w_glp <= sum of z_rlp over the r that cover g,
+sum_l w_glp + u_gp = u_g(p-1), u_gp <= 1 - sum of z_rlp over the r that cover g, and the groups free at the end get
+the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def search(
         candidates: the conditions and groups.
         max_rules: the most rules.
         certificate: of the problem; see `Prefixes.certificate`.
-        stopped: asked before the program is built, and while it is solved.
-        remaining: the seconds left.
+        stopped: checked before the program is built, and while it is solved.
+        remaining: the remaining seconds.
     """
     import cvxpy as cp
 

@@ -20,10 +20,10 @@ def literals_of(
 ) -> PropositionPool:
     """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
 
-    A number is cut at quantiles, see `readable_quantiles`; one with no more distinct values than there are quantiles is
-    cut at every value. A column with missing values is also asked whether it is missing; a missing value satisfies
-    no comparison, and every ``!=``, as does a category that comes up at prediction alone. Literals that hold on all
-    rows or on none, and copies, are left out.
+    A number is cut at quantiles, see `readable_quantiles`, or at every value if it has no more distinct values than
+    quantiles. A column with missing values also gets "is missing" and its negation. A missing value satisfies no
+    comparison but every ``!=``, as does a category first seen at prediction. Literals that hold on all rows or on
+    none, and copies, are left out.
 
     Args:
         table: the columns.
@@ -31,7 +31,7 @@ def literals_of(
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
 
     Raises:
-        TypeError, ValueError: for bad shares, or cut points of columns that are not there or not numeric.
+        TypeError, ValueError: for bad shares, or cut points of unknown or non-numeric columns.
     """
     if isinstance(quantiles, (int, np.integer)) and not isinstance(quantiles, bool):
         n = checks.integer("quantiles", quantiles, at_least=1, at_most=100_000)
@@ -44,7 +44,7 @@ def literals_of(
     numeric = {feature.name for feature in table.schema.features if feature.is_numeric}
     for name in given:
         if name not in numeric:
-            raise ValueError(f"cut_points names {name!r}, which is no numeric column; those are {sorted(numeric)}")
+            raise ValueError(f"cut_points names {name!r}, which is not a numeric column; those are {sorted(numeric)}")
     literals: list[Proposition] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()

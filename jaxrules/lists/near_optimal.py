@@ -1,12 +1,12 @@
 """All rule lists that are nearly as good as the best one: the Rashomon set of rule lists.
 
-Lists grow rule by rule, all lists of a length together. What cannot be extended to a list that is good enough is left
-out by the bound of the exact search (`jaxrules.lists.prefixes`); nothing else is. The label of a rule is the best one
+Lists grow rule by rule, all lists of a length together. Only prefixes that cannot be extended to a list that is good
+enough are dropped, by the bound of the exact search (`jaxrules.lists.prefixes`). The label of a rule is the best one
 for the rows that it captures, and every rule captures some.
 
-**Equal captures are merged.** Two lists are one if their rules capture the same sets of rows, in whatever order: then
-they predict the same for every training row, with the same probabilities. The one with the fewest literals stands for
-all of them. So do two beginnings of lists: whatever may follow one may follow the other.
+**Equal captures are merged.** Two lists are equal if their rules capture the same sets of rows, in any order: then they
+predict the same for every training row, with the same probabilities. The one with the fewest literals represents all
+of them. The same holds for prefixes: any continuation of one is a continuation of the other.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _MOST_PREFIXES = 1 << 20
-"""Beginnings of one length that are kept."""
+"""Prefixes of one length that are kept."""
 _SHOWN = 10
-"""Conditions that the text names."""
+"""Conditions shown in the text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,11 @@ class NearOptimal:
         lists: each as positions in `conditions`, in order.
         labels: the class codes of its rules and of its default.
         decided: the weight of every class among the training rows that each rule captures, and the default gets.
-        objectives: (lists,), falling.
-        optimum: the best objective known, and `bound` what is proved of all; equal if it is the best.
+        objectives: (lists,), descending.
+        optimum: the best objective known; `bound` is proved for all lists, and equal to it if it is the optimum.
         threshold: lists below it are not near-optimal.
-        floor: every list whose objective is above it is listed; `threshold` if all are.
-        at_most: a bound on the number of near-optimal lists; the number of lists if all are listed.
+        floor: every list with an objective above it is included; `threshold` if all are.
+        at_most: a bound on the number of near-optimal lists; their number if all are included.
         options: the settings, as (name, value) pairs.
     """
 
@@ -73,14 +73,14 @@ class NearOptimal:
 
     @property
     def complete(self) -> bool:
-        """Whether all near-optimal lists are listed."""
+        """Whether all near-optimal lists are included."""
         return self.floor <= self.threshold
 
     def __len__(self) -> int:
         return len(self.lists)
 
     def __getitem__(self, index: int) -> RuleList:
-        """One list as a model; one row of each class is added to what a rule captures."""
+        """One list as a model; frequencies get one extra row per class."""
         decided = self.decided[index] + 1
         shares = decided / decided.sum(axis=1, keepdims=True)
         labels = np.array(self.labels[index], np.int32)
@@ -92,7 +92,7 @@ class NearOptimal:
         return np.bincount([r for conditions in self.lists for r in conditions], minlength=len(self.conditions))
 
     def possible(self, X: Any) -> Bools:
-        """Which classes the lists predict for every row, bool (rows, classes): where it is one, all lists agree.
+        """Which classes the lists predict for each row, bool (rows, classes); if only one, all lists agree.
 
         Args:
             X: data with the columns of fit, the training data or others.
@@ -143,7 +143,7 @@ class NearOptimal:
 
 
 class _Found(NamedTuple):
-    """Lists of one length, or beginnings: what they capture, and how they came about."""
+    """Lists or prefixes of one length: what they capture, and how they were built."""
 
     keys: Words  # of the set of the sets of rows that the rules capture, (lists, 2)
     values: Floats  # of lists with equal keys the greatest stays
@@ -171,7 +171,7 @@ class Enumeration:
     Args:
         problem: the lists to choose from.
         optimum: the best objective known, with the expert's rules.
-        bound: no list has a better one.
+        bound: on the objective of all lists.
         within: the share.
         limit: the most lists that are kept, the best.
     """
@@ -182,11 +182,11 @@ class Enumeration:
         self.search = Prefixes(problem.candidates, problem.max_rules)
         # without the expert's rules: what is no better is not looked for; nothing that is better than the floor is lost
         self.threshold = self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
-        self.floor, self.lost, self.ran = self.threshold, 0, False  # at most so many lists above the threshold are lost
+        self.floor, self.lost, self.ran = self.threshold, 0, False  # bound on the lost lists above the threshold
         empty = np.full(1, self.candidates.evaluate(()))
         none = _Found(np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
-        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # parents and moves of the beginnings
+        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # parents and moves of the prefixes
 
     def run(self, stopped: Callable[[], bool] = never) -> None:
         """All lists of at least one rule."""
@@ -233,12 +233,12 @@ class Enumeration:
             layer, keys, bounds = Layer(free, children.values, used), children.keys, children.bounds
 
     def lose(self, bound: float, lists: int) -> None:
-        """Give up some lists, none of them better than a bound."""
+        """Give up some lists, none with an objective above `bound`."""
         self.floor = max(self.floor, bound)
         self.lost += lists
 
     def end(self, some: list[_Found]) -> None:
-        """Keep further lists of the newest length; of all lists the best up to the limit."""
+        """Add lists of the newest length; keep the best of all lists, up to the limit."""
         self.ended[-1] = _Found.merged([self.ended[-1], *some])
         objectives = np.concatenate([found.bounds for found in self.ended])
         if len(objectives) > self.limit:
@@ -253,7 +253,7 @@ class Enumeration:
                 self.ended[length] = found.take(kept)
 
     def kept(self, grown: list[_Found], longer: int) -> _Found:
-        """The beginnings that may become lists above the floor, not more than there is room for."""
+        """The prefixes that may become lists above the floor, as many as there is room for."""
         children = _Found.merged(grown)
         inside = children.bounds > self.floor
         if self.floor > self.threshold:
@@ -266,7 +266,7 @@ class Enumeration:
         return children.take(order[:room])
 
     def lists(self) -> list[tuple[float, Choice]]:
-        """What was found: objectives and lists, the best and shortest first."""
+        """Objectives and lists found, the best and shortest first."""
         result: list[tuple[float, Choice]] = [(objective, ()) for objective in self.ended[0].bounds.tolist()]
         for length, found in enumerate(self.ended[1:]):
             for objective, parent, move in zip(*(part.tolist() for part in found[2:]), strict=True):
@@ -278,7 +278,7 @@ class Enumeration:
         return sorted(result, key=lambda item: (-item[0], len(item[1]), item[1]))
 
     def result(self, options: tuple[tuple[str, Any], ...]) -> NearOptimal:
-        """What was found, with the settings to remember."""
+        """The result, with the settings."""
         problem, candidates, lists = self.problem, self.candidates, self.lists()
         first, schema = problem.first, problem.data.schema
         n_first = len(first.rules)

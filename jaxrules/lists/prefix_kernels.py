@@ -1,7 +1,7 @@
-"""The compiled part of the exact rule lists: what may follow a prefix. Imported on first use (numba).
+"""The compiled part of exact rule lists: the continuations of a prefix. Imported on first use (numba).
 
-What a prefix has captured decides all that may follow: for every condition at once, the classes of the rows that it
-would capture are counted, and with them what stopping there is worth and a bound on what can still be gained.
+The rows that a prefix has captured determine its continuations: for all conditions at once, the classes of the rows
+that each would capture are counted. These give the value of stopping there and a bound on what can still be gained.
 Functions that Python calls take `Given` as a plain tuple: numba needs far longer to recognise named ones.
 """
 
@@ -22,7 +22,7 @@ class Given(NamedTuple):
     """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
 
     covers: Any  # the groups that each condition covers, uint64 (conditions, words)
-    dense: Any  # the same as numbers, (64 words, conditions), or without rows where that is too large
+    dense: Any  # the same as numbers, (64 words, conditions), or empty if too large
     counts: Any  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
     members: Any  # of groups of one class that weigh the same: those of each class, uint64 (classes, words); or (0, 0)
     scale: Any  # and the weights, (classes,)
@@ -34,7 +34,7 @@ class Given(NamedTuple):
 
 
 def _ones(context: Any, word: Any) -> Any:
-    """How many bits of a word are set."""
+    """The number of set bits of a word."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -43,7 +43,7 @@ def _ones(context: Any, word: Any) -> Any:
 
 
 def _place(context: Any, word: Any) -> Any:
-    """The place of the lowest bit that is set."""
+    """The position of the lowest set bit."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -80,11 +80,11 @@ def _capture(free: Any, words: Any, cover: Any, counts: Any, members: Any, scale
 
 @_jit
 def _captures(given: Any, free: Any, sums: Any, right: Any) -> Any:
-    """What every condition captures of the free rows, and what its best label gets right.
+    """The free rows that every condition captures, and the weight that its best label gets right.
 
     Args:
         given: the problem.
-        free: the groups that are left, (words,).
+        free: the remaining groups, (words,).
         sums: filled: `_capture` of every condition, and of all rows in the last column, (classes + 1, conditions + 1).
         right: filled, (conditions,).
 
@@ -132,15 +132,15 @@ def expand(
     given: Any, free: Any, values: Any, used: Any, after: int, settled: float,
     parents: Any, moves: Any, bounds: Any, reached: Any, stops: Any,
 ) -> int:  # fmt: skip
-    """The prefixes of one rule more that may lead to a list better than what is settled.
+    """The prefixes with one further rule that may lead to a list better than `settled`.
 
     Args:
         given: the problem, a `Given`.
-        free: the groups that each prefix leaves, uint64 (prefixes, words).
+        free: the groups that each prefix does not capture, uint64 (prefixes, words).
         values: the weight that its rules get right minus their prices, (prefixes,).
         used: the required features that it uses.
         after: how many rules may follow the next.
-        settled: what cannot be better is left out.
+        settled: children that cannot be better are left out.
         parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every prefix and condition.
 
     Returns:
@@ -192,14 +192,14 @@ def expand(
 
 @_jit
 def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tuple[int, int, int, float, int]:
-    """The best list that continues a prefix by one rule or two, if it is better than what is settled.
+    """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
-    The second rule q is looked at only where its potential could suffice, or what it would gain if the first rule r
-    took nothing from it but rows that it gets wrong.
+    The second rule q is examined only if its potential, or its gain if the first rule r took from it only rows that
+    it gets wrong, could suffice.
 
     Returns:
         The prefix, its two conditions (the second -1 where there is one), and the list's objective; the prefix is -1
-        if nothing is better. How many second rules were looked at.
+        if nothing is better. Also the number of second rules examined.
     """
     given = Given(*given)
     R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices

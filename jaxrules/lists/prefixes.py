@@ -1,17 +1,17 @@
-"""Branch-and-bound over the beginnings of rule lists.
+"""Branch-and-bound over the prefixes of rule lists.
 
-Of a list's beginning only the rows matter that it has not captured: the best label of a rule is the heaviest class
-among the rows that it is the first to cover, so that the search is over conditions alone, and of two beginnings that
-capture the same rows with equally many rules the better one stays. Rows that no condition tells apart are one group.
+A prefix of a list matters only through the rows that it has not captured: the best label of a rule is the heaviest
+class among the rows that it is the first to cover. So the search is over conditions alone, and of two prefixes of
+equal length that capture the same rows the better one stays. Rows that no condition distinguishes form one group.
 
-**Bound.** Let a group weigh n_l in class l, and d be the default label. Beyond what a beginning and the default get
-right, a group can add max_l n_l - n_d at most, its potential. A list with m rules more adds at most the potential that
-is left, less the price of a rule; and at most the m greatest potentials of conditions on the rows that are left, each
-less its price.
+**Bound.** Let a group weigh n_l in class l, and d be the default label. Beyond what a prefix and
+the default classify correctly, a group can add at most max_l n_l - n_d, its potential. A list with
+m further rules adds at most the remaining potential, less the price of a rule; and at most the m
+greatest potentials of conditions on the remaining rows, each less its price.
 
-**The last two rules** are found together unless there are too many conditions: the second is looked at only where its
-potential, or what it would gain if the first took nothing from it but rows that it gets wrong, could suffice
-(`prefix_kernels.finish`).
+**The last two rules** are found together unless there are too many conditions: the second is
+examined only if its potential, or its gain if the first took from it only rows that it gets wrong,
+could suffice (`prefix_kernels.finish`).
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ Choice = tuple[int, ...]
 TOLERANCE = 1e-11
 """Objectives that differ by less than this share of the rows' weight are equal: sums are rounded."""
 _MOST_DENSE = 1 << 24
-"""Groups x conditions up to which covers are kept as numbers too: 128 MiB."""
+"""The most groups x conditions for which covers are also kept as numbers: 128 MiB."""
 _MOST_PAIRED = 2048
-"""Conditions up to which the last two rules are found together."""
+"""The most conditions for which the last two rules are found together."""
 _EVALUATED_AT_ONCE = 1 << 20
-"""Conditions, or pairs of them, that may be looked at between two looks at the clock."""
+"""Conditions, or pairs of them, examined between two looks at the clock."""
 
 
 class Layer(NamedTuple):
     """Prefixes of equal length."""
 
     free: Words  # the groups that they have not captured, (prefixes, words)
-    values: Floats  # what their rules get right minus their prices
+    values: Floats  # correct weight of their rules minus their prices
     used: NDArray[np.uint64]  # the required features that they use
 
 
 class Prefixes(layered.LayeredProblem[Layer, Choice]):
-    """The best list of at most `max_rules` candidates. A move is one condition, or the two last: (r, q), q -1 for none.
+    """The best list of at most `max_rules` candidates. A move is one condition, or the last two: (r, q), q -1 for none.
 
     Attributes:
         candidates: the conditions, and the weight of every class in every group.
         max_rules: the most rules.
-        listed: the most children of a chunk of prefixes that are listed, the most promising; set it with the width.
-        evaluations: how many conditions were looked at behind a prefix.
+        listed: the most children listed per chunk of prefixes, the most promising ones; set it with the width.
+        evaluations: how many conditions were tried after prefixes.
     """
 
     def __init__(self, candidates: Candidates, max_rules: int) -> None:
@@ -71,7 +71,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
     @cached_property
     def given(self) -> tuple[Any, ...]:
-        """What the kernels read, see `prefix_kernels.Given`."""
+        """The input of the kernels, see `prefix_kernels.Given`."""
         c = self.candidates
         bits = 64 * c.covers.shape[1]
         counts = np.zeros((bits, c.n_classes + 1))
@@ -97,7 +97,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         )
 
     def certificate(self, start: Choice = (), **options: Any) -> Certificate[Choice]:
-        """A certificate that begins with some list."""
+        """A certificate that starts from some list."""
         c = self.candidates
         return Certificate(
             start,
@@ -113,8 +113,8 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return Layer(pack(np.ones((1, self.candidates.n_groups), bool)), np.zeros(1), np.zeros(1, np.uint64))
 
     def children(self, states: Layer, some: slice, after: int, settled: float) -> Any:
-        """Beginnings of one rule more, to which `after` may be added: `parents`, conditions, `bounds`, `reached` and
-        `values` as in `Children`, of those whose bound is better than what is settled."""
+        """Prefixes with one further rule, to which `after` may be added: `parents`, conditions, `bounds`, `reached` and
+        `values` as in `Children`, for bounds above `settled`."""
         from jaxrules.lists import prefix_kernels  # numba loads when it is needed
 
         layer = (states.free[some], states.values[some], states.used[some])

@@ -5,11 +5,12 @@ conditions, learn the list of at most nu rules that maximises (Eq. 14)
 
     f(R) = rows right - literal_penalty * literals  =  c(R) + d(R) - literal_penalty * literals,
 
-c the rows that the rules get right, d those that the default label does. c is sequence submodular, d supermodular:
-it is replaced by one of two modular lower bounds, tight at the list of the round before (Lemma 1), and Algorithm 1
-inserts rules greedily under a distorted gain: what c gains counts (1 - 1/nu)^(nu - i) in step i. Algorithm 2 repeats
-that with both bounds until f does not rise, then searches locally: delete, exchange, replace, insert. Finding the
-best rule to insert, at any position, with any label, is the sub-problem (`jaxrules.lists.insertion`).
+with c the rows that the rules classify correctly, d those that the default label does. c is sequence submodular, d
+supermodular: d is replaced by one of two modular lower bounds, tight at the list of the previous round (Lemma 1).
+Algorithm 1 inserts rules greedily under a distorted gain: the gain of c counts (1 - 1/nu)^(nu - i) in step i.
+Algorithm 2 repeats that with both bounds until f does not rise, then searches locally: delete, exchange, replace,
+insert. Finding the best rule to insert, at any position, with any label, is the sub-problem
+(`jaxrules.lists.insertion`).
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -87,30 +88,30 @@ def fit(
         X: array, dataframe or Table, shape (rows, features).
         y: class labels, shape (rows,).
         max_rules: the paper's nu, the most rules.
-        literal_penalty: the paper's lambda >= 0, the rows (their weight) that a literal must be worth.
+        literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
         max_length: the most literals of a rule; None for no limit.
-        quantiles, cut_points: where numbers are cut into literals, see `jaxrules.lists.literals.literals_of`.
+        quantiles, cut_points: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
         literals: the literals to build rules from, instead of these.
         default: the label of rows that no rule covers; "majority" takes the heaviest class.
         forbidden: columns, by name or position, that no rule may use.
-        required: columns that the list has to use; where the search leaves one out, what costs least is added.
-        monotone: 1 or -1 for some numeric columns: whether a row that rises there may only move towards the last
-            class, or the first; see `jaxrules.constraints`.
-        first: an expert's rules, which come first; they count among `max_rules` and pay for their literals.
-        first_labels: what they say; None for the heaviest class among the rows that each captures.
+        required: columns that the list must use; if the search leaves one out, the cheapest literal on it is added.
+        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only move towards the
+            last class, or the first; see `jaxrules.constraints`.
+        first: an expert's rules, which come first; they count among `max_rules` and their literals are penalised.
+        first_labels: their labels; None for the heaviest class among the rows that each captures.
         start: a Fit, or its model, a list of any learner on the same columns and for the same classes: the search
-            begins with its rules, behind those of `first`, and with the default of this fit; its conditions are further
+            starts from its rules, after those of `first`, and with the default of this fit; its conditions are extra
             literals. The result is no worse than that list.
         subproblem: how the rule to insert is found: "beam"; "modmod", the paper's ModMod procedure; or "exact", which
-            looks at all conditions that can still win and takes as long as it takes (bound it by `max_length` and
+            examines all conditions that can still win and may take long (limit it by `max_length` and
             `time_limit`).
         beam_width: conditions that the beam refines at once.
-        local_search: delete, exchange, replace and insert rules after the greedy rounds, until none of it helps.
-        max_rounds: most rounds of minorise-maximise. After two, the local search reaches what it reaches after ten.
+        local_search: delete, exchange, replace and insert rules after the greedy rounds, until nothing helps.
+        max_rounds: the most rounds of minorise-maximise. After two, the local search ends as well as after ten.
         sample_weight: weight of every row, shape (rows,); f then counts weights.
         missing: rule for missing values, see `jaxrules.as_table`.
-        seed: unused, the search is deterministic; every learner takes it.
-        time_limit: seconds; the best list so far is returned when they are over, see `jaxrules.Deadline`.
+        seed: unused, since the search is deterministic; every learner takes it.
+        time_limit: seconds; the best list so far is returned when they run out, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
@@ -121,7 +122,7 @@ def fit(
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, a single class, columns that tell no rows apart, or more rows
+        ValueError: for a bad value of an argument, a single class, columns without variation, or more rows
             than can be counted exactly (2^24).
     """
     options = settings("ssrl", locals())
@@ -165,23 +166,23 @@ def cross_validate(
 ) -> Fit[RuleList]:
     """Choose the penalty and the number of rules by stratified cross-validation; fit with them on all rows.
 
-    The cut points are quantiles of all rows of X, whose labels play no part in them: every fold has the same literals,
-    and one set of compiled kernels serves all. To measure the accuracy of the whole procedure, call it inside the
-    training rows of an outer split.
+    The cut points are quantiles of all rows of X and do not depend on labels: all folds have the same literals and
+    share one set of compiled kernels. To measure the accuracy of the whole procedure, call it inside the training
+    rows of an outer split.
 
     Args:
         literal_penalties, max_rules: the values to choose from.
         n_folds: how many folds.
-        one_standard_error: choose the setting of the fewest literals within one standard error of the best mean
-            accuracy, not the best (of equal ones that with the fewest literals).
+        one_standard_error: choose the setting with the fewest literals within one standard error of the best mean
+            accuracy, not the best (ties go to the fewest literals).
         seed: of the folds.
-        time_limit: seconds for everything; four fifths are for the folds, and settings that no fold reached are out.
+        time_limit: seconds for everything; four fifths are for the folds; settings that no fold reached are excluded.
         X, y, max_length, quantiles, cut_points, literals, default, forbidden, required, monotone, first, first_labels,
             subproblem, beam_width, local_search, max_rounds, sample_weight, missing, progress: as in `fit`.
 
     Returns:
-        The Fit on all rows; ``details`` tell besides those of `fit`: literal_penalty and max_rules, the chosen setting;
-        accuracies, rules and literals, shape (folds, literal_penalties, max_rules), NaN where the time was over.
+        The Fit on all rows; ``details`` hold, besides those of `fit`: literal_penalty and max_rules, the chosen
+        setting; accuracies, rules and literals, shape (folds, literal_penalties, max_rules), NaN if time ran out.
 
     Raises:
         TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
@@ -235,12 +236,12 @@ def _measure(
 
 _GRID = ("literal_penalties", "n_folds", "one_standard_error")
 _SHARE = 0.8
-"""Of the time limit, for the folds."""
+"""Share of the time limit for the folds."""
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """The choices that do not depend on the data, checked."""
+    """The checked options that do not depend on the data."""
 
     max_rules: int
     penalty: float
@@ -250,7 +251,7 @@ class _Settings:
     local_search: bool
     max_rounds: int
     room: int
-    """Lists of up to so many rules share compiled kernels."""
+    """Lists of up to this many rules share compiled kernels."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any], room: int = 0) -> _Settings:
@@ -296,18 +297,18 @@ class _Task:
         table, classes = data.table, data.classes or ()
         codes = (data.target > 0).astype(np.intp) if data.target.ndim == 1 else data.target.argmax(axis=1)
         if table.n_rows > MOST_ROWS:
-            raise ValueError(
-                f"X has {table.n_rows} rows; only {MOST_ROWS} can be counted exactly: fit a sample of them"
-            )
+            raise ValueError(f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample")
         if literals is None:
             run.preparing("literals")
             pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
         else:
             pool = checks.instance("literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of")
             if pool.schema.features != table.schema.features:
-                raise ValueError("literals speak of other columns than X has; build them from the same table")
+                raise ValueError(
+                    "literals were built for columns other than those of X; build them from the same table"
+                )
         if not len(pool):
-            raise ValueError("no column of X tells its rows apart at the cut points; nothing can be learned")
+            raise ValueError("no column of X varies across the cut points; nothing can be learned")
         constraints = Constraints.of(data.schema, forbidden, required, monotone)
         class_weights = data.weights[:, None] * (codes[:, None] == np.arange(len(classes)))
         before = FirstRules.of(data, class_weights, first, first_labels, max_rules)
@@ -317,7 +318,7 @@ class _Task:
             pool = PropositionPool.concatenate([pool, propositions_in(begun.conjunctions.with_schema(pool.schema))])
             pool = pool.distinct(table, constraints.allows(pool, len(classes)))
         pool = pool.take(np.flatnonzero(constraints.allows(pool, len(classes)).any(axis=1)))
-        checks.require(len(pool) > 0, "forbidden and monotone leave no literal to make rules of")
+        checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")
         majority = isinstance(default, str) and default == "majority" and "majority" not in classes
         if not majority and (np.ndim(default) or default not in classes):
@@ -333,12 +334,12 @@ class _Task:
             least = (self.data.classes or ())[int(rows.argmin())]
             raise ValueError(
                 f"y has a class with fewer rows than n_folds = {n_folds}: {rows.min()} of class {least!r}; "
-                "take fewer folds, or drop the class"
+                "use fewer folds, or drop the class"
             )
 
     def begin(self, model: RuleList, max_length: int | None) -> _Start:
-        """A list in terms of the literals. A rule that holds on no row is left out, and those behind one that holds on
-        all."""
+        """A list in terms of the literals, without rules that hold on no row, and without those after a rule that
+        holds on all."""
         n_classes, table = len(self.data.classes or ()), self.data.table
         rules = model.conjunctions.with_schema(table.schema)
         one_each = table[np.unique(self.rows.pattern, return_index=True)[1]]
@@ -350,7 +351,7 @@ class _Task:
         return tuple((rule, label) for rule, label in zip(made, labels, strict=False) if rule is not None)
 
     def examples(self, weights: Floats, default: int | None = None) -> Examples:
-        """Rows as they are where bits can be counted and few rows are equal; else equal rows merged."""
+        """Rows unmerged if bits can be counted and few rows are equal; else with equal rows merged."""
         n_classes = len(self.data.classes or ())
         default = self.default if default is None else default
         if default is None:
@@ -401,14 +402,14 @@ class _Rules:
         return len(self.conditions)
 
     def first(self) -> NDArray[np.intp]:
-        """The first rule that covers each row; the number of rules where none does."""
+        """The first rule that covers each row; the number of rules if none does."""
         first = np.full(self.examples.n_rows, len(self))
         for k in range(len(self) - 1, -1, -1):
             first[self.covers[k]] = k
         return first
 
     def right(self) -> float:
-        """The weight of the rows that are right."""
+        """The weight of the correctly classified rows."""
         labels = np.append(self.labels, self.examples.default).astype(np.intp)
         return float(np.take_along_axis(self.examples.counts, labels[self.first()][:, None], axis=1).sum())
 
@@ -417,7 +418,7 @@ class _Rules:
         return self.right() - self.penalty * sum(map(len, self.conditions))
 
     def insert(self, rule: Insertion) -> _Rules:
-        """With one rule more."""
+        """With a further rule."""
         order = [*range(rule.position), len(self), *range(rule.position, len(self))]
         return _Rules(
             self.examples, self.penalty, (*self.conditions, rule.condition), (*self.labels, rule.label),
@@ -433,7 +434,7 @@ class _Rules:
         )  # fmt: skip
 
     def merged(self) -> _Rules:
-        """The same list on rows merged by the rules that cover them: as good for deleting and reordering."""
+        """The same list on rows merged by the rules that cover them; equivalent for deleting and reordering."""
         if not len(self):
             return self
         rows = Activations.of_matrix(np.stack(self.covers, axis=1))
@@ -449,7 +450,7 @@ class _Search:
         first: FirstRules | None = None, start: _Start = (),
     ) -> None:  # fmt: skip
         self.examples, self.settings, self.watch = examples, settings, run
-        self.required = required  # for each required column, the literals that speak of it
+        self.required = required  # for each required column, the literals on it
         self.offset = 0.0 if first is None else first.objective(settings.penalty)
         self.before = 0 if first is None else len(first.rules)
         self.best = _Rules(examples, settings.penalty)
@@ -464,7 +465,7 @@ class _Search:
         self.exhausted = False
 
     def keep(self, rules: _Rules) -> bool:
-        """Whether this list is the best so far; then it is kept."""
+        """Keep this list if it is the best so far; returns whether it is."""
         objective = rules.objective()
         better = objective > self.best_objective + self.tie
         if better:
@@ -473,7 +474,7 @@ class _Search:
         return better
 
     def step(self, objective: float, rules: _Rules) -> None:
-        """Tell of a list, with the expert's rules before it."""
+        """Report a list, with the expert's rules before it."""
         self.watch.step(self.offset + objective, self.before + len(rules))
 
     def run(self) -> None:
@@ -489,11 +490,11 @@ class _Search:
                 self.step(self.best_objective, self.best)
 
     def n_used(self, rules: _Rules) -> int:
-        """How many of the required columns a list uses."""
+        """The number of required columns that a list uses."""
         return sum(any(literals[list(condition)].any() for condition in rules.conditions) for literals in self.required)
 
     def use(self, literals: Bools) -> None:
-        """If no rule has one of these literals, make one have it: the list that loses least."""
+        """If no rule has one of these literals, add one where the list loses least."""
         rules, examples = self.best, self.examples
         if any(literals[list(condition)].any() for condition in rules.conditions):
             return
@@ -512,7 +513,7 @@ class _Search:
             self.best_objective = self.best.objective()
 
     def allows(self, condition: tuple[int, ...], label: int) -> bool:
-        """Whether a rule of this condition may say this label, and is not too long."""
+        """Whether a rule with this condition may have this label, and is not too long."""
         allowed, longest = self.examples.allowed, self.settings.max_length
         fits = longest is None or len(condition) <= longest
         return fits and (allowed is None or bool(allowed[label, list(condition)].all()))
@@ -580,7 +581,7 @@ class _Search:
         return better
 
     def reorder(self) -> None:
-        """Delete every rule that is not missed, exchange every pair that helps."""
+        """Delete every useless rule, and exchange every pair that helps."""
         rules = self.best.merged()
         kept, objective = list(range(len(rules))), rules.objective()
         place = 0
@@ -602,7 +603,7 @@ class _Search:
             self.best, self.best_objective = self.best.take(kept), objective
 
     def replace(self) -> None:
-        """Take every rule out in turn and insert the best; at the end insert one more if there is room."""
+        """Replace each rule in turn by the best one; at the end insert one more if there is room."""
         for place in [*range(self.settings.max_rules), None]:
             rules = self.best
             if self.watch.stopped() or (place is not None and place >= len(rules)):
@@ -611,7 +612,7 @@ class _Search:
                 rules = rules.take([k for k in range(len(rules)) if k != place])
             if len(rules) == self.settings.max_rules or (known := (rules.conditions, rules.labels)) in self.replaced:
                 continue
-            self.replaced.add(known)  # a second time it would not find more
+            self.replaced.add(known)  # a second try would find no more
             first, lost = rules.first(), self.best_objective - rules.objective()
             found = self.solve(rules, first, 1.0, first == len(rules), lost)
             if found.gain > lost:

@@ -1,10 +1,10 @@
 """Certified paths within bounds on the coefficients.
 
 The unknowns are the values x_1, ..., x_K that the steps set, so that bounds on coefficients are bounds on x, and the
-best path along a sequence of features is a quadratic programme in a box. Prefixes grow layer by layer as in `exact`:
-the least cost of a prefix within the bounds, and a table of what must follow. For that table the least cost m(U) of
-every support is computed within the bounds as well; the larger of this and of the table without bounds, which knows how
-two models in a row depend on each other, is used.
+best path along a sequence of features is a quadratic programme in a box. Prefixes grow layer by layer as in `exact`,
+with the least cost of a prefix within the bounds and a table of lower bounds on the rest. That table uses the least
+cost m(U) of every support within the bounds, or the table without bounds, which accounts for the dependence of
+successive models, whichever is larger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children, never
 
 MAX_FEATURES = 14
-"""A quadratic programme for every support has to be quick."""
+"""Limited by a quadratic programme per support."""
 WIDTHS = (256, 4_000, 64_000)
 GAP = 1e-8
 """Relative tolerance of the certificate."""
@@ -90,7 +90,7 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         return Children(parents, moves, bounds, bounds)
 
     def _values(self, sequences: Sequence, share: float) -> Array:
-        """The least cost of the models along sequences within the bounds; of the last one only a share counts."""
+        """The least cost of the models along sequences within the bounds; only a share of the last one counts."""
         count, steps = sequences.shape
         weights = self.problem.step_weights[:steps].copy()
         weights[-1] *= share
@@ -116,9 +116,9 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
 def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
     """Lower bounds on min x'Hx - 2h'x over lower <= x <= upper, shapes (batch, n, n) and (batch, n) -> (batch,).
 
-    Block principal pivoting (Judice and Pires, 1994): variables are free or at a bound, and all that are wrong about it
-    change at once. That ends at the minimum nearly always; where it has not ended, what the multipliers prove counts:
-    for any of the right sign, the minimum of the Lagrangian is a bound.
+    Block principal pivoting (Judice and Pires, 1994): variables are free or at a bound, and all that violate optimality
+    change at once. This nearly always ends at the minimum; otherwise the multipliers prove a bound: for any
+    multipliers of the right sign, the minimum of the Lagrangian.
     """
     batch, n = h.shape
     if n == 0:

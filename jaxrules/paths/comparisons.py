@@ -1,4 +1,4 @@
-"""What optimal paths are compared with (Fig. 3b, 4): forward stagewise, direct, and the LASSO's sequence."""
+"""Baselines for optimal paths (Fig. 3b, 4): forward stagewise, direct, and the LASSO's sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxrules.paths.problem import Changes, PathProblem, greedy_path, path_along
 from jaxrules.table import MissingRule
 
 MAX_ORDERED = 18
-"""Columns whose best order is found over all subsets; beyond, the order is greedy."""
+"""The most columns whose best order is found over all subsets; beyond, the order is greedy."""
 
 
 def greedy(
@@ -62,8 +62,8 @@ def direct(
 ) -> CoordinatePath:
     """Set the final coefficients one by one, in the best order (the "direct" path of Fig. 3b).
 
-    The order is the best of all by a dynamic programme over subsets, for up to 18 coefficients; beyond, every
-    step takes the coefficient that helps most at once.
+    For up to 18 coefficients the order is optimal, by a dynamic programme over subsets; beyond, every step takes the
+    coefficient that helps most at once.
 
     Args:
         X, y, step_weights, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in
@@ -78,7 +78,7 @@ def direct(
     change = cost.minimiser() if end is None else space.end_change(end)
     moved = np.flatnonzero(change)
     if not len(moved):
-        raise ValueError("end equals start: there is no coefficient to set; X, y and sample_weight make it so")
+        raise ValueError("end equals start, so there is no coefficient to set")
     weights = check_step_weights(step_weights, len(moved))
     features = moved[_best_order(cost.restricted(moved), change[moved], weights)]
     models = path_along(features, change[features], len(change))
@@ -96,14 +96,14 @@ def lasso_sequence(
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
 ) -> ModelSequence:
-    """Linear models with 1, 2, ... features, in the order in which the LASSO's path takes them up (Fig. 4b).
+    """Linear models with 1, 2, ... features, in the order in which they enter the LASSO's path (Fig. 4b).
 
     Args:
-        X, y, intercept, standardise, sample_weight, missing: as in `fit`. The LASSO sees the columns in the units
+        X, y, intercept, standardise, sample_weight, missing: as in `fit`. The LASSO uses the columns in the units
             of fit; standardise them unless they share a unit.
-        steps: at most so many features.
-        refit: the least-squares model on the features; else the LASSO's own coefficients just before the next
-            feature enters.
+        steps: the most features.
+        refit: True for the least-squares model on the features, False for the LASSO's own coefficients just before
+            the next feature enters.
     """
     from sklearn.linear_model import lars_path_gram
 

@@ -1,8 +1,8 @@
 """Costs of linear models.
 
-Every search sees a quadratic function of the coefficients, c(b) = s - 2 g'b + b'Qb: the mean squared error (Section
-2 of the paper), the same plus a ridge penalty, or the second-order model of the mean of another loss around a
-reference. Only Q, g and s enter the searches, never the rows of the data.
+Every search minimises a quadratic function of the coefficients, c(b) = s - 2 g'b + b'Qb: the mean squared error
+(Section 2 of the paper), the same plus a ridge penalty, or the second-order model of the mean of another loss around a
+reference. Searches use only Q, g and s, never the rows of the data.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Quadratic:
         return Quadratic(self.curvature[..., features[:, None], features], self.linear[..., features], self.constant)
 
     def minimiser(self) -> Array:
-        """A least-cost model; the shortest one where Q is singular."""
+        """A least-cost model; the one of least norm if Q is singular."""
         scale = np.sqrt(np.diag(self.curvature))
         scale = np.where(scale > 0, scale, 1.0)
         scaled = self.curvature / np.outer(scale, scale)
@@ -167,7 +167,7 @@ def mean_squared_error(X: Array, y: Array, sample_weight: Array, l2_penalty: flo
     """sum_i w_i (y_i - x_i'b)^2 / sum_i w_i + l2_penalty |b|^2 as a quadratic of b.
 
     Args:
-        X: shape (rows, features), centred by the caller where an intercept is wanted.
+        X: shape (rows, features), centred by the caller if an intercept is wanted.
         y: shape (rows,).
         sample_weight: shape (rows,), not all zero.
         l2_penalty: the ridge penalty; scikit-learn's `Ridge` calls ``alpha`` this times the sum of weights.

@@ -1,4 +1,4 @@
-"""From X, y and the arguments of a fit to the problem of the searches, and from their answer back to a path."""
+"""Converts X, y and the arguments of a fit to the problem of the searches, and their solution to a path."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from jaxrules.table import (
 
 CostName = Literal["squared", "logistic"]
 MOST_STEPS = 10_000
-"""That a path may have."""
+"""The most steps of a path."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelSpace:
-    """All linear models of one data set in the units of fit: what they cost, and which of them a path may visit.
+    """All linear models of one data set in the units of fit: their costs, and which of them a path may visit.
 
     Attributes:
         cost: c as a function of models of shape (..., columns).
-        schema, columns: what the coefficients belong to.
+        schema, columns: of the coefficients.
         centre, scale: of the columns: values enter as (x - centre) / scale.
         output_centre, output_scale: of the target.
         start: b_0, shape (columns,).
@@ -69,7 +69,7 @@ class ModelSpace:
         sample_weight: ArrayLike | None = None,
         missing: MissingRule = "refuse",
     ) -> ModelSpace:
-        """Read the data. See `fit` for the arguments and what is refused."""
+        """Read the data. See `fit` for the arguments and errors."""
         checks.choice("cost", cost, ("squared", "logistic"))
         l2_penalty = checks.penalty("l2_penalty", l2_penalty)
         intercept, standardise = checks.flag("intercept", intercept), checks.flag("standardise", standardise)
@@ -138,7 +138,7 @@ class ModelSpace:
         return models
 
     def path(self, changes: Changes, step_weights: Array, options: Mapping[str, Any] | None = None) -> CoordinatePath:
-        """The path of these changes of the allowed columns, and the settings it was made with."""
+        """The path of these changes of the allowed columns, with the settings of the fit."""
         features, models = self.allowed[changes.features], self.models(changes.models)
         kept = tuple((options or {}).items())
         return CoordinatePath(**self._parts(models), features=features, step_weights=step_weights, options=kept)
@@ -161,7 +161,7 @@ class ModelSpace:
         }
 
     def coefficients(self, given: Any, name: str) -> Array:
-        """A model that the user gives: None (zeros), a path (its last model), by column name, or as an array.
+        """A model given by the user: None (zeros), a path (its last model), by column name, or as an array.
 
         Raises:
             ValueError: naming the argument, for a wrong length, unknown names or values that are not finite.
@@ -170,7 +170,7 @@ class ModelSpace:
             return np.zeros(self.n_columns)
         if isinstance(given, ModelSequence):
             if given.columns != self.columns or given.schema.names != self.schema.names:
-                raise ValueError(f"{name} is a path for other columns than those of X")
+                raise ValueError(f"{name} is a path for columns other than those of X")
             given = given.models[-1]
         model = self.by_column(given, name, 0.0)
         if not np.isfinite(model).all():
@@ -222,7 +222,7 @@ class ModelSpace:
         return allowed
 
     def end_change(self, end: Any) -> Array:
-        """The change of the allowed columns that leads from the start to a given end.
+        """The change of the allowed columns from the start to a given end.
 
         Raises:
             ValueError: as `coefficients`, or if other columns have to change.
@@ -242,7 +242,7 @@ class ModelSpace:
         upper: Any = None,
         end: Any = None,
     ) -> PathProblem:
-        """The problem of the searches; for another cost than the squared one, with its quadratic model at the start.
+        """The problem of the searches; a non-quadratic cost is replaced by its quadratic model at the start.
 
         Raises:
             ValueError: for bounds that exclude each other or the start, and an end that no path reaches.
@@ -263,7 +263,7 @@ class ModelSpace:
             if kind is not None:
                 whole = np.round(change)
                 if (np.abs(change - whole) > 1e-9).any():
-                    raise ValueError("end is not reachable by integer steps: it differs from start by fractions")
+                    raise ValueError("end is not reachable by integer steps; it must differ from start by integers")
                 change = whole
             needed = steps_between(np.zeros_like(change), change, kind)
             if needed > len(step_weights):
@@ -281,20 +281,21 @@ def check_step_weights(step_weights: Any, steps: int) -> Array:
     """alpha: from a number gamma (gamma^k), or one weight per step.
 
     Raises:
-        TypeError, ValueError: for weights that are not numbers, negative, not finite, of a wrong number, or
-            end in 0.
+        TypeError, ValueError: for weights that are not numbers, negative or not finite, too few or too many, or
+            with a last weight of 0.
     """
     if np.ndim(step_weights) == 0:
         gamma = checks.number("step_weights, given as gamma,", step_weights, above=0)
         weights = geometric_weights(gamma, steps)
         if not np.isfinite(weights).all() or weights[-1] == 0:
             raise ValueError(
-                f"step_weights, given as gamma = {gamma}, overflow or underflow in {steps} steps; change it"
+                f"step_weights, given as gamma = {gamma}, overflow or underflow in {steps} steps; "
+                "choose gamma nearer to 1"
             )
         return weights
     weights = checks.sequence("step_weights", step_weights, at_least=0)
     if len(weights) != steps:
         raise ValueError(f"step_weights must have {steps} values, one per step, got {len(weights)}")
     if weights[-1] == 0:
-        raise ValueError("the last of step_weights is 0: the last step would be arbitrary; use fewer steps")
+        raise ValueError("the last of step_weights is 0, so the last step would be arbitrary; use fewer steps")
     return weights

@@ -4,7 +4,7 @@ A state is a prefix i_1, ..., i_p of the sequence. Its cost-to-come is a quadrat
 coefficients, Phi(v) = v'Av - 2 h'v + phi: the least cost of the first p steps that ends in v. Appending
 feature i minimises out the old v_i, frees it, and adds alpha c(v). The children's least values come from one
 Cholesky factor of their common part: bordered by a new feature, or corrected by the rank-one term of an old
-one. Bounds on the steps that remain come from a table by support (see `exact`).
+one. Bounds on the remaining steps come from a table by support (see `exact`).
 
 Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far longer to recognise named ones.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
-_inline = numba.njit(inline="always", nogil=True, error_model="numpy")  # a call with so many arrays is dear
+_inline = numba.njit(inline="always", nogil=True, error_model="numpy")  # a call with so many arrays is expensive
 
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
@@ -236,7 +236,7 @@ def search(
 
 @_jit
 def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
-    """The least bound among the states that an interrupted search has left open."""
+    """The least bound among the open states of an interrupted search."""
     stack = Stack(*stack)
     bounds, count, following, own = stack.bounds, stack.count, stack.following, stack.own
     least = incumbent

@@ -7,21 +7,21 @@ table holds, for every support U, a lower bound on what follows once b_p lies in
 
     rest_p(U) <= min { share_p alpha_p c(b_p) + sum_{k > p} alpha_k c(b_k) : b_p in R^U, a path from b_p on }.
 
-Prefix and remainder meet in b_p and each pays its share of c(b_p); were b_p to belong to the prefix alone,
-the two would choose it independently. It starts as a chain of pairs: if b_p in R^U and b_{p+1} = b_p + t e_i
+Prefix and remainder meet in b_p and each pays its share of c(b_p); if b_p belonged to the prefix alone, the
+two would choose it independently. The table starts as a chain of pairs: if b_p in R^U and b_{p+1} = b_p + t e_i
 pay weights A and B, then together they cost at least
 
     A m(U) + B m(U+i) + (m(U) - m(U+i)) kappa AB / (A + B (1 - kappa)),
 
 m(U) the least-squares cost on U and kappa the share of feature i that U explains (R^2 in the metric of Q): a
-coefficient added alone gains little when it is correlated with those that may not move. Where that does
-not suffice, the table is tightened by searching the remainders themselves (Russian dolls), over ever longer
-windows. Of many features only the supports that paths below the incumbent can reach are in the table at all.
+coefficient added alone gains little if it is correlated with those that may not move. If that does not
+suffice, the table is tightened by searching the remainders themselves (Russian dolls), over ever longer
+windows. With many features, the table has only the supports that paths below the incumbent can reach.
 
 **Search.** Layer by layer, keeping the most promising sequences (NumPy, batched): this gives the incumbent and, for
-small problems, already the proof. Else local improvement, which many features begin with (their tables take
-seconds), and a compiled depth-first search (`depth_first`). Changing one feature twice in a row is left out only
-where the weights do not decrease: there, and only there, it is redundant.
+small problems, already the proof. Otherwise, local improvement (with many features it comes first, as their
+tables take seconds) and a compiled depth-first search (`depth_first`) follow. Changing one feature twice in a row is
+excluded only where the weights do not decrease, because only there it is redundant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTH = 256
 FEW = 12
-"""Features up to which the layers come first, in less time than local improvement takes to compile."""
+"""The most features for which layers come first, in less time than local improvement takes to compile."""
 SHARE = 0.5
 RUNGS = ((2, 10_000), (4, 2_000), (8, 1_000))
 """Windows of the Russian dolls, and nodes per support."""
@@ -67,8 +67,8 @@ def search(
         problem: without side conditions.
         certificate: of the problem, to be continued.
         stopped: the search ends early when this is true.
-        starts: sequences that are known to be good, beside the greedy one.
-        batch, restarts, seed: of local improvement, see `local.search`. Cut short, the search is not worse than that.
+        starts: good sequences, besides the greedy one.
+        batch, restarts, seed: of local improvement, see `local.search`. A search cut short is no worse than that.
     """
     certificate = certificate or problem.certificate()
     for sequence in starts:

@@ -25,7 +25,7 @@ from jaxrules.training import settings
 Method = Literal["exact", "mip", "local"]
 
 _MODEL_SHARE = 0.3
-"""Of the time that is left, for the search on each quadratic model of the logistic cost."""
+"""Share of the remaining time for the search on each quadratic model of the logistic cost."""
 _MOST_RESTARTS = 100_000
 """Their orders are drawn at once."""
 
@@ -58,8 +58,8 @@ def fit(
 ) -> Fit[CoordinatePath]:
     """The coordinate path b_1, ..., b_K with the least sum_k alpha_k c(b_k), Eq. (7) and (9).
 
-    Every step changes one coefficient. Models are lists of coefficients in column order: numbers first come
-    as they are, categories as 0/1 columns of their own (all of them).
+    Every step changes one coefficient. Models are lists of coefficients in column order: a numeric column has one, a
+    categorical column one for the 0/1 indicator of each category.
 
     Args:
         X: rows of features.
@@ -67,15 +67,14 @@ def fit(
         steps: K.
         step_weights: alpha_1, ..., alpha_K, at least 0 and the last one positive (a distribution over where
             the reader stops, Section 5.2); or a number gamma for alpha_k = gamma^k (Definition 1).
-        start: b_0, an old model to be updated (Fig. 3): coefficients by column name, as an array, or a path,
-            whose last model is taken. Default: all zero.
-        end: a given b_K to be explained, in the same forms (Eq. 2).
+        start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a path, for
+            its last model. Default: all zero.
+        end: a given b_K to explain, in the same forms (Eq. 2).
         method: "exact" proves optimality by a dedicated search (integer steps with any side condition, real ones
-            with an end or with bounds); "mip" takes every side condition, by mixed-integer programming, for small
-            problems;
-            "local" improves random sequences, for hundreds of features, without certificate.
+            with an end or with bounds); "mip" solves small problems with any side conditions by mixed-integer
+            programming; "local" improves random sequences, for hundreds of features, without a certificate.
         cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None for the latter
-            where y holds classes (see `jaxrules.table.holds_classes`).
+            if y holds classes (see `jaxrules.table.holds_classes`).
         l2_penalty: added to the cost, times |b|^2.
         intercept: let every model have its best intercept; it is not a step.
         standardise: divide the columns, and the target of the squared cost, by their standard deviations;
@@ -84,10 +83,10 @@ def fit(
         lower, upper: bounds on the coefficients of all models: one number, by column name, or an array.
         forbidden: names or positions of columns that no step may change.
         batch: q, the number of steps that local improvement reassigns at once (appendix C).
-        restarts: random starts of local improvement, at most 100 000, beside the greedy one. With method="exact" it
-            comes before a proof that takes long, so that a fit that is cut short is not worse than a local one.
+        restarts: random starts of local improvement, at most 100 000, besides the greedy one. With method="exact"
+            local improvement precedes a long proof, so that a fit cut short is no worse than a local one.
         seed: of the random starts.
-        time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is returned with the gap that is proved.
+        time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is returned with its proved gap.
         sample_weight: weights of the rows, shape (rows,).
         progress: False, True for a bar, or a function of one `Progress`.
         missing: "refuse", or "own_category": a column that says where values are missing.
@@ -98,7 +97,7 @@ def fit(
         `model_bound`, which certify the last quadratic model only, not the logistic problem itself.
 
     Raises:
-        TypeError, ValueError: for arguments that are wrong or do not fit together.
+        TypeError, ValueError: for invalid or inconsistent arguments.
     """
     cost = ("logistic" if holds_classes(y) else "squared") if cost is None else cost
     options = settings("paths", locals())
@@ -175,7 +174,7 @@ def prove(
     restarts: int = 0,
     seed: int = 0,
 ) -> None:
-    """The search that proves its result, for the problem's side conditions; its options are those of `exact.search`."""
+    """The exact search for the problem's side conditions; options as in `exact.search`."""
     if method == "mip":
         mip.search(problem, certificate, run.stopped, run.deadline.remaining)
     elif problem.kind is not None:
@@ -189,10 +188,10 @@ def prove(
 
 
 def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
-    """Refuse what the method cannot do.
+    """Refuse arguments that the method does not support.
 
     Raises:
-        ValueError: naming the arguments, and the method that can.
+        ValueError: naming the arguments, and a method that supports them.
     """
     present = {
         "integer_steps": problem.kind is not None,
@@ -202,7 +201,7 @@ def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
     given = [name for name, is_given in present.items() if is_given]
     if cost == "logistic" and (given or method == "mip"):
         what = given[0] if given else 'method="mip"'
-        raise ValueError(f'cost="logistic" does not take {what}; use cost="squared", or leave it out')
+        raise ValueError(f'cost="logistic" does not take {what}; use cost="squared", or omit it')
     if method == "local" and given:
         raise ValueError(f'method="local" does not take {given[0]}; use method="mip"')
     if method == "exact" and problem.kind is None:

@@ -2,8 +2,8 @@
 
 Every coefficient's last change sets it to its final value; call that step a pin, and all others free. A state
 is a prefix of free steps and pins: the least cost so far is a quadratic form of the free coefficients S, while
-the pinned ones F stand at their final values, and may not change again. There are 3^d supports (S, F), and for
-each the least cost m(S, F); a dynamic programme over them bounds every remainder, and knows which prefixes can
+the pinned ones F have their final values and may not change again. There are 3^d supports (S, F), and for
+each the least cost m(S, F); a dynamic programme over them bounds every remainder and finds which prefixes can
 still pin everything in time. The search grows prefixes layer by layer, keeping the most promising.
 """
 
@@ -21,7 +21,7 @@ from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children, never
 
 MAX_FEATURES = 11
-"""3^d supports have to fit the memory."""
+"""Limited by the memory for 3^d supports."""
 WIDTHS = (256, 4_000, 64_000, 1_000_000)
 FREE, PIN = 1, 2
 
@@ -127,7 +127,7 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         return grown + weight * self.forms(supports)
 
     def solution(self, moves: Sequence) -> Changes:
-        """The best path of these features; where it stands still, the feature before is set again."""
+        """The best path of these features; where it stands still, the previous feature is set again."""
         d = len(self.end)
         features = moves % d
         for k in np.flatnonzero(moves == 2 * d):

@@ -1,7 +1,7 @@
 """Certified paths of integer steps: S_SLIM and S'_SLIM of Section 5.1.
 
 Every model is a point of the lattice start + Z^d, so two prefixes of equal length that arrive at the same
-point are interchangeable but for their cost so far: the cheaper one serves. The search grows all points
+point differ only in their cost so far: the cheaper one is kept. The search grows all points
 layer by layer, with that dominance and the remainder bounds of `exact`, which hold for real coefficients and
 so for integers. Bounds on the coefficients and a given end are conditions on points.
 """
@@ -20,9 +20,9 @@ from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTHS = (100, 2_000, 40_000, 400_000)
-"""Points kept per layer; the next width is tried where points were dropped."""
+"""Points kept per layer; the next width is tried if points were dropped."""
 MAX_CHILDREN = 4_000_000
-"""Of the points that are expanded together."""
+"""Size of the points that are expanded together."""
 
 
 def search(
@@ -87,7 +87,7 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
         return Children(parents, moves, bounds, total, left_out=left_out)
 
     def _steps(self, points: Array, spent: Array, step: int, incumbent: float) -> tuple[Array, Array]:
-        """The least and the greatest step of every coefficient that can lead below the incumbent."""
+        """The smallest and largest step of every coefficient that can lead below the incumbent."""
         lower, upper = (bound - points for bound in self.problem.bounds)
         if self.problem.kind == "unit":
             low, high = np.full(points.shape, -1.0), np.full(points.shape, 1.0)

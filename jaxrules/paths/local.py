@@ -27,7 +27,7 @@ from jaxrules.solvers.patience import Patient
 
 JITTER = 1e-12
 MAX_CANDIDATES = 2**13
-"""Candidates evaluated at once, over as many starts as that leaves; more are no faster."""
+"""Candidates evaluated at once, which limits the starts in a batch; more is no faster."""
 
 
 def search(
@@ -70,7 +70,7 @@ def improve(
         starts: feature sequences, shape (starts, steps).
         batch: q, how many steps are reassigned at once (at most `steps`); the work grows as features^q.
         seed: of the orders in which steps are chosen.
-        stopped: where this is true, the starts that are left are not improved.
+        stopped: if true, the remaining starts are not improved.
     """
     curvatures, slopes, constant = weighted_sums(cost, step_weights)
     steps, d = slopes.shape
@@ -137,7 +137,7 @@ _compiled_in_time = Patient(_descend)
 
 
 def _least(candidates: Any) -> Any:
-    """Where a table is least, and its value there; row by row, which vectorises better than one argmin."""
+    """The position and value of a table's minimum; row by row, which vectorises better than one argmin."""
     if candidates.ndim == 1:
         best = jnp.argmin(candidates)
         return best[None], candidates[best]

@@ -49,7 +49,7 @@ def search(
     batch: int,
     seed: int,
 ) -> Status:
-    """Improve the certificate's path until that stops; says why it ended.
+    """Improve the certificate's path until no round improves it; returns why it ended.
 
     Args:
         problem: with the quadratic model of the cost at the start.
@@ -99,8 +99,8 @@ def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> Quadr
 def newton_path(
     cost: LossCost, step_weights: Array, sequence: Sequence, stopped: Callable[[], bool] = never
 ) -> Changes:
-    """The least-cost path from zero along a sequence of features, by damped Newton steps on the step sizes; the best so
-    far when it is stopped."""
+    """The least-cost path from zero along a sequence of features, by damped Newton steps on the step sizes; if
+    stopped, the best so far."""
     models = np.zeros((len(sequence), cost.X.shape[1]))
     objective = float(step_weights @ cost(models))
     for _ in range(NEWTON_STEPS):

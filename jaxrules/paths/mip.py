@@ -1,9 +1,9 @@
 """Paths by mixed-integer programming: the lifted outer approximation, in CVXPY with HiGHS.
 
-For small problems with conditions that the dedicated searches do not have (bounds on coefficients, a given last
-model), and as their independent oracle. HiGHS takes no quadratic objective with integers, so the cost is lifted:
+For small problems with side conditions that the dedicated searches lack (bounds on coefficients, a given last
+model), and as their independent oracle. HiGHS has no mixed-integer quadratic objective, so the cost is lifted:
 with Q = R'R and w_k = R (b_k - bhat), c(b_k) = c* + |w_k|^2, and t_kj >= 2 v w_kj - v^2 are tangents of
-w_kj^2. Minimise sum_k alpha_k (c* + sum_j t_kj) with binaries z_ki that say which coefficient step k changes.
+w_kj^2. Minimise sum_k alpha_k (c* + sum_j t_kj) with binaries z_ki for the coefficient that step k changes.
 Every round solves the linear program with integers (a lower bound), then the exact path along its sequence (an
 upper bound), and adds tangents at both.
 
@@ -63,7 +63,7 @@ def search(
 
 
 def _offer_relaxed(problem: PathProblem, certificate: Certificate[Changes], relaxed: Array) -> None:
-    """The exact path along the sequence of a relaxed solution; nothing of the solver's is trusted but the sequence."""
+    """Offer the exact path along the sequence of a relaxed solution; only the sequence is trusted."""
     end = problem.end
     steps = np.diff(relaxed, axis=0, prepend=0.0)
     sequence = np.abs(steps).argmax(axis=1)

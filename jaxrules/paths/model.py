@@ -31,7 +31,7 @@ Array = NDArray[Any] | jax.Array
 
 
 def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of a linear model: every number, an indicator per category, and one where values are missing."""
+    """The columns of a linear model: every number, an indicator per category, and one for missing values."""
     columns = []
     for index, feature in enumerate(table.schema.features):
         if feature.categories is None:
@@ -44,7 +44,7 @@ def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
 
 
 def column_names(schema: Schema, columns: Iterable[EncodedColumn]) -> tuple[str, ...]:
-    """How the columns are called: ``income``, ``type=prof``, ``age is missing``."""
+    """The names of the columns: ``income``, ``type=prof``, ``age is missing``."""
     names = []
     for index, category in columns:
         feature = schema.features[index]
@@ -58,7 +58,7 @@ def column_names(schema: Schema, columns: Iterable[EncodedColumn]) -> tuple[str,
 
 
 def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.float64]:
-    """The values of the columns, shape (rows, columns). A missing number is 0 where an indicator says so.
+    """The values of the columns, shape (rows, columns). A missing number is 0, and its indicator 1.
 
     Raises:
         ValueError: if a number is missing in a column that had no missing values in fit.
@@ -92,11 +92,11 @@ class ModelSequence:
         models: the coefficients in the units of fit, shape (steps + 1, columns).
         intercepts: shape (steps + 1,), in the units of the target (of the log-odds).
         costs: c(b_0), ..., c(b_K), shape (steps + 1,).
-        scale: what each column is divided by, shape (columns,); ones without standardisation.
-        output_scale: what the scores are multiplied with, shape (); 1 without standardisation.
+        scale: divisor of each column, shape (columns,); ones without standardisation.
+        output_scale: factor of the scores, shape (); 1 without standardisation.
         schema: of the table.
-        columns: which feature, or category of a feature, each column is.
-        options: how the learner set the problem up, as (name, value) pairs.
+        columns: the feature, or category of a feature, of each column.
+        options: the settings of the fit, as (name, value) pairs.
     """
 
     models: Array = field(metadata={"dtype": np.float64})
@@ -189,7 +189,7 @@ class ModelSequence:
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The sequence in the paper's form (Fig. 4): a heading, and a row of texts per model.
 
-        One column per feature that changes, in the order of first changes; the cost behind.
+        One column per feature that changes, in order of first change; the cost is last.
         """
         moved = self.moved
         heading = ("", *(display.plain(self.names[j]) for j in moved), "cost")
@@ -230,7 +230,7 @@ class ModelSequence:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class CoordinatePath(ModelSequence):
-    """A sequence of linear models of which each differs from the one before in one coefficient at most.
+    """A sequence of linear models, each of which differs from the previous one in at most one coefficient.
 
     Attributes:
         features: the column that each step changes, int64, shape (steps,).
@@ -258,7 +258,7 @@ class CoordinatePath(ModelSequence):
         return weighted_loss(self, self.step_weights)
 
     def validate(self) -> None:
-        """Check shapes, and that every step changes one coefficient at most.
+        """Check shapes, and that every step changes at most one coefficient.
 
         Raises:
             ValueError: naming what is wrong.
@@ -275,7 +275,7 @@ class CoordinatePath(ModelSequence):
             raise ValueError("a step changes more than its own coefficient")
 
     def _shown(self, step: int) -> frozenset[int]:
-        """Of the start its coefficients, of every other model only what changed."""
+        """The start shows its coefficients, every other model only the change."""
         return super()._shown(0) if step == 0 else frozenset([int(self.features[step - 1])])
 
 
@@ -289,7 +289,7 @@ def _path_to_latex(model: ModelSequence) -> str:
     return model.to_latex()
 
 
-# What can be asked of a path. `predict(path, X, step=k)` asks the model after k steps.
+# Verbs for paths; `predict(path, X, step=k)` uses the model after k steps.
 
 
 @decision_function.register
@@ -302,7 +302,7 @@ def _predict(model: ModelSequence, X: Any, step: int | None = None) -> Array:
     scores = model.scores(X, step)
     if model.schema.classes is None:
         return scores
-    if not isinstance(scores, np.ndarray):  # traced: labels may be text, so the class codes come back
+    if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return (scores > 0).astype(jnp.int32)
     return np.asarray(model.schema.classes)[(scores > 0).astype(np.int64)]
 
@@ -405,7 +405,7 @@ def is_coherent(loss: Callable[[CoordinatePath], float], paths: Iterable[Coordin
     """Whether a path loss meets conditions (a) and (b) of Section 3.1 on all pairs of these paths.
 
     A path that dominates another may not have the larger loss; equal cost sequences dominate each other, so
-    that (b) contains (a). True means that these paths are no counterexample.
+    that (b) contains (a). True means that these paths contain no counterexample.
     """
     known = [(path, loss(path)) for path in paths]
     return all(ours <= theirs for path, ours in known for other, theirs in known if dominates(path, other))

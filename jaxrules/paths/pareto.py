@@ -25,11 +25,11 @@ from jaxrules.solvers.layered import Certificate
 from jaxrules.table import MissingRule
 
 LINES = 24
-"""Points up to which a printed front lists all of them."""
+"""The most points that a printed front lists in full."""
 RESOLUTION = 2e-3
-"""Neighbours on one sequence that are nearer, relative to the whole front, count as duplicates."""
+"""Neighbours on one sequence closer than this, relative to the whole front, count as duplicates."""
 MAX_ENUMERATED = 5_000
-"""Index sequences up to which unsupported points are found by enumeration."""
+"""The most index sequences for which unsupported points are found by enumeration."""
 TRADEOFFS = np.geomspace(1e3, 1e-4, 36)
 SMALLEST_TRADEOFF = 1e-7
 
@@ -43,7 +43,7 @@ class FrontPoint:
         cost: of its last model.
         path: the path; of no steps for the start itself.
         supported: whether a weighted sum of the two finds it (Eq. 8).
-        tradeoff: the lambda of that weighted sum (of its own sequence's, where unsupported).
+        tradeoff: the lambda of that weighted sum (for its own sequence if unsupported).
         proved: whether the path is proved optimal for its lambda.
     """
 
@@ -57,7 +57,7 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Box:
-    """Where points that weighted sums cannot find may hide: between two supported points of different sequences."""
+    """A region of possible points that weighted sums miss, between supported points of different sequences."""
 
     interpretability: tuple[float, float]
     cost: tuple[float, float]
@@ -68,7 +68,7 @@ class Front:
     """The Pareto front between interpretability loss and cost, ascending in the loss.
 
     Attributes:
-        points: no point is at least as good as another in both respects.
+        points: none dominates another.
         boxes: where further, unsupported points may lie; empty when all sequences were enumerated.
         status: OPTIMAL if every supported point is proved, else why not.
         seconds: wall time.
@@ -116,7 +116,7 @@ class Front:
         return f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"
 
     def _shown(self) -> tuple[FrontPoint, ...]:
-        """All points, or of many those at the ends of their sequences."""
+        """All points, or if there are many, those at the ends of their sequences."""
         if len(self) <= LINES:
             return self.points
         return tuple(point for point, inside in zip(self.points, _inside(self.points), strict=True) if not inside)
@@ -144,15 +144,15 @@ def pareto(
 
     Proposition 1: for every tradeoff lambda and every length K, the least c(b_K) + lambda sum_k alpha_k c(b_k) is
     problem (7) with other weights, solved by the exact search and started from its neighbours' solutions.
-    Points that no weighted sum reaches (the dashed part of Fig. 2) are found where there are at most 5000 index
-    sequences, by merging the fronts of each: then no path dominates a point, whatever its lambda. Else the unsupported
-    points are the best of those met on the way, and `Front.boxes` says where others may lie.
+    With at most 5000 index sequences, points that no weighted sum reaches (the dashed part of Fig. 2) are found by
+    merging the fronts of all sequences: then no path dominates a point. Otherwise the unsupported points are the best
+    met on the way, and `Front.boxes` shows where others may lie.
 
     Args:
         X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
         max_steps: the largest K.
-        step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter paths have the first of them.
-        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always among them: it stands for the
+        step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter paths use the first ones.
+        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always included: it represents the
             limit 0, where the last model is the best that its features allow.
         time_limit: seconds, or a `jaxrules.Deadline`; the points found so far are returned.
         progress: False, True for a bar, or a function of one `Progress`.
@@ -257,7 +257,7 @@ def _inside(points: Iterable[FrontPoint]) -> list[bool]:
 
 
 def _thinned(front: list[FrontPoint]) -> list[FrontPoint]:
-    """Without near duplicates inside a stretch of one sequence; its ends stay."""
+    """Drop near duplicates inside a stretch of one sequence; its ends stay."""
     loss = RESOLUTION * (front[-1].interpretability - front[0].interpretability)
     cost = RESOLUTION * (front[0].cost - front[-1].cost)
     kept: list[FrontPoint] = []
@@ -336,7 +336,7 @@ def _below(
 ) -> tuple[Sequence, float] | None:
     """The path of this loss at most with the least last cost, as its sequence and tradeoff, if that is below `last`.
 
-    Between two of its points a front lies above both tangents: only sequences whose tangents pass below are looked at.
+    Between two of its points a front lies above both tangents: only sequences whose tangents pass below are examined.
     """
     best, least = None, last - 1e-9 * float(cost.constant)
     loss *= 1 - 1e-9  # by more than rounding
@@ -396,13 +396,13 @@ def interpretability(
 ) -> Fit[CoordinatePath]:
     """The interpretability loss of a given model (Definition 1, Eq. 2): the least L_alpha of any path that ends in it.
 
-    Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof where the least cost
-    of any model, paid in every step, already exceeds the best path: then details["all_lengths"] is True.
+    Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof if the least cost of
+    any model, paid in every step, already exceeds the best path; details["all_lengths"] is then True.
 
     Args:
         X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
-        model: the model to be explained, in the forms of `fit`'s `end`.
-        max_steps: the greatest length.
+        model: the model to explain, in the forms of `fit`'s `end`.
+        max_steps: the largest length.
         step_weights: gamma (alpha_k = gamma^k), or alpha_1, ..., alpha_max_steps.
         method: "exact" (up to 11 columns that may change) or "mip".
         time_limit: seconds, or a `jaxrules.Deadline`.

@@ -40,7 +40,7 @@ class PathProblem:
         step_weights: alpha, at least 0, the last one positive, shape (steps,).
         kind: steps of "any" integer size (S_SLIM), of one point ("unit", S'_SLIM), or None for real ones.
         lower, upper: bounds on the change, shape (features,), infinite for none; they contain 0. Or one number.
-        end: the change that the last model must have, shape (features,), reachable in so many steps; or None.
+        end: the change that the last model must have, shape (features,), reachable in these steps; or None.
     """
 
     cost: Quadratic
@@ -80,7 +80,7 @@ class PathProblem:
         return Changes(sequence, best_path(self.cost, self.step_weights, sequence))
 
     def certificate(self) -> Certificate[Changes]:
-        """What is known before any search: the greedy path, and the least cost of any model in every step.
+        """The certificate before any search: the greedy path, and the least cost of any model in every step.
 
         Objectives count as equal within a relative 1e-9, and the rounding of the objective of not moving.
         """
@@ -128,8 +128,8 @@ def path_along(sequence: Sequence, changes: Array, n_features: int) -> Array:
 def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array:
     """The least-cost path from zero along a sequence of features: b_1, ..., b_K, shape (steps, features).
 
-    The closed form of Eq. (10)'s inner problem, for one cost or one per step. Where H is singular (repeated
-    columns, steps of weight zero) the shortest solution is taken.
+    The closed form of Eq. (10)'s inner problem, for one cost or one per step. If H is singular (repeated
+    columns, steps of weight zero), the solution of least norm is taken.
     """
     P, G, _ = weighted_sums(cost.restricted(sequence), step_weights)
     order = np.arange(len(sequence))
@@ -145,7 +145,7 @@ def constrained_path(problem: PathProblem, sequence: Sequence) -> Array:
     fixes the last x_k of each feature. A bounded least-squares problem in the square root of Q.
 
     Args:
-        problem: its kind of steps is not looked at.
+        problem: its kind of steps is ignored.
         sequence: the features, shape (steps,); every feature in which the end differs from 0 must occur.
     """
     from scipy.optimize import lsq_linear
@@ -180,7 +180,7 @@ def constrained_path(problem: PathProblem, sequence: Sequence) -> Array:
 def greedy_path(problem: PathProblem) -> Changes:
     """Forward stagewise fitting: every step takes the coefficient change that lowers the cost most, Eq. (3).
 
-    Where the end is given, the last steps lead there.
+    If the end is given, the last steps lead there.
     """
     cost, kind, end, d = problem.cost, problem.kind, problem.end, problem.n_features
     low, high = problem.bounds
@@ -199,7 +199,7 @@ def greedy_path(problem: PathProblem) -> Changes:
         elif kind == "unit":
             best = model + np.clip(np.round(best - model), -1, 1)
         best = np.clip(best, low, high)
-        if end is not None and steps_between(model, end, kind) > later:  # no step to lose on the way
+        if end is not None and steps_between(model, end, kind) > later:  # no step to spare
             best = end if kind != "unit" else model + np.sign(end - model)
         candidates = np.where(np.eye(d, dtype=bool), best, model)
         values = cost(candidates)
@@ -213,7 +213,7 @@ def greedy_path(problem: PathProblem) -> Changes:
 
 
 def steps_between(models: Array, end: Array, kind: IntegerSteps | None) -> Sequence:
-    """How many steps lead from models, shape (..., features), to the end; integers where the kind is."""
+    """The number of steps from models, shape (..., features), to the end, in steps of this kind."""
     away = np.abs(models - end)
     steps: Sequence = np.round(away.sum(axis=-1)).astype(np.int64) if kind == "unit" else (away > 0).sum(axis=-1)
     return steps

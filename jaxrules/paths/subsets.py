@@ -1,8 +1,8 @@
 """The least cost of any k features, for every k: leaps and bounds. Compiled, imported on first use (numba).
 
-Furnival and Wilson, "Regressions by Leaps and Bounds" (1974). Features are removed one by one from the model on all of
-them, in a fixed order, so that every set is met once; what is removed only raises the cost, so a set whose cost
-already exceeds the best known one of every smaller size that can still be reached is not taken further.
+Furnival and Wilson, "Regressions by Leaps and Bounds" (1974). Features are removed one by one from the full model,
+in a fixed order, so that every set is met once. Removal only raises the cost, so a set is not extended if its cost
+exceeds the best known one of every smaller size that can still be reached.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from jaxrules.paths.costs import Array, Quadratic
 
 BUDGET = 300_000
-"""Sets that are looked at; then what is left open bounds the rest."""
+"""The most sets examined; then the open ones bound the rest."""
 
 
 def least_by_size(cost: Quadratic, smallest: int, largest: int) -> Array:
@@ -38,7 +38,7 @@ def _least(cost: Quadratic) -> float:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _search(inverse: Any, model: Any, least: float, smallest: int, largest: int, best: Any, budget: int) -> float:
-    """Best costs by size into `best`; returns the least cost of what was left open, infinite if nothing was."""
+    """Best costs by size into `best`; returns the least cost of the sets left open, infinite if none."""
     d = len(model)
     inverses, models, costs = np.zeros((d + 1, d, d)), np.zeros((d + 1, d)), np.zeros(d + 1)
     removable, count, following = np.zeros((d + 1, d), np.int64), np.zeros(d + 1, np.int64), np.zeros(d + 1, np.int64)
@@ -50,7 +50,9 @@ def _search(inverse: Any, model: Any, least: float, smallest: int, largest: int,
             cheap[j] = np.inf if removed[level, j] else models[level, j] ** 2 / inverses[level, j, j]
         _remove(inverses, models, costs, removed, level, int(np.argmin(cheap)))
         best[d - level - 1] = costs[level + 1]
-    order = np.argsort(-(model**2) / np.diag(inverse))  # the dearest first: its branch is the largest, and ends soon
+    order = np.argsort(
+        -(model**2) / np.diag(inverse)
+    )  # the most expensive first: its branch is the largest, and ends soon
     removable[0] = order
     following[0] = d - 1
     level, nodes = 0, 0
@@ -87,7 +89,7 @@ def _search(inverse: Any, model: Any, least: float, smallest: int, largest: int,
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _remove(inverses: Any, models: Any, costs: Any, removed: Any, level: int, j: int) -> None:
-    """Least squares without feature j, one level on."""
+    """Least squares without feature j, into the next level."""
     d = models.shape[1]
     before, after = inverses[level], inverses[level + 1]
     scale = 1.0 / before[j, j]

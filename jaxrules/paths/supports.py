@@ -14,7 +14,7 @@ from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic
 LARGEST_BIT = 62
 MAX_SUPPORTS = 2**18
 REGULAR = 1e-9
-"""Curvatures whose smallest eigenvalue is a smaller part of the largest one count as singular."""
+"""A curvature is singular if its smallest eigenvalue is below this share of the largest."""
 
 
 def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
@@ -42,13 +42,13 @@ def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
 class Supports:
     """Least-squares costs of supports, and how they grow.
 
-    Two more entries stand for supports that are not there: those beyond the largest size, and those that no path below
+    Two more entries stand for supports outside the table: those beyond the largest size, and those that no path below
     the objective reaches.
 
     Attributes:
         masks: the supports as ascending bit masks, shape (supports,).
         sizes: their sizes.
-        full: whether every subset is there, so that a mask is its own position.
+        full: whether the table has every subset, so that a mask is its own position.
         least: m(U), shape (supports + 2,); the last two are a bound.
         by_size: a bound on m(U) for supports of k features, exact as a rule, shape (features + 1,).
         larger: position of U + i, shape (features, supports + 2).
@@ -67,13 +67,13 @@ class Supports:
 
     @classmethod
     def of(cls, cost: Quadratic, steps: int) -> Supports:
-        """Tables for all supports of at most `steps` features, or of the largest size that fits the memory."""
+        """Tables for all supports of at most `steps` features, or of the largest size that fits in memory."""
         d = len(cost.linear)
         return cls._tables(cost, *_subsets(d, min(steps, d)), None, min(steps, d))
 
     @classmethod
     def reachable(cls, cost: Quadratic, step_weights: Array, objective: float, stopped: Callable[[], bool]) -> Supports:
-        """Tables for the supports of all paths below an objective, size by size, as far as the memory and time go.
+        """Tables for the supports of all paths below an objective, size by size, within memory and time.
 
         A support is needed if the least costs of those on the way to it, one per step, and the least of any support of
         the sizes after it leave room below the objective.
@@ -230,7 +230,7 @@ def _pair_weights(p: int, step_weights: Array, shares: Array) -> tuple[float, fl
 
 
 def _blocks(d: int, count: int) -> list[slice]:
-    """Features that are looked at together: all for few supports, one for many, so that arrays stay small."""
+    """Features processed together: all for few supports, one for many, so that arrays stay small."""
     size = max(2**14 // count, 1)
     return [slice(i, i + size) for i in range(0, d, size)]
 
@@ -247,7 +247,7 @@ def _positions(masks: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[n
 
 
 def _subsets(d: int, largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All subsets of range(d) of at most `largest` elements, fewer where they exceed MAX_SUPPORTS."""
+    """All subsets of range(d) of at most `largest` elements, fewer if they exceed MAX_SUPPORTS."""
     layers = [np.zeros(1, np.int64)]
     d = min(d, LARGEST_BIT)
     for size in range(1, largest + 1):
