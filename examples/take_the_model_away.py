@@ -5,6 +5,7 @@
 # as a file for jaxrules itself. All exports use the form of the model that `jr.predict` evaluates.
 
 # %%
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -61,7 +62,7 @@ print(equal(json.loads(answer)))
 
 # %%
 quoted = [f'"{name}"' for name in test.X.names]
-with sqlite3.connect(":memory:") as database:
+with contextlib.closing(sqlite3.connect(":memory:")) as database:
     database.execute(f"CREATE TABLE tumours ({', '.join(f'{name} REAL' for name in quoted)})")
     places = ", ".join("?" * len(quoted))
     database.executemany(f"INSERT INTO tumours VALUES ({places})", [list(row.values()) for row in rows])
