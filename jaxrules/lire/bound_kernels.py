@@ -1,4 +1,4 @@
-"""The relaxation's minimum and its dual bound (`jaxrules.solvers.support.bound`), compiled; imported on first use:
+"""The relaxation's minimum and its dual bound (`jaxrules.lire.bound`), compiled; imported on first use:
 numba is. A node of some hundred patterns and forty columns takes a fraction of a millisecond."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _add(scores: Any, weight: float, column: Any) -> None:
 
 @_compiled
 def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvature: Any) -> float:
-    """As `jaxrules.solvers.support.objective.loss_terms`, into arrays."""
+    """As `jaxrules.lire.objective.loss_terms`, into arrays."""
     value = 0.0
     for i in range(len(target)):
         if loss == 0:

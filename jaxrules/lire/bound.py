@@ -49,8 +49,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.lire.search import Incumbent, Search
 from jaxrules.rows import check_memory
-from jaxrules.solvers.support.search import Incumbent, Search
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -111,7 +111,7 @@ class Relaxation:
     """The relaxation of one problem and its dual; columns are those that may enter a support."""
 
     def __init__(self, search: Search) -> None:
-        from jaxrules.solvers.support import bound_kernels  # numba loads when it is needed
+        from jaxrules.lire import bound_kernels  # numba loads when it is needed
 
         problem = search.problem
         unfixed = dataclasses.replace(problem, fixed=problem.fixed[:0])

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import Words, pack
+from jaxrules.lire.moves import ONES, Encoding, on_accelerator
+from jaxrules.lire.objective import WEIGHT_CAP, penalty
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
-from jaxrules.solvers.support.kernels import ONES, Encoding, on_accelerator
-from jaxrules.solvers.support.objective import WEIGHT_CAP, penalty
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Problem:
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
-        device: the columns on an accelerator, see `jaxrules.solvers.support.kernels.on_accelerator`.
+        device: the columns on an accelerator, see `jaxrules.lire.moves.on_accelerator`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2); None for both.
         fixed: columns that are in every support.
