@@ -146,6 +146,7 @@ class Search:
             target, mass = problem.target, problem.mass
             margins = problem.entries(best.columns) @ best.weights
             _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
+            # A column that joins alone wins g^2 / 2h, its slope and curvature once the intercept follows
             held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
             downhill, curved = held.covered(slope), held.covered(curvature)
             curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
@@ -303,6 +304,7 @@ class Search:
         return incumbent
 
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
+        """Sweeps of moves whose new rule has the weight of Theorem 1, each with a refit, until none is taken."""
         while not self._over():
             margins, summed = self._sums(best)
             swept, taken = sweep(
@@ -327,6 +329,7 @@ class Search:
         return self.charges._replace(removable=removable)
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
+        """Rank all moves by what a refit of all weights promises and take the good ones, until none is."""
         while not self._over():
             trials, certified = self._stuck.get(key := np.sort(best.columns).tobytes(), (0, False))
             if trials >= self._trials:  # another descent ended here
@@ -343,6 +346,7 @@ class Search:
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
+        """Every move's objective with all weights refitted, to second order; exact for the squared loss."""
         problem, support = self.problem, Support(best.columns, best.weights)
         if self.gram is not None and problem.moment is not None:
             squares = float(problem.mass @ problem.target**2)
