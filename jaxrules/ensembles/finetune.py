@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.losses import Loss, LossFunction, loss_by_name, softmax
 from jaxrules.lowered import Direction, Directions
@@ -43,6 +42,7 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn
 from jaxrules.training import TrainingData, data_for, held_out, location_and_scale, settings
 

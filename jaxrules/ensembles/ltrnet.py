@@ -44,7 +44,6 @@ from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.finetune import finetune
-from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.losses import Loss, LossFunction, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
@@ -52,6 +51,7 @@ from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, g
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn, MissingRule, Schema, conform
 from jaxrules.training import TrainingData, location_and_scale, loss_for, settings, training_data
 

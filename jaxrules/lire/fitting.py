@@ -172,7 +172,7 @@ def fit(
         rules, run.shortened = found_there if len(found_there) else rules, True
 
     candidates = Candidates.of(rules, first, constraints, data, run, options, begun)
-    follow_noise = options.loss is logistic and gamma is None and lam is None and l2_penalty is None
+    follow_noise = options.loss == logistic and gamma is None and lam is None and l2_penalty is None
     if follow_noise:
         found = _fit_outputs(candidates, data, run, prices, dataclasses.replace(options, search="combo"))
         lower = Prices.for_little_noise(data, float(np.mean(found.details["loss"])))

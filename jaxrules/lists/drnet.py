@@ -44,7 +44,6 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.lltboost import bucket
 from jaxrules.float64 import in_x64
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
@@ -52,6 +51,7 @@ from jaxrules.models import RuleList
 from jaxrules.results import Deadline, Fit, ProgressOption, Run, Status, Step, guarded
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import adam
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, settings, training_data
 
