@@ -46,10 +46,10 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.growing import default_forest
+from jaxrules.lire import search as search_module
+from jaxrules.lire.problem import make_problem
 from jaxrules.losses import exponential, logistic, loss_by_name
 from jaxrules.rows import Activations
-from jaxrules.solvers.support import search as support_search
-from jaxrules.solvers.support.problem import make_problem
 from jaxrules.training import training_data
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -136,7 +136,8 @@ def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[st
     rows = []
     for name in names:
         X, y, rules = pool(name)
-        common: dict[str, Any] = {**PROBLEM, "rules": rules, "missing": "own_category"}
+        given = {"rules": rules, "missing": "own_category"}
+        common: dict[str, Any] = {**PROBLEM, **given}
         for gamma in gammas:
             penalties = {"global_penalty": gamma, "local_penalty": 2 * gamma}
 
@@ -148,9 +149,7 @@ def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[st
             fit, warm = seconds_of(ours, repeats)
             cpu = (time.process_time() - before) / repeats
             before = time.process_time()
-            published, seconds = seconds_of(
-                lambda p=penalties, X=X, y=y, c=common: jr.lire.fit(X, y, search="published", **p, **c), 1
-            )
+            published, seconds = seconds_of(lambda p=penalties, X=X, y=y, g=given: jr.lire.published(X, y, **p, **g), 1)
             published_cpu = time.process_time() - before
             same = jr.lire.fit(X, y, penalise_intercept=True, **penalties, **common)
             counted = {
@@ -228,7 +227,7 @@ def gap(pools: int) -> list[dict[str, Any]]:
         score = (satisfied * 2.0 - 1) @ rng.normal(size=8)
         target = np.where(score + 2 * rng.logistic(size=150) > 0, 1.0, -1.0)
         problem = make_problem(Activations.of_matrix(satisfied), target, np.ones(150), exponential)
-        search = support_search.Search(problem, 0.005, 0.01)
+        search = search_module.Search(problem, 0.005, 0.01)
         reached = search.descend(search.start_empty())
         kept = np.flatnonzero(problem.origin >= 0)
         objectives = {

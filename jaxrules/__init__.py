@@ -34,11 +34,11 @@ from jaxrules.runs import Deadline, Progress
 from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
-    from jaxrules import datasets, estimators, plots
+    from jaxrules import datasets, estimators, lire, plots
     from jaxrules.comparison import Comparison, Stability, compare, stability
     from jaxrules.cross_validation import CrossValidation
     from jaxrules.editing import calibrate, refit, simplify, without_rules
-    from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+    from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
     from jaxrules.ensembles.growing import default_forest
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 # The same imports for `__getattr__`; tests/test_import.py compares them.
 _MODULES = (
-    *("jaxrules.datasets", "jaxrules.estimators", "jaxrules.plots"),
-    *("jaxrules.ensembles." + name for name in ("boosting", "glrm", "lire", "lltboost", "ltrnet", "rulefit")),
+    *("jaxrules.datasets", "jaxrules.estimators", "jaxrules.lire", "jaxrules.plots"),
+    *("jaxrules.ensembles." + name for name in ("boosting", "glrm", "lltboost", "ltrnet", "rulefit")),
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {

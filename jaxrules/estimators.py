@@ -27,8 +27,8 @@ from sklearn.utils import Tags, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jaxrules import checks, models
-from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules import checks, lire, models
+from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
 from jaxrules.fits import Fit
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name

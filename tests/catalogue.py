@@ -75,9 +75,13 @@ LEARNERS = {
             "lire", jr.lire.fit, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
             {"combo": Search(("exponential", *BOTH)),
              "optimal": Search(("exponential", *BOTH), {"search": "optimal"}, exact=True),
-             "published": Search(("exponential",), {"search": "published", "restarts": None}),
              "forest": Search(("exponential",), {"rules": None}, draws_rows=True)},
             claims.lire,
+        ),
+        Learner(
+            "lire.published", jr.lire.published, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool()},
+            {"": Search(("exponential",)), "forest": Search(("exponential",), {"rules": "forest"}, draws_rows=True)},
+            claims.lire_published, None,
         ),
         Learner(
             "boosting", jr.boosting.fit, {"max_rules": 3, **jr.boosting.PAPER},

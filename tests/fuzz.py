@@ -287,6 +287,7 @@ def entries() -> list[Entry]:
               {**timed, "max_rules": 2, "n_folds": 2, "search": "greedy"}),
         Entry("lire.fit", jr.lire.fit, {**timed, "rules": RULES, "restarts": 1, **penalties}),
         Entry("lire.path", jr.lire.path, {**timed, "rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]}),
+        Entry("lire.published", jr.lire.published, {**timed, "rules": RULES, **penalties}),
         Entry("lire.objective", jr.lire.objective, {**data, "model": ENSEMBLE, **penalties}),
         Entry("boosting.fit", jr.boosting.fit, {**timed, "max_rules": 2}),
         Entry("boosting.path", jr.boosting.path, {**timed, "max_rules": 2}),

@@ -481,7 +481,6 @@ def test_required_columns_of_lire_in_folds_paths_classes_and_little_time():
         ({"rules": jr.Conjunctions.build(first.schema, [[jr.Condition.above(0, 0.5)]])}, "no rule; add one to rules"),
         ({"rules": jr.Conjunctions.build(first.schema, [[jr.Condition.above(3, 7.0)]])}, "holds on all rows, or"),
         ({"required": [0, 1], "max_support": 1}, "required names 2 columns more than first uses, but max_support=1"),
-        ({"search": "published"}, 'required needs search="combo" or "optimal"'),
         ({"forbidden": [3]}, "required and forbidden both name"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
@@ -806,7 +805,6 @@ def test_lire_proves_under_an_experts_rules():
         assert [one.model.conjunctions.rule(r) for r in range(2)] == [first.rule(r) for r in range(2)]
         assert (steps(jr.decision_function(one.model, grid()), 2) >= 0).all()
     for arguments, words in (
-        ({"first": first, "search": "published"}, "first needs search"),
         ({"monotone": {2: 1}, "search": "optimal"}, "monotone needs search"),
         ({"first": first, "max_support": 1}, "first has 2 rules, but max_support is 1"),
         ({"start": free.model, "first": "x > 1"}, "first must be"),

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import cross_validation
+from jaxrules import cross_validation, lire
 from jaxrules.cross_validation import CrossValidation, folds
-from jaxrules.ensembles import lire
 from jaxrules.losses import logistic, squared
 from jaxrules.training import training_data
 from problems import CLASSES, NOISY, WEIGHTS, X, pool

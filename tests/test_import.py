@@ -15,6 +15,7 @@ HEAVY = [  # packages that `import jaxrules`, `load` and the questions to a mode
     *("cvxpy", "highspy", "numba", "llvmlite", "sklearn", "scipy", "optax", "matplotlib", "threadpoolctl", "tqdm"),
     *("joblib", "pandas", "duckdb", "lightgbm"),
 ]
+LEARNERS = ("jaxrules.ensembles", "jaxrules.lire", "jaxrules.lists")
 GOLDEN = Path(__file__).parent / "golden"
 
 IMPORT = f"""
@@ -25,7 +26,7 @@ threads = threading.active_count()
 import jaxrules
 print(json.dumps({{
     "loaded": [name for name in {HEAVY!r} if name in sys.modules],
-    "learners": [name for name in sys.modules if name.startswith(("jaxrules.ensembles", "jaxrules.lists"))],
+    "learners": [name for name in sys.modules if name.startswith({LEARNERS!r})],
     "narwhals": "narwhals" in sys.modules,
     "changed": [name for name, value in jax.config.values.items() if before.get(name, value) != value],
     "threads": threading.active_count() - threads,

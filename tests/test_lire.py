@@ -1,5 +1,8 @@
 """LIRE: the paper's lemma and theorem, the objective, the search against brute force, and the facade."""
 
+import dataclasses
+import functools
+import importlib
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,19 +17,19 @@ from scipy import optimize
 from scipy.special import expit
 
 import jaxrules as jr
-from jaxrules import losses
+from jaxrules import lire, losses
 from jaxrules import rows as row_module
-from jaxrules.ensembles import lire, lire_published
 from jaxrules.float64 import x64_kernel
+from jaxrules.lire import moves as moves_module
+from jaxrules.lire import search as search_module
+from jaxrules.lire import start as start_module
+from jaxrules.lire.objective import WEIGHT_CAP as CAP
+from jaxrules.lire.objective import least_loss
+from jaxrules.lire.problem import make_problem
+from jaxrules.lire.published import PublishedSearch, encode
+from jaxrules.lire.start import liblinear
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
-from jaxrules.solvers.support import kernels as support_kernels
-from jaxrules.solvers.support import search as support_search
-from jaxrules.solvers.support import start as start_module
-from jaxrules.solvers.support.objective import WEIGHT_CAP as CAP
-from jaxrules.solvers.support.objective import least_loss
-from jaxrules.solvers.support.problem import make_problem
-from jaxrules.solvers.support.start import liblinear
 
 PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}
 
@@ -172,8 +175,8 @@ def test_theorem_1_cases(loss: float, share: float, increase: float, kept: bool)
 
 
 def test_the_kernels_call_lemma_1_and_theorem_1() -> None:
-    assert support_kernels.penalty_increase is lire.penalty_increase
-    assert support_kernels.best_weight is lire.best_weight
+    assert moves_module.penalty_increase is lire.penalty_increase
+    assert moves_module.best_weight is lire.best_weight
     share = np.array([0.0, 1e-12, 0.2, 0.5, 0.9, 1.0, 0.5])
     loss = np.array([1.0, 1.0, 2.0, 1.0, 0.1, 0.4, 0.0])
     weight = x64_kernel(lire.best_weight)(loss, share, -np.inf)
@@ -201,15 +204,13 @@ def test_a_closed_form_move_minimises_the_objective(
     satisfied[:2] = [[False], [True]]
     weight, signs = np.random.default_rng(seed).dirichlet(np.ones(40)), 2.0 * target - 1
     problem = make_problem(Activations.of_matrix(satisfied), signs, weight, exponential, encoding)
-    search = support_search.Search(problem, gamma, lam, l2_penalty)
+    search = search_module.Search(problem, gamma, lam, l2_penalty)
     ridge = l2_penalty * (4.0 if encoding == "signed" else 1.0)  # the weights sum to 1
     start = search.start_empty()
-    support = support_kernels.Support(start.columns, start.weights)
+    support = moves_module.Support(start.columns, start.weights)
     margins = np.full(problem.activations.n_patterns, start.weights[0])
-    sums = support_kernels.sums(search.data, start.columns, margins, exponential, encoding)
-    found, taken = support_kernels.sweep(
-        search.data, sums, search.charges, support, margins, search.terms, 0.0, encoding
-    )
+    sums = moves_module.sums(search.data, start.columns, margins, exponential, encoding)
+    found, taken = moves_module.sweep(search.data, sums, search.charges, support, margins, search.terms, 0.0, encoding)
     column = satisfied[:, 0] * 2.0 - 1 if encoding == "signed" else satisfied[:, 0] * 1.0
 
     def value(move: float) -> float:
@@ -329,7 +330,7 @@ def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
         problem = make_problem(
             Activations.of_matrix(satisfied), target, np.ones(200), losses.loss_by_name(loss), encoding
         )
-        search = support_search.Search(problem, 0.01, 0.02, l2_penalty=200.0)
+        search = search_module.Search(problem, 0.01, 0.02, l2_penalty=200.0)
         best = search.start_from(np.array([1, 2, 3]), np.zeros(3))
         ranked = search._rank(best)
         add = search.start_from(np.append(best.columns, 7), np.zeros(5)).objective
@@ -343,7 +344,7 @@ def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
 def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     satisfied, target = noisy(3, 150, 20)
     problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(150), losses.loss_by_name(loss))
-    search, ranked = support_search.Search(problem, 0.01, 0.02, l2_penalty=1.0), []
+    search, ranked = search_module.Search(problem, 0.01, 0.02, l2_penalty=1.0), []
     rank = search._rank
     monkeypatch.setattr(search, "_rank", lambda best: ranked.append(best) or rank(best))
     reached = search.descend(search.start_empty())
@@ -381,7 +382,7 @@ def test_both_encodings_are_one_problem(l2_penalty: float) -> None:
     least = []
     for encoding in ("signed", "binary"):
         problem = make_problem(Activations.of_matrix(satisfied), signs, np.ones(80), exponential, encoding)
-        search = support_search.Search(problem, 0.01, 0.02, l2_penalty)
+        search = search_module.Search(problem, 0.01, 0.02, l2_penalty)
         column = {int(rule): c for c, rule in enumerate(problem.origin) if rule >= 0}
         supports = [np.array([column[0], column[3]]), np.array(sorted(column.values()))]
         least.append([search.start_from(support, np.zeros(len(support))).objective for support in supports])
@@ -462,10 +463,8 @@ def test_the_problem_of_the_paper_is_one_call_away() -> None:
     satisfied, target = noisy(5, 120, 6)
     options = dict(lire.fit(satisfied.astype(float), target, **{**lire.PAPER, **PENALTIES}, restarts=0).model.options)
     assert (options["loss"], options["l2_penalty"], options["rules"]) == ("exponential", 0.0, "forest")
-    published = lire.fit(satisfied.astype(float), target, rules=pool(satisfied), search="published").model
-    assert (published.loss, dict(published.options)["l2_penalty"]) == ("exponential", 0.0)
-    with pytest.raises(ValueError, match='search="published" is for loss="exponential"'):
-        lire.fit(satisfied.astype(float), target, search="published", loss="logistic")
+    with pytest.raises(ValueError, match=r'search="published" is a function of its own, jaxrules\.lire\.published'):
+        lire.fit(satisfied.astype(float), target, search="published")
 
 
 def test_sample_weights_mean_repeated_rows() -> None:
@@ -516,8 +515,8 @@ def test_blocks_threads_and_sampled_starts_give_the_same(
     satisfied, target = noisy(5, 400, 8)
     options = {"loss": loss, "encoding": encoding, "restarts": 0}
     whole = fit_pool(satisfied, target, **options)
-    monkeypatch.setattr(support_kernels, "_BLOCK", (3, 50))
-    monkeypatch.setattr(support_kernels, "_FEW", 0)
+    monkeypatch.setattr(moves_module, "_BLOCK", (3, 50))
+    monkeypatch.setattr(moves_module, "_FEW", 0)
     monkeypatch.setattr(start_module, "SAMPLED", 8 * 60)
     blocks = fit_pool(satisfied, target, **options)
     assert chosen_rules(blocks.model) == chosen_rules(whole.model)
@@ -534,17 +533,17 @@ def test_the_product_on_an_accelerator_gives_the_same(
     satisfied, target = noisy(5, 400, 8)
     options = {"loss": loss, "encoding": encoding, "restarts": 0}
     host = fit_pool(satisfied, target, **options)
-    monkeypatch.setattr(support_kernels, "_FEW", 0)
-    monkeypatch.setattr(support_kernels, "_ON_DEVICE", (4, 16, 3))  # several blocks, and padding everywhere
-    monkeypatch.setattr(support_kernels, "worth_an_accelerator", lambda entries: True)
+    monkeypatch.setattr(moves_module, "_FEW", 0)
+    monkeypatch.setattr(moves_module, "_ON_DEVICE", (4, 16, 3))  # several blocks, and padding everywhere
+    monkeypatch.setattr(moves_module, "worth_an_accelerator", lambda entries: True)
     shapes: set[tuple[int, ...]] = set()
-    product = support_kernels._device_product
+    product = moves_module._device_product
 
     def counted(rows: np.ndarray, blocks: Any) -> np.ndarray:
         shapes.add(rows.shape)
         return product(rows, blocks)
 
-    monkeypatch.setattr(support_kernels, "_device_product", counted)
+    monkeypatch.setattr(moves_module, "_device_product", counted)
     device = fit_pool(satisfied, target, **options)
     assert shapes
     assert all(height % 3 == 0 for height, _ in shapes)  # few shapes are compiled
@@ -558,22 +557,22 @@ def test_the_product_is_that_of_the_matrices(seed: int, height: int, n_patterns:
     rng = np.random.default_rng(seed)
     columns = rng.choice(np.array([-1, 1], np.int8), (n_columns, n_patterns))
     rows = rng.normal(size=(height, n_patterns)).astype(np.float32)
-    data = support_kernels.Data(columns, np.zeros(n_patterns), np.zeros(n_patterns))
+    data = moves_module.Data(columns, np.zeros(n_patterns), np.zeros(n_patterns))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(support_kernels, "_FEW", 0)
-        patch.setattr(support_kernels, "_BLOCK", (7, 16))
-        patch.setattr(support_kernels, "_ON_DEVICE", (16, 32, 4))
-        patch.setattr(support_kernels, "worth_an_accelerator", lambda entries: True)
-        device = data._replace(device=support_kernels.on_accelerator(columns))
+        patch.setattr(moves_module, "_FEW", 0)
+        patch.setattr(moves_module, "_BLOCK", (7, 16))
+        patch.setattr(moves_module, "_ON_DEVICE", (16, 32, 4))
+        patch.setattr(moves_module, "worth_an_accelerator", lambda entries: True)
+        device = data._replace(device=moves_module.on_accelerator(columns))
         assert device.device is not None
         for one in (data, device):
-            np.testing.assert_allclose(support_kernels._product(rows, one), rows @ columns.T, atol=1e-4)
+            np.testing.assert_allclose(moves_module._product(rows, one), rows @ columns.T, atol=1e-4)
 
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:
     satisfied, target = noisy(7, 250, 60, signal=20, noise=3.0)
     problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), exponential)
-    search = support_search.Search(problem, 1e-4, 1e-4, most=5)
+    search = search_module.Search(problem, 1e-4, 1e-4, most=5)
     kept = np.flatnonzero(problem.origin >= 0)
     reached = search.descend(search.start_from(kept, np.zeros(len(kept))))
     assert problem.counted[reached.columns].sum() <= 5
@@ -654,11 +653,13 @@ def test_a_model_as_start() -> None:
     ):
         with pytest.raises(error, match=message):
             fit_pool(satisfied, target, start=start)
-    with pytest.raises(ValueError, match="start needs"):
-        fit_pool(satisfied, target, search="published", start=good.model)
 
 
 # The published search
+
+
+def published(satisfied: np.ndarray, target: np.ndarray, **options: Any) -> jr.Fit[jr.RuleEnsemble]:
+    return lire.published(satisfied.astype(float), target, **{"rules": pool(satisfied), **PENALTIES, **options})
 
 
 @pytest.mark.parametrize("encoding", ["signed", "binary"])
@@ -666,29 +667,46 @@ def test_published_search(encoding: str) -> None:
     satisfied, target = noisy(9, 250, 40, signal=6)
     weight = np.random.default_rng(1).random(250)
     options = {"encoding": encoding, "sample_weight": weight, "global_penalty": 0.002, "local_penalty": 0.004}
-    published = fit_pool(satisfied, target, search="published", **options)
+    found = published(satisfied, target, **options)
     X = satisfied.astype(float)
-    again = lire.objective(published.model, X, target, sample_weight=weight, global_penalty=0.002, local_penalty=0.004)
-    assert published.objective == pytest.approx(again, abs=1e-9)
-    assert dict(published.model.options)["penalise_intercept"] is True
-    assert published.status == "converged"
-    objectives = [step.objective for step in published.history]
+    prices = {"global_penalty": 0.002, "local_penalty": 0.004}
+    again = lire.objective(found.model, X, target, sample_weight=weight, **prices)
+    assert found.objective == pytest.approx(again, abs=1e-9)
+    assert (
+        again
+        == lire.objective(found.model, X, target, sample_weight=weight, penalise_intercept=True, **prices)
+        != lire.objective(found.model, X, target, sample_weight=weight, penalise_intercept=False, **prices)
+    )
+    assert (found.model.loss, found.status) == ("exponential", "converged")
+    objectives = [step.objective for step in found.history]
     assert all(after <= before + 1e-12 for before, after in itertools.pairwise(objectives))
     ours = fit_pool(satisfied, target, penalise_intercept=True, l2_penalty=0.0, **options)
-    assert ours.objective <= published.objective + 1e-6
-    short = fit_pool(satisfied, target, search="published", max_iterations=1, **options)
+    assert ours.objective <= found.objective + 1e-6
+    short = published(satisfied, target, max_iterations=1, **options)
     assert short.status == "max_iterations"
+
+
+def test_models_of_the_published_search_when_it_was_an_option_still_load(tmp_path: Any) -> None:
+    """They say so in their options, and that their intercept counts."""
+    satisfied, target = noisy(9, 250, 40, signal=6)
+    X, found = satisfied.astype(float), published(satisfied, target)
+    options = {"learner": "lire", "loss": "exponential", "encoding": "signed", "search": "published"}
+    options |= {"penalise_intercept": True, "l2_penalty": 0.0, **PENALTIES}
+    old = dataclasses.replace(found.model, options=tuple(options.items()))
+    jr.save(old, tmp_path / "old.json")
+    loaded = jr.load(tmp_path / "old.json")
+    assert dict(loaded.options)["search"] == "published"
+    np.testing.assert_array_equal(jr.predict_proba(loaded, X), jr.predict_proba(found.model, X))
+    assert lire.objective(loaded, X, target, **PENALTIES) == pytest.approx(found.objective, abs=1e-9)
 
 
 @pytest.mark.parametrize("encoding", ["signed", "binary"])
 def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
     """Columns enter one by one; the first is that of the best model of one column, by trying all."""
     satisfied, target = noisy(9, 250, 40, signal=6)
-    columns, signs = lire_published.encode(satisfied, encoding), 2.0 * target - 1
+    columns, signs = encode(satisfied, encoding), 2.0 * target - 1
     coverage = np.append(1.0, satisfied.mean(axis=0))
-    search = lire_published.PublishedSearch(
-        columns * signs, np.full(250, 1 / 250), coverage, 0.002, 0.004, np.zeros(41)
-    )
+    search = PublishedSearch(columns * signs, np.full(250, 1 / 250), coverage, 0.002, 0.004, np.zeros(41))
     assert search.add()
     alone = [
         optimize.minimize_scalar(lambda b, column=column: np.exp(-b * signs * column).mean(), bounds=(-15, 15)).fun
@@ -701,17 +719,17 @@ def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
         objectives.append(search.objective())
     assert len(objectives) > 3
     assert (np.diff(objectives) < 0).all()
-    limited = fit_pool(
-        satisfied, target, search="published", time_limit=jr.Deadline(1.0, clock=lambda: 0.0), encoding=encoding,
+    limited = published(
+        satisfied, target, time_limit=jr.Deadline(1.0, clock=lambda: 0.0), encoding=encoding,
         global_penalty=0.002, local_penalty=0.004,
     )  # fmt: skip
     assert limited.status == "converged"  # a second is enough for the start
 
 
 def test_published_search_in_little_time_still_has_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lire, "_LIBLINEAR", 1.0)
+    monkeypatch.setattr(importlib.import_module("jaxrules.lire.published"), "_LIBLINEAR", 1.0)
     satisfied, target = noisy(9, 250, 40, signal=6)
-    limited = fit_pool(satisfied, target, search="published", time_limit=jr.Deadline(100.0, clock=counting_clock()))
+    limited = published(satisfied, target, time_limit=jr.Deadline(100.0, clock=counting_clock()))
     assert limited.status == "time_limit"
     assert jr.support(limited.model) > 0
 
@@ -719,7 +737,7 @@ def test_published_search_in_little_time_still_has_rules(monkeypatch: pytest.Mon
 def test_published_deletion_is_the_corrected_theorem() -> None:
     """Every rule that survives pays for itself: the decrease of the loss is above C_m."""
     satisfied, target = noisy(10, 250, 15)
-    fit = fit_pool(satisfied, target, search="published", encoding="binary")
+    fit = published(satisfied, target, encoding="binary")
     model, signs = fit.model, 2.0 * target - 1
     columns = np.concatenate([np.ones((250, 1)), satisfied[:, chosen_rules(model)]], axis=1)
     weights = np.concatenate([model.intercept, model.weights[:, 0]])
@@ -780,7 +798,7 @@ def test_time_limits_return_the_best_so_far() -> None:
         objectives.append(fit.objective)
     assert objectives[0] >= objectives[1] >= objectives[2] >= done.objective
     X = satisfied.astype(float)
-    empty = fit_pool(satisfied, target, search="published", time_limit=0.0)
+    empty = published(satisfied, target, time_limit=0.0)
     assert empty.status == "time_limit"
     assert jr.support(empty.model) == 0
     path = lire.path(
@@ -861,11 +879,11 @@ def three_classes(seed: int, rows: int = 150, rules: int = 12) -> tuple[np.ndarr
     return satisfied, np.array(["a", "b", "c"])[scores.argmax(axis=1)]
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "exponential"}, {"search": "published"}])
-def test_classes_are_fitted_one_against_the_rest(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("learner", [fit_pool, functools.partial(fit_pool, loss="exponential"), published])
+def test_classes_are_fitted_one_against_the_rest(learner: Any) -> None:
     satisfied, y = three_classes(20)
     weight = np.random.default_rng(1).random(150)
-    fit = fit_pool(satisfied, y, sample_weight=weight, **options)
+    fit = learner(satisfied, y, sample_weight=weight)
     X, model = satisfied.astype(float), fit.model
     model.validate()
     assert model.n_outputs == 3
@@ -873,7 +891,7 @@ def test_classes_are_fitted_one_against_the_rest(options: dict[str, Any]) -> Non
     assert len(set(chosen_rules(model))) == len(model.conjunctions) == jr.support(model)
     objectives = []
     for k, label in enumerate("abc"):
-        alone = fit_pool(satisfied, y == label, sample_weight=weight, **options)
+        alone = learner(satisfied, y == label, sample_weight=weight)
         used = np.flatnonzero(model.weights[:, k])
         assert [chosen_rules(model)[r] for r in used] == chosen_rules(alone.model)
         np.testing.assert_array_equal(model.weights[used, k], alone.model.weights[:, 0])
@@ -902,25 +920,25 @@ def test_a_path_of_many_classes_is_warm_started_per_class() -> None:
         assert [fit.details["objectives"][k] for fit in fits] == [fit.objective for fit in alone]
 
 
-@pytest.mark.parametrize("options", [{"restarts": 0}, {"search": "published", "max_iterations": 50}])
-def test_rules_are_not_checked_again_where_they_hold_already(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    "learner", [functools.partial(lire.fit, restarts=0), functools.partial(lire.published, max_iterations=50)]
+)
+def test_rules_are_not_checked_again_where_they_hold_already(monkeypatch: pytest.MonkeyPatch, learner: Any) -> None:
     rng = np.random.default_rng(22)
     X = rng.normal(size=(200, 4)).round(1)
     y = (X[:, 0] + X[:, 1] + rng.normal(size=200) > 0).astype(int)
     weight = rng.integers(0, 3, 200)
     forest = jr.default_forest(X, y, n_trees=15, seed=0)
     candidates = jr.extract_rules(forest, X, activations=True)
-    plain = lire.fit(X, y, rules=candidates.rules, sample_weight=weight, **PENALTIES, **options)
+    plain = learner(X, y, rules=candidates.rules, sample_weight=weight, **PENALTIES)
     checked = jr.Conjunctions.packed_batches
     calls = []
     monkeypatch.setattr(jr.Conjunctions, "packed_batches", lambda *args: calls.append(args) or checked(*args))
-    fit = lire.fit(X, y, rules=candidates, sample_weight=weight, **PENALTIES, **options)
+    fit = learner(X, y, rules=candidates, sample_weight=weight, **PENALTIES)
     assert not calls
     assert fit.objective == plain.objective
     np.testing.assert_array_equal(fit.model.weights, plain.model.weights)
-    lire.fit(X, y, **PENALTIES, **options | {"max_iterations": 5})
+    learner(X, y, **PENALTIES, max_iterations=5)
     assert len(calls) == 1  # the default pool: the extraction alone checks
     for rows in (slice(100), slice(None, None, -1)):
         with pytest.raises(ValueError, match="rows other than those of X"):
@@ -989,10 +1007,6 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         ({"restarts": -1}, ValueError, "restarts must be at least 0"),
         ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1"),
         ({"max_iterations": None}, TypeError, "max_iterations must be an integer"),
-        ({"search": "published", "loss": "logistic"}, ValueError, "published"),
-        ({"search": "published", "max_support": 3}, ValueError, "max_support"),
-        ({"search": "published", "restarts": 3}, ValueError, "restarts"),
-        ({"search": "published", "l2_penalty": 1.0}, ValueError, "l2_penalty needs"),
         ({"l2_penalty": -1.0}, ValueError, "l2_penalty must be finite and at least 0"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight"),
         ({"rules": "stumps"}, ValueError, 'rules must be "boosted_trees"'),
@@ -1020,12 +1034,12 @@ def test_bad_targets_and_rules() -> None:
         lire.fit(X, target[:-1], rules=rules, **PENALTIES)
 
 
-@pytest.mark.parametrize("search", ["combo", "published"])
-def test_a_pool_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch, search: str) -> None:
+@pytest.mark.parametrize("learner", [fit_pool, published])
+def test_a_pool_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch, learner: Any) -> None:
     satisfied, target = noisy(0, 60, 5)
     monkeypatch.setattr(row_module, "available_memory", lambda: 100)
     with pytest.raises(ValueError, match=r"rules: 5 rules on .* rows need .* GiB .* pass fewer rules"):
-        fit_pool(satisfied, target, search=search)
+        learner(satisfied, target)
 
 
 def test_bad_paths_and_objectives() -> None:

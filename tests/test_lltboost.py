@@ -15,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 
 import jaxrules as jr
 from jaxrules.ensembles import lltboost
-from jaxrules.ensembles.lltboost import Arrays, Fitted, Lanes, Options, best_cuts, bucket, propose
+from jaxrules.ensembles.lltboost import Arrays, Fitted, Lanes, Options, best_cuts, propose
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import logistic, loss_by_name, squared
+from jaxrules.solvers.shapes import bucket
 from jaxrules.training import held_out, training_data
 
 Floats = NDArray[np.float64]

@@ -12,12 +12,12 @@ from scipy import optimize
 from scipy.special import expit
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from jaxrules.lire import search
+from jaxrules.lire.problem import make_problem
+from jaxrules.lire.refit import Groups, group_patterns, newton, regroup
 from jaxrules.losses import loss_by_name
 from jaxrules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
-from jaxrules.solvers.support import search
-from jaxrules.solvers.support.problem import make_problem
-from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
 
 def same_groups(groups: Groups, patterns: np.ndarray) -> bool:

@@ -16,8 +16,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import models
-from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules import lire, models
+from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
 from jaxrules.export import to_dataframe
 from jaxrules.fits import Fit, Status

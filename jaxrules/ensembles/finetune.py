@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Fit, Status, Step
 from jaxrules.guard import guarded
@@ -45,6 +44,7 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn
 from jaxrules.training import TrainingData, data_for, held_out, location_and_scale, settings
 

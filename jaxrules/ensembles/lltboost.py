@@ -57,6 +57,7 @@ from jaxrules.solvers.linear.l1_path import Separators, l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.patience import Patient
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import MissingRule
 from jaxrules.training import (
     TrainingData,
@@ -507,12 +508,6 @@ class _Ensemble:
         m = self.n_rules
         risk = mean_loss(self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights)
         return _Step(b[1 : m + 1].copy(), float(b[0]), risk + self.plan.l2_penalty / 2 * float(b[1:] @ b[1:]))
-
-
-def bucket(count: int) -> int:
-    """The next number with three leading binary digits: shapes are padded to it, by a fifth at most."""
-    unit = 1 << max(0, count.bit_length() - 3)
-    return -(-count // unit) * unit
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:

@@ -44,7 +44,6 @@ from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.finetune import finetune
-from jaxrules.ensembles.lltboost import bucket
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Fit, Status, Step
 from jaxrules.guard import guarded
@@ -54,6 +53,7 @@ from jaxrules.rows import needed
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn, MissingRule, Schema, conform
 from jaxrules.training import TrainingData, location_and_scale, loss_for, settings, training_data
 

@@ -45,7 +45,6 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.lltboost import bucket
 from jaxrules.fits import Fit, Status, Step
 from jaxrules.float64 import in_x64
 from jaxrules.guard import guarded
@@ -55,6 +54,7 @@ from jaxrules.models import RuleList
 from jaxrules.rows import needed
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.solvers.adam import adam
+from jaxrules.solvers.shapes import bucket
 from jaxrules.table import MissingRule, Table
 from jaxrules.training import TrainingData, settings, training_data
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules import datasets
-from jaxrules.ensembles import glrm, lire, rulefit
+from jaxrules import datasets, lire
+from jaxrules.ensembles import glrm, rulefit
 from jaxrules.ensembles.extraction import extract_rules, tree_rules
 from jaxrules.ensembles.growing import default_forest
 from paper_reproductions.framework import Cell, Row, Settings
@@ -181,9 +181,8 @@ def _lire_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Mod
 
 def _fit_published(data: Split, fold: Fold, setting: Setting) -> Model:
     (gamma,) = setting
-    return lire.fit(
-        data.X, data.y, global_penalty=gamma, local_penalty=2 * gamma, l2_penalty=0.0, rules=fold.rules,
-        missing="own_category", search="published",
+    return lire.published(
+        data.X, data.y, global_penalty=gamma, local_penalty=2 * gamma, rules=fold.rules, missing="own_category",
         max_iterations=PUBLISHED_ITERATIONS if data is fold.train else PUBLISHED_TUNING_ITERATIONS,
     ).model  # fmt: skip
 
@@ -428,16 +427,18 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
         fits = rulefit.path(train.X, train.y, penalties=penalties, rules=fold.rules, missing="own_category")
         return [{"penalty": fit.details["l1_penalty"], **quality(fit.model, fold.test)} for fit in fits]
     if cell["method"] == PUBLISHED:
-        options: dict[str, Any] = {"search": "published", "max_iterations": PUBLISHED_ITERATIONS}
-        gammas = TRADEOFF_PENALTIES[1:]
+        learner, gammas = lire.published, TRADEOFF_PENALTIES[1:]
+        options: dict[str, Any] = {"max_iterations": PUBLISHED_ITERATIONS}
     else:
-        options = {"max_support": TRADEOFF_SUPPORT, "time_limit": TRADEOFF_SECONDS}
-        gammas = TRADEOFF_PENALTIES
+        learner, gammas = lire.fit, TRADEOFF_PENALTIES
+        options = {
+            "loss": "exponential", "l2_penalty": 0.0, "max_support": TRADEOFF_SUPPORT, "time_limit": TRADEOFF_SECONDS
+        }  # fmt: skip
     rows: list[Row] = []
     for gamma in (0.001, 0.005) if settings.quick else gammas:
-        fit = lire.fit(
-            train.X, train.y, global_penalty=gamma, local_penalty=cell["local_penalty"], loss="exponential",
-            l2_penalty=0.0, rules=fold.rules, missing="own_category", **options,
+        fit = learner(
+            train.X, train.y, global_penalty=gamma, local_penalty=cell["local_penalty"], rules=fold.rules,
+            missing="own_category", **options,
         )  # fmt: skip
         measured = quality(fit.model, fold.test)
         rows.append({"penalty": gamma, "objective": fit.objective, "status": str(fit.status), **measured})

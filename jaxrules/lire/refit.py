@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
 from jaxrules.bits import distinct, pack
+from jaxrules.lire.objective import loss_terms
 from jaxrules.losses import Loss
-from jaxrules.solvers.support.objective import loss_terms
 
 Floats = NDArray[np.float64]
 

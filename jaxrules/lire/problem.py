@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import Words, pack
+from jaxrules.lire.moves import ONES, Encoding, on_accelerator
+from jaxrules.lire.objective import WEIGHT_CAP, penalty
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
-from jaxrules.solvers.support.kernels import ONES, Encoding, on_accelerator
-from jaxrules.solvers.support.objective import WEIGHT_CAP, penalty
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Problem:
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
-        device: the columns on an accelerator, see `jaxrules.solvers.support.kernels.on_accelerator`.
+        device: the columns on an accelerator, see `jaxrules.lire.moves.on_accelerator`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2); None for both.
         fixed: columns that are in every support.
@@ -200,17 +200,12 @@ def make_problem(
     weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
     interchangeable = encoding == "signed" or not penalise_intercept
+    # Of copies the first is kept: an expert's, then the one that covers least
     order = np.lexsort((coverage, np.arange(len(coverage)) >= n_fixed))
     kinds = np.stack(required, axis=1) if len(required) else None
     kept, activations = activations.without_copies(order, complements=interchangeable, signs=signs, kinds=kinds)
 
-    n_columns = 1 + len(kept)
-    columns = np.ones((n_columns, n_patterns), np.int8)
-    for start in range(0, len(kept), 64):
-        columns[1 + start : 65 + start] = activations.holds(slice(start, start + 64))
-    if encoding == "signed":
-        columns[1:] *= 2
-        columns[1:] -= 1
+    columns, n_columns = _encoded(activations, encoding), 1 + len(kept)
     intercept_cost = 1.0 if penalise_intercept else 0.0
     origin = np.append(-1, kept)
     sets = np.zeros((len(required), n_columns), bool)
@@ -234,6 +229,17 @@ def make_problem(
         required=sets,
     )
     return problem.with_target(target)
+
+
+def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:
+    """The column of ones and the encoded rules, shape (1 + rules, patterns)."""
+    columns = np.ones((1 + activations.n_rules, activations.n_patterns), np.int8)
+    for start in range(0, activations.n_rules, 64):
+        columns[1 + start : 65 + start] = activations.holds(slice(start, start + 64))
+    if encoding == "signed":
+        columns[1:] *= 2
+        columns[1:] -= 1
+    return columns
 
 
 def _normal_equations(columns: NDArray[Any], weight: Floats, target: Floats) -> tuple[Floats, Floats]:

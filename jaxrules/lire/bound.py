@@ -49,8 +49,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.lire.search import Incumbent, Search
 from jaxrules.rows import check_memory
-from jaxrules.solvers.support.search import Incumbent, Search
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -111,7 +111,7 @@ class Relaxation:
     """The relaxation of one problem and its dual; columns are those that may enter a support."""
 
     def __init__(self, search: Search) -> None:
-        from jaxrules.solvers.support import bound_kernels  # numba loads when it is needed
+        from jaxrules.lire import bound_kernels  # numba loads when it is needed
 
         problem = search.problem
         unfixed = dataclasses.replace(problem, fixed=problem.fixed[:0])
@@ -214,9 +214,10 @@ class BranchAndBound:
             weights, intercept = solution.weights, solution.intercept
             found = relaxation.bounds(node, weights, intercept)
             self._try(solution.share > 0.5, weights, found)
+            # The dual bound of the node, and the sizes that it leaves open
             bound, open_ = max(node.bound, found.least), np.flatnonzero(found.of_size < self._goal)
             is_free, last = node.state == free, np.zeros(len(node.state), bool)
-            for serves in self._required:
+            for serves in self._required:  # of a required set one has to enter, the cheapest at least
                 if not (node.state[serves] == inside).any():
                     choices = serves & is_free
                     bound = max(bound, found.entering[choices].min(initial=np.inf))
@@ -224,6 +225,7 @@ class BranchAndBound:
             if bound >= self._goal or not len(open_) or not is_free.any():
                 self._finished = min(self._finished, bound)
                 return []
+            # Columns without which, or with which, the bound exceeds the incumbent, are fixed
             enters, leaves = last | is_free & (found.leaving >= self._goal), is_free & (found.entering >= self._goal)
             fixed, sizes = bool(enters.any() or leaves.any()), (int(open_[0]), int(open_[-1]))
             # What is cut off here is no better than the goal.
@@ -237,6 +239,7 @@ class BranchAndBound:
         still = np.flatnonzero(node.state == free)
         if not len(still):
             return [node]
+        # Split where both halves promise to rise, by the product of the estimates
         missing = max(self.best.objective - bound, 1e-300)
         promise = np.clip(solution.rise[still], _LEAST_RISE * missing, missing).prod(axis=1)
         column = still[np.argmax(promise + 1e-9 * missing**2 * solution.share[still])]

@@ -1,7 +1,8 @@
-"""What a support costs and what one column can win: the penalty and Lemma 1 and Theorem 1 of LIRE (Kanamori, 2023).
+"""G: what a support costs, what a move changes (Lemma 1) and what one rule can win (Theorem 1 of Kanamori, 2023); and
+G of a whole model, `objective`.
 
-Every function works element by element, on numbers, NumPy arrays and jax arrays, traced ones included: the
-kernels call them, and so do the tests.
+The formulas work element by element, on numbers, NumPy arrays and jax arrays, traced ones included: the searches call
+them, and so do the tests.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jaxrules.losses import Loss, exponential
+from jaxrules import checks
+from jaxrules.losses import Loss, exponential, loss_by_name, mean_loss
+from jaxrules.models import RuleEnsemble, decision_function
+from jaxrules.table import check_sample_weight, conform, regression_target
 
 Array = Any  # a number, a NumPy array or a jax array
 
@@ -22,6 +27,8 @@ SHARE_CLIP = 1e-10
 weights."""
 WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
 """The largest weight of a signed column under the exponential loss, which the clip implies: 11.5."""
+PUBLISHED = "lire.published"
+"""The name of `jaxrules.lire.published` in the options of its models: they count the intercept as a rule."""
 _NEWTON_STEPS = 3  # to 1e-10 of the loss that a rule moves
 _PURE = 1e-24  # of the loss a rule moves, on wrong rows: less is as good as none
 
@@ -144,3 +151,71 @@ def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tupl
         return (right + wrong).sum(), right - wrong, right + wrong
     value, slope = weight * loss.value(target, margins), -weight * loss.gradient(target, margins)
     return value.sum(), slope, weight * loss.curvature(target, margins)
+
+
+# Of a model
+
+
+def objective(
+    model: RuleEnsemble,
+    X: Any,
+    y: ArrayLike,
+    *,
+    global_penalty: float,
+    local_penalty: float,
+    l2_penalty: float = 0.0,
+    penalise_intercept: bool | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L, and a ridge.
+
+    Rules of weight 0 are not in the support, an expert's neither. (A fit charges for one that `required` alone keeps.)
+
+    Args:
+        model: an ensemble of rules without linear terms; of several outputs, G is the mean over the classes.
+        X, y: the data, shape (rows, features) and (rows,).
+        global_penalty, local_penalty: gamma and lambda.
+        l2_penalty: mu: with that of a fit it is its objective, with 0 the paper's.
+        penalise_intercept: count the intercept as a rule of coverage 1 where it is not 0; None does as the
+            model was fitted, by `jaxrules.lire.published` always. With signed rules it is a_0 + sum_m a_m / 2 that
+            counts.
+        sample_weight: weight of every row; all means are weighted.
+
+    Raises:
+        ValueError: if the data do not fit the model, or the model has linear terms.
+    """
+    if not isinstance(model, RuleEnsemble):
+        raise TypeError(f"model must be a RuleEnsemble, got {type(model).__name__}")
+    if model.linear is not None:
+        raise ValueError("model must have no linear terms: the objective of LIRE knows only rules")
+    gamma = checks.penalty("global_penalty", global_penalty)
+    lam = checks.penalty("local_penalty", local_penalty)
+    ridge = checks.penalty("l2_penalty", l2_penalty)
+    checks.concrete("X", X)
+    options = dict(model.options)
+    penalise_intercept = checks.optional(checks.flag, "penalise_intercept", penalise_intercept)
+    if penalise_intercept is None:
+        published = options.get("learner") == PUBLISHED
+        penalise_intercept = published or bool(options.get("penalise_intercept", False))
+    scores = np.asarray(decision_function(model, X), np.float64).reshape(-1, model.n_outputs)
+    checks.require(len(scores) > 0, "X has no rows")
+    weight = check_sample_weight(sample_weight, len(scores))
+    satisfied = model.conjunctions.satisfied(conform(X, model.schema))
+    coverage, classes = np.average(satisfied, axis=0, weights=weight), model.schema.classes
+    if classes is None:
+        target = regression_target(y, len(scores))[:, None]
+    else:
+        truth = np.asarray(y)
+        if truth.shape != scores.shape[:1] or not np.isin(truth, classes).all():
+            raise ValueError(f"y must hold one of the classes {classes} for every row of X")
+        target = np.where(truth[:, None] == np.asarray(classes[-model.n_outputs :]), 1.0, -1.0)
+    total, loss = 0.0, loss_by_name(model.loss or {"identity": "squared"}.get(model.link, model.link))
+    for k, weights in enumerate(np.asarray(model.weights).T):
+        size, covered = float(np.count_nonzero(weights)), float(coverage[weights != 0].sum())
+        if penalise_intercept:
+            own = float(model.intercept[k]) + (float(weights.sum()) / 2 if options.get("encoding") == "signed" else 0.0)
+            counts = abs(own) > 1e-12 * (1 + np.abs(weights).sum())
+            size, covered = size + counts, covered + counts
+        total += mean_loss(loss, target[:, k], scores[:, k], weight)
+        total += penalty(size, covered, gamma, lam) + ridge / (2 * float(weight.sum())) * float(weights @ weights)
+    return total / model.n_outputs

@@ -18,7 +18,7 @@ Two kinds of moves (add, drop, swap) take turns until none improves:
   and X d give the loss after *every* move at once, exactly (`sweep`).
 - full refit: all weights move. X_S diag(v) X' is also the Hessian of the refitted weights against
   all columns, so its inverse and Schur complements predict every move at once (`rank_moves`); the
-  most promising ones are refitted (`support_refit`), and those that truly improve are taken.
+  most promising ones are refitted (`refit`), and those that truly improve are taken.
 
 Equal rows share one pattern. The big matrix is float32 and only ranks moves; margins, gradients,
 weights and the decision to accept are float64. The squared loss has a constant Gram matrix: it is computed
@@ -34,15 +34,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.lire.moves import (
+    ONES,
+    Charges,
+    Data,
+    Reals,
+    Sums,
+    Support,
+    Terms,
+    rank_moves,
+    rank_moves_by_gram,
+    sums,
+    sweep,
+)  # fmt: skip
+from jaxrules.lire.objective import loss_terms, penalty
+from jaxrules.lire.problem import SMALL, Floats, Integers, Problem
+from jaxrules.lire.refit import Groups, group_patterns, newton, regroup
 from jaxrules.losses import exponential, merge_rows
 from jaxrules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.refit import step_within
-from jaxrules.solvers.support import kernels
-from jaxrules.solvers.support.kernels import ONES
-from jaxrules.solvers.support.objective import loss_terms, penalty
-from jaxrules.solvers.support.problem import SMALL, Floats, Integers, Problem
-from jaxrules.solvers.support.refit import Groups, group_patterns, newton, regroup
 
 _TRIALS = 8  # moves that are refitted after a ranking
 _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
@@ -104,15 +115,13 @@ class Search:
 
     def __post_init__(self) -> None:
         problem, most = self.problem, np.inf if self.most is None else self.most
-        self.data = kernels.Data(problem.columns, problem.target, problem.mass, problem.device)
+        self.data = Data(problem.columns, problem.target, problem.mass, problem.device)
         self.ridge = problem.ridge(self.l2_penalty)
         removable = (problem.counted > 0) & ~np.isin(np.arange(len(problem.counted)), problem.fixed)
-        self.charges = kernels.Charges(
-            problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable
-        )
+        self.charges = Charges(problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable)
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
-        self.terms = kernels.Terms(self.gamma, self.lam, most)
-        self._summed: tuple[Incumbent, Floats, kernels.Sums] | None = None
+        self.terms = Terms(self.gamma, self.lam, most)
+        self._summed: tuple[Incumbent, Floats, Sums] | None = None
         self._stuck: dict[bytes, tuple[int, bool]] = {}  # supports that so many trials left, and whether certified
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
@@ -137,6 +146,7 @@ class Search:
             target, mass = problem.target, problem.mass
             margins = problem.entries(best.columns) @ best.weights
             _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
+            # A column that joins alone wins g^2 / 2h, its slope and curvature once the intercept follows
             held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
             downhill, curved = held.covered(slope), held.covered(curvature)
             curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
@@ -275,13 +285,13 @@ class Search:
         stayed = self.problem.holds(stay)[:, near.groups.member] if leave else None
         return regroup(near.groups, stayed, self.problem.holds(rules[~kept]))
 
-    def _sums(self, best: Incumbent) -> tuple[Floats, kernels.Sums]:
+    def _sums(self, best: Incumbent) -> tuple[Floats, Sums]:
         """The margins and what the patterns sum to: both kinds of moves begin with them."""
         if self._summed is None or self._summed[0] is not best:
             assert best.groups is not None  # not of the squared loss
             member, group = best.groups
             margins = (self.problem.entries(best.columns, member) @ best.weights)[group]
-            found = kernels.sums(self.data, best.columns, margins, self.problem.loss, self.problem.encoding)
+            found = sums(self.data, best.columns, margins, self.problem.loss, self.problem.encoding)
             self._summed = best, margins, found
         return self._summed[1:]
 
@@ -294,10 +304,11 @@ class Search:
         return incumbent
 
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
+        """Sweeps of moves whose new rule has the weight of Theorem 1, each with a refit, until none is taken."""
         while not self._over():
-            margins, sums = self._sums(best)
-            swept, taken = kernels.sweep(
-                self.data, sums, self._charges_of(best), kernels.Support(best.columns, best.weights), margins,
+            margins, summed = self._sums(best)
+            swept, taken = sweep(
+                self.data, summed, self._charges_of(best), Support(best.columns, best.weights), margins,
                 self.terms, self._tolerance, self.problem.encoding,
             )  # fmt: skip
             if taken == 0:
@@ -308,7 +319,7 @@ class Search:
             best = self._accept(moved)
         return best
 
-    def _charges_of(self, best: Incumbent) -> kernels.Charges:
+    def _charges_of(self, best: Incumbent) -> Charges:
         """The charges, by which the heaviest column of every required set may not leave: a sweep takes many moves."""
         if not len(self.problem.required):
             return self.charges
@@ -318,6 +329,7 @@ class Search:
         return self.charges._replace(removable=removable)
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
+        """Rank all moves by what a refit of all weights promises and take the good ones, until none is."""
         while not self._over():
             trials, certified = self._stuck.get(key := np.sort(best.columns).tobytes(), (0, False))
             if trials >= self._trials:  # another descent ended here
@@ -334,13 +346,14 @@ class Search:
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
-        problem, support = self.problem, kernels.Support(best.columns, best.weights)
+        """Every move's objective with all weights refitted, to second order; exact for the squared loss."""
+        problem, support = self.problem, Support(best.columns, best.weights)
         if self.gram is not None and problem.moment is not None:
             squares = float(problem.mass @ problem.target**2)
-            ranked = kernels.rank_moves_by_gram(self.gram, problem.moment, squares, self.charges, support, self.terms)
+            ranked = rank_moves_by_gram(self.gram, problem.moment, squares, self.charges, support, self.terms)
         else:
-            _, sums = self._sums(best)
-            ranked = kernels.rank_moves(sums, self.charges, support, self.terms, problem.loss)
+            _, summed = self._sums(best)
+            ranked = rank_moves(summed, self.charges, support, self.terms, problem.loss)
         drop, add, swap, inverse = ranked
         constant = problem.constant
         drop, swap = drop + constant, swap + constant
@@ -410,9 +423,9 @@ class Search:
 class _Moves(NamedTuple):
     """Predicted objectives of single moves, and the inverse Hessian on the support."""
 
-    drop: kernels.Reals  # (size,)
-    add: kernels.Reals  # (columns,)
-    swap: kernels.Reals  # (size, columns)
+    drop: Reals  # (size,)
+    add: Reals  # (columns,)
+    swap: Reals  # (size, columns)
     inverse: Floats  # (size, size)
 
 

@@ -1,4 +1,4 @@
-"""The relaxation's minimum and its dual bound (`jaxrules.solvers.support.bound`), compiled; imported on first use:
+"""The relaxation's minimum and its dual bound (`jaxrules.lire.bound`), compiled; imported on first use:
 numba is. A node of some hundred patterns and forty columns takes a fraction of a millisecond."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _add(scores: Any, weight: float, column: Any) -> None:
 
 @_compiled
 def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvature: Any) -> float:
-    """As `jaxrules.solvers.support.objective.loss_terms`, into arrays."""
+    """As `jaxrules.lire.objective.loss_terms`, into arrays."""
     value = 0.0
     for i in range(len(target)):
         if loss == 0:
@@ -192,6 +192,7 @@ def relax(
     value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
     chosen, hessian, done = np.zeros(0, np.int64), np.zeros((0, 0)), False
     for _ in range(steps):
+        # Columns that move: of a weight, or that the loss pulls by more than their slope
         pull, tilt, size = np.zeros(n), downhill.sum(), 0
         chosen = np.empty(n, np.int64)
         for j in range(n):
@@ -201,6 +202,7 @@ def relax(
                     chosen[size] = j
                     size += 1
         chosen = chosen[:size]
+        # The Newton step: the second-order model with the reverse Huber penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
         moved, gradient = weights[chosen], along * (tilt / total) - pull[chosen]
         reverse_huber_sweep(hessian, slope[chosen], turn[chosen], ridge[chosen], cap[chosen], moved, gradient, _SWEEPS)
@@ -217,7 +219,7 @@ def relax(
             intercept += shift
             done = True
             break
-        step[:] = shift
+        step[:] = shift  # along which the sum of loss and penalty has to fall
         for a in range(size):
             if change[a] != 0:
                 _add(step, change[a], data.columns[chosen[a]])
@@ -235,27 +237,36 @@ def relax(
             weights[chosen[a]] += scale * change[a]
         value, intercept = new, intercept + scale * shift
         scores += scale * step
+    share, rise = _share_and_rise(data, state, weights, chosen, hessian, price, slope, turn, cap)
+    return intercept, share, rise, done
 
+
+@_compiled
+def _share_and_rise(
+    data: Data, state: Any, weights: Any, chosen: Any, hessian: Any, price: Any, slope: Any, turn: Any, cap: Any
+) -> tuple[Any, Any]:
+    """z of every column, and the estimates of `relax`; `hessian` is that of the chosen columns, changed in place."""
+    n, ridge = len(state), data.ridge
     share, rise = np.zeros(n), np.zeros((n, 2))
-    for j in range(n):
+    for j in range(n):  # z = |b| / t, or |b| / cap on the line to the cap
         whole = cap[j] if turn[j] == math.inf else turn[j]
         if state[j] == IN:
             share[j] = 1.0
         elif state[j] == FREE:
             share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
-    for a in range(len(chosen)):
+    for a in range(len(chosen)):  # the Hessian of loss and penalty: reverse Huber's has its ridge beyond t alone
         j = chosen[a]
         hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
     spread = _spread(hessian)
     for a in range(len(chosen)):
         j = chosen[a]
         size_of = abs(weights[j])
-        rise[j, 0] = size_of**2 / (2 * spread[a])
-        if size_of <= turn[j]:
+        rise[j, 0] = size_of**2 / (2 * spread[a])  # left out: b^2 / (2 (H^-1)_jj)
+        if size_of <= turn[j]:  # enters: price and ridge in place of the slope, less what the weight then wins
             uphill = max(slope[j] - ridge[j] * size_of, 0.0)
             more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of
             rise[j, 1] = max(more - uphill**2 / 2 / (1 / spread[a] + ridge[j]), 0.0)
-    return intercept, share, rise, done
+    return share, rise
 
 
 @_compiled
@@ -288,8 +299,10 @@ def dual(
             break
         scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
         value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    # -L*(theta) = L(f) - theta'f with theta = -downhill, less what its sum may take off
     value += _dot(downhill, scores) - abs(downhill.sum()) * reach
 
+    # w_j = max of g_j b - r_j b^2 / 2 within the cap: b = g_j / r_j, or the cap
     worth, free, inside, covered = np.zeros(n), np.empty(n, np.int64), 0, 0.0
     taken_off, n_free = 0.0, 0
     for j in range(n):
@@ -303,6 +316,7 @@ def dual(
         else:
             free[n_free] = j
             n_free += 1
+    # For every size k: the k columns of the smallest lambda p_j / k - w_j, those that are in among them
     of_size, entering, leaving = np.full(n + 1, np.inf), np.full(n, np.inf), np.full(n, np.inf)
     cost = np.empty(n_free)
     for size in range(max(least, inside), min(largest, inside + n_free) + 1):
@@ -318,6 +332,7 @@ def dual(
         taken = size - inside
         bound = value - taken_off + data.gamma * size + per_unit * covered + cost[:taken].sum()
         of_size[size] = bound
+        # Who has to enter takes the place of the last one, who has to leave makes room for the next
         last = cost[taken - 1] if taken > 0 else -np.inf
         following = cost[taken] if taken < n_free else np.inf
         for a in range(n_free):

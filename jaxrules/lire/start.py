@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import take_columns
+from jaxrules.lire.problem import SAMPLED, SMALL, Floats, Integers, Problem
 from jaxrules.losses import exponential
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
-from jaxrules.solvers.support.problem import SAMPLED, SMALL, Floats, Integers, Problem
 
 _SIZES = (22, 86)
 """Largest numbers of columns to start from: the largest supports that fit the kernels' shapes."""

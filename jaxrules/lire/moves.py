@@ -1,4 +1,4 @@
-"""The kernels of `support_search`: rank all full-refit moves, and sweep closed-form moves.
+"""All moves at once, for `search`: rank all full-refit moves, and sweep closed-form moves.
 
 Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per entry, and serves
 predictions in float32; margins, weights and what is accepted are float64. Nearly all of the time goes to one product
@@ -19,14 +19,14 @@ from jax import lax
 from numpy.typing import NDArray
 
 from jaxrules.float64 import on_device, worth_an_accelerator, x64_kernel
-from jaxrules.losses import Loss, exponential
-from jaxrules.solvers.support.objective import (
+from jaxrules.lire.objective import (
     best_weight,
     least_loss,
     loss_terms,
     penalty,
     penalty_increase,
 )
+from jaxrules.losses import Loss, exponential
 
 Encoding = Literal["signed", "binary"]
 Floats = NDArray[np.float64]

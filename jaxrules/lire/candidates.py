@@ -1,0 +1,113 @@
+"""From candidate rules to a problem per output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
+from jaxrules.lire.descents import GivenStart, Output
+from jaxrules.lire.moves import Encoding
+from jaxrules.lire.options import Options
+from jaxrules.lire.problem import SMALL, Problem, make_problem
+from jaxrules.lire.start import L1Start
+from jaxrules.models import RuleEnsemble
+from jaxrules.rows import Activations
+from jaxrules.runs import Run
+from jaxrules.training import TrainingData
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The pool of rules on the training rows, which all outputs and penalties share.
+
+    Attributes:
+        pool: rules, an expert's first and those of a start last.
+        n_first: how many are the expert's.
+        outputs: one per output of the model.
+    """
+
+    pool: RulePool
+    n_first: int
+    outputs: Sequence[Output]
+
+    @classmethod
+    def of(
+        cls, rules: RuleSource | None, first: Conjunctions | None, constraints: Constraints, data: TrainingData,
+        run: Run, options: Options, start: RuleEnsemble | None = None,
+    ) -> Candidates:  # fmt: skip
+        """What the arguments of a fit of these names say about its rules.
+
+        Raises:
+            TypeError, ValueError: as `jaxrules.lire.fit` for these arguments.
+        """
+        experts = constraints.first(data.table.schema, first, len(data.outputs)).with_schema(data.schema)
+        n_first = len(experts)
+        if options.max_support is not None and n_first > options.max_support:
+            raise ValueError(f"first has {n_first} rules, but max_support is {options.max_support}")
+        pool = rule_pool(rules, data, options.seed, run, n_first > 0, constraints)
+        if n_first:
+            pool = RulePool(experts, Activations.of(experts, data.table)).with_rules(pool.rules, data.table)
+        n_rules = len(pool.rules)
+        if start is not None:
+            pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
+        required = _required(constraints, pool.rules, n_first, options.max_support)
+
+        def outputs(encoding: Encoding) -> list[Output]:
+            problems = _problems(pool, data, constraints, options, encoding, n_first, required)
+            return [Output(problem, L1Start(problem, options.seed)) for problem in problems]
+
+        found = outputs(options.encoding)
+        # The same models, where the intercept is free and no Gram matrix makes the search exact
+        one_problem = not (options.penalise_intercept or options.loss.quadratic)
+        if options.encoding == "binary" and one_problem and found[0].problem.size <= SMALL:
+            for output, signed in zip(found, outputs("signed"), strict=True):
+                output.signed = signed
+        if start is not None:
+            for output, weights in zip(found, np.asarray(start.weights).T, strict=True):
+                used = np.flatnonzero(weights)
+                bits = pool.activations.bits[n_rules + used]
+                output.given = GivenStart(*output.problem.columns_of(bits, weights[used]))
+        return cls(pool, n_first, found)
+
+    def solve_ahead(self, gamma: float, run: Run) -> None:
+        """The L1 solutions that a search at this penalty starts from."""
+        for output in self.outputs:
+            output.l1_start.starts(gamma, run)
+
+
+def _problems(
+    pool: RulePool, data: TrainingData, constraints: Constraints, options: Options, encoding: Encoding, n_first: int,
+    required: Sequence[NDArray[np.bool_]],
+) -> list[Problem]:  # fmt: skip
+    """One per output, on the same columns."""
+    n_outputs = len(data.outputs)
+    problem = make_problem(
+        pool.activations, data.outputs[0], data.weights, options.loss, encoding, options.penalise_intercept,
+        signs=constraints.allows(pool.rules, 2) if constraints.monotone else None, n_fixed=n_first, required=required,
+    )  # fmt: skip
+    if not problem.required.any(axis=1).all():
+        raise ValueError("required names a column of which every rule holds on all rows, or on none")
+    problems = [problem.with_target(target) for target in data.outputs]
+    if not constraints.monotone:
+        return problems
+    return [one.within(constraints.signs(pool.rules, k, n_outputs)) for k, one in enumerate(problems)]
+
+
+def _required(
+    constraints: Constraints, rules: Conjunctions, n_first: int, max_support: int | None
+) -> list[NDArray[np.bool_]]:
+    """For each required column that no expert's rule uses, which rules do."""
+    constraints.require_spoken(rules, "rule; add one to rules")
+    left = [using for using in constraints.using(rules) if not using[:n_first].any()]
+    if max_support is not None and len(left) > max_support - n_first:
+        raise ValueError(
+            f"required names {len(left)} columns more than first uses, but max_support={max_support} leaves "
+            f"{max_support - n_first} rules"
+        )
+    return left
