@@ -225,7 +225,7 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 
     The squared loss alone is the same on any scale: gradient descent then sees the same problem.
     """
-    if data.loss is not squared:
+    if data.loss != squared:
         return 0.0, 1.0
     largest = float(np.abs(data.target).max()) or 1.0  # so that no square overflows or vanishes
     shares, scaled = data.weights / data.weights.sum(), data.target / largest

@@ -313,7 +313,7 @@ def fit(
     lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
     run = Run("lire", time_limit, progress)
     data = training_data(X, y, options.loss, sample_weight=sample_weight, missing=missing)
-    settles = options.loss is logistic and gamma is None and lam is None and l2_penalty is None
+    settles = options.loss == logistic and gamma is None and lam is None and l2_penalty is None
     gamma = _default_price(data) if gamma is None else gamma
     lam = 2 * gamma if lam is None else lam
     constraints = Constraints.of(data.table.schema, forbidden, required, monotone)

@@ -266,7 +266,7 @@ class Problem:
         mean = float(row_weight @ row_target)
         if intercept:
             _check_varied(loss, mean)
-        level = mean if loss is squared and intercept else 0.0
+        level = mean if loss == squared and intercept else 0.0
         merged = merge_rows(loss, row_target - level, row_weight, design.inverse, design.n_patterns)
         weights, target = np.zeros((2, design.storage.shape[1]))
         weights[: design.n_patterns], target[: design.n_patterns] = merged.weight, merged.target
