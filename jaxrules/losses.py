@@ -440,13 +440,13 @@ def best_shift(
 ) -> float:
     """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2: `shift_step`s until the gradient is
     rounding."""
-    b, low, high = 0.0, -np.inf, np.inf
+    b, low, high, rounding = 0.0, -np.inf, np.inf, SHIFT_ROUNDING * np.finfo(np.float64).eps
     with np.errstate(all="ignore"):
         for step in range(SHIFT_STEPS):
             rows = sample_weight * np.asarray(loss.gradient(y, scores + b))
             gradient = float(rows.sum()) + l2_penalty * b
             size = float(np.abs(rows).sum()) + abs(l2_penalty * b)
-            if abs(gradient) <= SHIFT_ROUNDING * size or not low < high:
+            if abs(gradient) <= rounding * size or not low < high:
                 break
             curvature = float(sample_weight @ np.asarray(loss.curvature(y, scores + b))) + l2_penalty
             b, low, high = map(float, shift_step(loss, b, low, high, gradient, curvature, step))
@@ -455,8 +455,8 @@ def best_shift(
 
 SHIFT_STEPS = 60
 """Bound on the steps towards the best shift."""
-SHIFT_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""Gradients below this share of the sum of their rows' sizes are rounding."""
+SHIFT_ROUNDING = 4.0
+"""Gradients of so many units of rounding, relative to the sum of their rows' sizes, are 0."""
 _LONGEST_SHIFT = 3.0  # of a logarithm in one step
 
 

@@ -154,7 +154,7 @@ def newton_on_host(
         if not np.isfinite(now.value):
             point = np.zeros_like(point)
             now = at(point)
-        for _ in range(max_steps):
+        for _ in range(max_steps if len(point) else 0):
             if not now.curvature.min(initial=0.0) >= 0:
                 break
             step, promised = _step(columns, now, penalties, point, least, most)
@@ -207,7 +207,7 @@ def _solved(hessian: Floats, gradient: Floats) -> Floats:
     return np.asarray(gradient / np.diagonal(hessian) if failed else step)
 
 
-def _to_the_end(point: Floats, step: Floats, least: Floats, most: Floats) -> float:
+def _to_the_end(point: Floats, step: Floats, least: Any, most: Any) -> float:
     """The part of the step at which the first coefficient reaches its end."""
     moving = step != 0
     room = np.where(step > 0, most, least)[moving] - point[moving]

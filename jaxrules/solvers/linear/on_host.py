@@ -8,7 +8,6 @@ set to the next and down a path, as long as steps towards its minimum make good 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.float64 import in_x64
-from jaxrules.losses import Loss
+from jaxrules.losses import Loss, best_shift
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.proximal_newton import Data, Iterate, SecondOrder, model_minimum, project_out
@@ -26,7 +25,6 @@ from jaxrules.solvers.linear.quadratic import Floats, kkt_violation
 
 FEW = 1 << 20
 """Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and spares their compilation."""
-_CENTRING, _CENTRING_STEP = 60, 3.0  # steps for the intercept alone, and the longest of them
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
@@ -171,39 +169,15 @@ def point(loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: 
         sums: rows (rows,) -> sum_i rows_i x_ij for all columns.
         unpenalised: some of these columns, bits or float64.
     """
-    _, weights, target, _ = data
+    _, weights, target, fit_intercept = data
     with np.errstate(all="ignore"), _threads(unpenalised):
-        shift = _centring_shift(loss, data, score)
+        shift = best_shift(loss, target, score, weights) if fit_intercept else 0.0
         score = score + shift
         rows, curvature = (np.asarray(of(target, score)) for of in (loss.gradient, loss.curvature))
         gradient = sums(weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
         dual_gradient = sums(weights * dual) if len(unpenalised) else gradient
         return Point(shift, score, weights @ np.asarray(loss.value(target, score)), gradient, dual, dual_gradient)
-
-
-def _centring_shift(loss: Loss, data: Data, score: Floats) -> float:
-    """The change of the intercept that minimises the loss: Newton's method inside the bracket that the signs of the
-    gradient give."""
-    _, weights, target, fit_intercept = data
-    shift, low, high = 0.0, -math.inf, math.inf
-    for step in range(_CENTRING if fit_intercept else 0):
-        rows = weights * np.asarray(loss.gradient(target, score + shift))
-        gradient = float(rows.sum())
-        if abs(gradient) <= 4 * np.finfo(np.float64).eps * np.abs(rows).sum():
-            break
-        low, high = (shift, high) if gradient < 0 else (low, shift)
-        change = -gradient / float(weights @ np.asarray(loss.curvature(target, score + shift)) + _TINY)
-        if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
-            limit = _CENTRING_STEP * (2.0**step if loss.link == "identity" else 1.0)
-            change = -math.copysign(limit, gradient) if math.isnan(change) else min(max(change, -limit), limit)
-        following = shift + change
-        if not low < following < high and math.isfinite(high - low):
-            following = (low + high) / 2
-        if following == shift:  # the gradient is rounding
-            break
-        shift = following
-    return shift
 
 
 def _threads(matrix: Any) -> Any:

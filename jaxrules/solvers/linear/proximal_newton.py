@@ -25,14 +25,12 @@ import scipy.linalg
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss, require
+from jaxrules.losses import SHIFT_ROUNDING, SHIFT_STEPS, Loss, require, shift_step
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
 
 _NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
-_CENTRING_ITERATIONS = 60  # for the intercept alone
-_CENTRING_STEP = 3.0  # the largest change of a logarithm in one of them
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
@@ -60,35 +58,26 @@ class Data(NamedTuple):
 def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
     """The change of the intercept that minimises the loss of `score + shift`: its weighted gradient is then zero.
 
-    Newton's method in one dimension, kept inside the bracket that the signs of the gradient give; 0 without an
-    intercept. The columns of `data` are not looked at.
+    `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not looked at.
     """
     _, weights, target, fit_intercept = data
-    max_iterations = jnp.where(fit_intercept, _CENTRING_ITERATIONS, 0)
+    max_steps = jnp.where(fit_intercept, SHIFT_STEPS, 0)
     dtype = score.dtype
-    eps = jnp.finfo(dtype).eps
+    rounding = SHIFT_ROUNDING * jnp.finfo(dtype).eps
 
     def unfinished(state: tuple[Array, ...]) -> Array:
-        _, low, high, gradient, size, iterations = state
-        return (jnp.abs(gradient) > 4 * eps * size) & (high - low > 0) & (iterations < max_iterations)
+        _, low, high, gradient, size, steps = state
+        return (jnp.abs(gradient) > rounding * size) & (low < high) & (steps < max_steps)
 
     def gradient_at(shift: Array) -> tuple[Array, Array]:
         rows = weights * loss.gradient(target, score + shift)
         return jnp.sum(rows), jnp.sum(jnp.abs(rows))
 
     def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        shift, low, high, gradient, _, iterations = state
-        low, high = jnp.where(gradient < 0, shift, low), jnp.where(gradient > 0, shift, high)
+        shift, low, high, gradient, _, steps = state
         curvature = jnp.sum(weights * loss.curvature(target, score + shift))
-        change = -gradient / (curvature + jnp.finfo(dtype).tiny)
-        if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
-            limit = _CENTRING_STEP * (2.0**iterations if loss.link == "identity" else 1.0)
-            change = jnp.where(jnp.isnan(change), -jnp.sign(gradient) * limit, jnp.clip(change, -limit, limit))
-        newton, middle = shift + change, (low + high) / 2
-        outside = ((newton < low) | (newton > high)) & jnp.isfinite(middle)  # while a side is open nothing is
-        following = jnp.where(outside, middle, newton)
-        high = jnp.where(following == shift, low, high)  # the gradient is rounding: an empty bracket ends the search
-        return following, low, high, *gradient_at(following), iterations + 1
+        shift, low, high = shift_step(loss, shift, low, high, gradient, curvature, steps)
+        return shift, low, high, *gradient_at(shift), steps + 1
 
     zero, infinity = jnp.zeros((), dtype), jnp.asarray(jnp.inf, dtype)
     start: tuple[Array, ...] = (zero, -infinity, infinity, *gradient_at(zero), jnp.int32(0))
