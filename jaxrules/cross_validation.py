@@ -188,7 +188,7 @@ def _in_turns(
 def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
     """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss."""
     scores = np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
-    loss, scale = (logistic, 2.0) if data.loss is exponential else (data.loss, 1.0)
+    loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
     pairs = zip(data.outputs, scale * scores, strict=True)
     return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
 

@@ -38,7 +38,8 @@ LossFunction = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss that is convex and twice differentiable in the score. Hashable: a static argument for jit.
+    """A loss that is convex and twice differentiable in the score. Hashable: a static argument for jit. Losses are
+    equal where all their functions are; copies and pickles of the library's are these losses themselves.
 
     Attributes:
         name: what errors and printed models call it.
@@ -53,6 +54,7 @@ class Loss:
             its domain; or None. Certificates (bounds by Fenchel duality) need it.
         mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
         quadratic: whether the curvature is the same at every score.
+        together: (y, score) -> value, gradient and curvature, where they share work; see `terms`.
     """
 
     name: str
@@ -65,9 +67,20 @@ class Loss:
     conjugate: LossFunction | None = None
     mergeable: bool = False
     quadratic: bool = False
+    together: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
 
     def __repr__(self) -> str:
         return f"Loss({self.name})"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # A string names a variable of this module: solvers ask which of the library's losses one is.
+        return self.name if _BY_NAME.get(self.name) is self else super().__reduce_ex__(protocol)
+
+    def terms(self, y: Array, score: Array) -> tuple[Array, Array, Array]:
+        """Value, gradient and curvature of every row."""
+        if self.together is not None:
+            return self.together(y, score)
+        return self.value(y, score), self.gradient(y, score), self.curvature(y, score)
 
 
 # The formulas. NumPy and SciPy compute for NumPy arrays, JAX for its own.
@@ -105,34 +118,50 @@ def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array],
 # The logistic loss through exp(-|f|), the odds of the less likely class: nothing overflows, cancels or is lost.
 
 
-def _logistic_value(y: Array, score: Array) -> Array:
-    xp = _numpy(y, score)
-    size = xp.abs(score)
-    return xp.log1p(xp.exp(-size)) + (size - y * score) / 2
+def _odds(score: Array) -> Array:
+    return _numpy(score).exp(-abs(score))
 
 
-def _logistic_gradient(y: Array, score: Array) -> Array:
-    xp = _numpy(y, score)
-    odds, positive, negative = xp.exp(-xp.abs(score)), (1 + y) / 2, (1 - y) / 2
-    return xp.where(score >= 0, negative - positive * odds, negative * odds - positive) / (1 + odds)
+def _logistic_value(y: Array, score: Array, odds: Array = None) -> Array:
+    odds = _odds(score) if odds is None else odds
+    return _numpy(odds).log1p(odds) + (abs(score) - y * score) / 2
 
 
-def _logistic_curvature(y: Array, score: Array) -> Array:
-    odds = _numpy(y, score).exp(-abs(score))
+def _logistic_gradient(y: Array, score: Array, odds: Array = None) -> Array:
+    odds = _odds(score) if odds is None else odds
+    positive, negative = (1 + y) / 2, (1 - y) / 2
+    return _numpy(odds).where(score >= 0, negative - positive * odds, negative * odds - positive) / (1 + odds)
+
+
+def _logistic_curvature(y: Array, score: Array, odds: Array = None) -> Array:
+    odds = _odds(score) if odds is None else odds
     return odds / (1 + odds) ** 2 + 0 * y
+
+
+def _logistic_terms(y: Array, score: Array) -> tuple[Array, Array, Array]:
+    odds = _odds(score)
+    return (
+        _logistic_value(y, score, odds),
+        _logistic_gradient(y, score, odds),
+        _logistic_curvature(y, score, odds),
+    )
 
 
 def _logistic_conjugate(y: Array, dual: Array) -> Array:
     return _inside(dual + (1 + y) / 2, 0, 1, lambda share: _entropy(share) + _entropy(1 - share))
 
 
+_BEYOND = 1e30
+
+
 def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
     """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f): 0 for a class that is absent, whatever the score."""
     xp = _numpy(y, score)
     positive, negative = (1 + y) / 2, (1 - y) / 2
+    # An exponent of an absent class is at most 0; sooner than `where`, and no exponent of another reaches the limit.
     return (
-        positive * xp.exp(xp.where(positive > 0, -score, 0)),
-        negative * xp.exp(xp.where(negative > 0, score, 0)),
+        positive * xp.exp(xp.minimum(-score, _BEYOND * positive)),
+        negative * xp.exp(xp.minimum(score, _BEYOND * negative)),
     )
 
 
@@ -144,6 +173,11 @@ def _exponential_value(y: Array, score: Array) -> Array:
 def _exponential_gradient(y: Array, score: Array) -> Array:
     positive, negative = _exponential_sides(y, score)
     return negative - positive
+
+
+def _exponential_terms(y: Array, score: Array) -> tuple[Array, Array, Array]:
+    positive, negative = _exponential_sides(y, score)
+    return positive + negative, negative - positive, positive + negative
 
 
 def _exponential_conjugate(y: Array, dual: Array) -> Array:
@@ -177,6 +211,7 @@ logistic = Loss(
     curvature_bound=0.25,
     conjugate=_logistic_conjugate,  # the domain: dual + (1 + y) / 2 in [0, 1]
     mergeable=True,
+    together=_logistic_terms,
 )
 exponential = Loss(
     "exponential",
@@ -187,6 +222,7 @@ exponential = Loss(
     link="exponential",
     conjugate=_exponential_conjugate,  # the domain: y dual <= 0 for a class, everything between the classes
     mergeable=True,
+    together=_exponential_terms,
 )
 poisson = Loss(
     "poisson",
@@ -387,9 +423,13 @@ def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = 
     """The constant score of least (weighted) mean loss.
 
     Raises:
-        ValueError: if no finite constant is best (for example only one class, or no positive count).
+        ValueError: if no finite constant is best (for example only one class, or no positive count); as `derivatives`,
+            which looks at the scores 0 and the best.
     """
-    score = best_shift(loss, y, np.zeros_like(y), np.ones_like(y) if sample_weight is None else sample_weight)
+    nothing = np.zeros_like(y)
+    derivatives(loss, y, nothing)
+    score = best_shift(loss, y, nothing, np.ones_like(y) if sample_weight is None else sample_weight)
+    derivatives(loss, y, nothing + score)
     if abs(score) > 30.0 and loss.link != "identity":
         raise ValueError(f"y has no finite best constant under the {loss.name} loss; use intercept=False")
     return score
@@ -398,27 +438,49 @@ def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = 
 def best_shift(
     loss: Loss, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, l2_penalty: float = 0.0
 ) -> float:
-    """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2, by Newton's method with halved steps."""
-
-    def value_at(b: float) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(sample_weight @ loss.value(y, scores + b)) + l2_penalty * b * b / 2
-
-    b, value = 0.0, value_at(0.0)
-    for _ in range(200):
-        gradient, curvature = derivatives(loss, y, scores + b)
-        first = float(sample_weight @ gradient) + l2_penalty * b
-        second = float(sample_weight @ curvature) + l2_penalty
-        if first == 0.0 or second == 0.0:
-            break
-        step = -first / second
-        trial = value_at(b + step)
-        while not trial <= value and abs(step) > 1e-12 * max(1.0, abs(b)):
-            step /= 2.0
-            trial = value_at(b + step)
-        if not trial <= value:
-            break
-        b, value = b + step, trial
-        if abs(step) <= 1e-12 * max(1.0, abs(b)):
-            break
+    """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2: `shift_step`s until the gradient is
+    rounding."""
+    b, low, high, rounding = 0.0, -np.inf, np.inf, SHIFT_ROUNDING * np.finfo(np.float64).eps
+    with np.errstate(all="ignore"):
+        for step in range(SHIFT_STEPS):
+            rows = sample_weight * np.asarray(loss.gradient(y, scores + b))
+            gradient = float(rows.sum()) + l2_penalty * b
+            size = float(np.abs(rows).sum()) + abs(l2_penalty * b)
+            if abs(gradient) <= rounding * size or not low < high:
+                break
+            curvature = float(sample_weight @ np.asarray(loss.curvature(y, scores + b))) + l2_penalty
+            b, low, high = map(float, shift_step(loss, b, low, high, gradient, curvature, step))
     return b
+
+
+SHIFT_STEPS = 60
+"""Bound on the steps towards the best shift."""
+SHIFT_ROUNDING = 4.0
+"""Gradients of so many units of rounding, relative to the sum of their rows' sizes, are 0."""
+_LONGEST_SHIFT = 3.0  # of a logarithm in one step
+
+
+def shift_step(
+    loss: Loss, shift: Array, low: Array, high: Array, gradient: Array, curvature: Array, step: Array
+) -> tuple[Array, Array, Array]:
+    """One step of Newton's method in one dimension, inside the bracket that the signs of the gradient give.
+
+    Args:
+        shift: where we stand.
+        low, high: the bracket, at first infinite.
+        gradient, curvature: of the sum over the rows, at `shift`.
+        step: the steps before.
+
+    Returns:
+        The next shift, and the bracket; it is empty where the shift stays, because the gradient is rounding.
+    """
+    xp = _numpy(gradient)
+    low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)
+    change = -gradient / (curvature + xp.finfo(xp.result_type(gradient, 1.0)).tiny)
+    if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
+        limit = _LONGEST_SHIFT * (2.0**step if loss.link == "identity" else 1.0)
+        change = xp.where(xp.isnan(change), -xp.sign(gradient) * limit, xp.clip(change, -limit, limit))
+    newton, middle = shift + change, (low + high) / 2
+    outside = ((newton < low) | (newton > high)) & xp.isfinite(middle)  # while a side is open nothing is
+    following = xp.where(outside, middle, newton)
+    return following, low, xp.where(following == shift, low, high)

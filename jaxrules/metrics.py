@@ -187,7 +187,7 @@ def risk(
         positive = truth == classes[1] if len(classes) == 2 else truth[:, None] == np.asarray(classes)[None]
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)
-    together = getattr(model, "link", None) == "softmax" and chosen is logistic
+    together = getattr(model, "link", None) == "softmax" and chosen == logistic
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
     checks.require(np.isfinite(losses).all(), "X and y: the loss of some rows is too large for float64")

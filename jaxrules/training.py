@@ -227,7 +227,7 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 
     Only the squared loss can be rescaled: gradient descent then solves the same problem on every scale.
     """
-    if data.loss is not squared:
+    if data.loss != squared:
         return 0.0, 1.0
     largest = float(np.abs(data.target).max()) or 1.0  # so that no square overflows or vanishes
     shares, scaled = data.weights / data.weights.sum(), data.target / largest

@@ -1,5 +1,8 @@
 """Losses: derivatives against jax.grad and differences, stability, custom functions, refusals."""
 
+import copy
+import dataclasses
+import pickle
 from typing import Any
 
 import jax
@@ -8,8 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jaxrules.solvers.support import bound_kernels
+from jaxrules.solvers.support.objective import loss_terms
+from jaxrules.solvers.support.problem import make_problem
+from jaxrules.solvers.support.search import Search
 
 from jaxrules import losses
+from jaxrules.rows import Activations
+from jaxrules.solvers.linear import sparse_glm
 
 NAMES = ["squared", "logistic", "exponential", "poisson"]
 
@@ -202,3 +211,50 @@ def test_bad_targets_are_refused() -> None:
         losses.check_target(losses.logistic, np.array([0.5, 1.0]))
     losses.check_target(losses.logistic, np.array([0.5, 1.0]), means=True)
     losses.check_target(losses.squared, np.array([-1.5, 2.0]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies_and_pickles_of_the_librarys_losses_are_these_losses(name: str) -> None:
+    """Solvers ask which loss one is: a copy that was another one would be solved by other formulas."""
+    loss = losses.loss_by_name(name)
+    for again in (pickle.loads(pickle.dumps(loss)), copy.copy(loss), copy.deepcopy(loss)):
+        assert again is loss
+    assert dataclasses.replace(loss) == loss
+    assert dataclasses.replace(loss, value=abs) != loss
+
+
+@pytest.mark.parametrize("name", ["logistic", "exponential", "squared"])
+def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.random((80, 6)) < 0.5
+    y = rows @ rng.normal(size=6) + rng.normal(size=80)
+    y = y if name == "squared" else np.sign(y)
+    problem = make_problem(Activations.of_matrix(rows), y, np.ones(80), losses.loss_by_name(name))
+    sparse = sparse_glm.Problem.of(rows, y, name, None, True, None)
+    again, sparse_again = pickle.loads(pickle.dumps((problem, sparse)))
+    found = [Search(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective for one in (problem, again)]
+    assert found[0] == found[1]
+    assert sparse.solve(0.02).objective == sparse_again.solve(0.02).objective
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_compiled_search_has_the_same_losses(seed: int) -> None:
+    """Its kernels cannot call a `Loss`: they hold the formulas once more."""
+    rng = np.random.default_rng(seed)
+    target, mass, score = rng.choice([-1.0, -0.3, 0.6, 1.0], 20), rng.random(20), rng.uniform(-600, 600, 20)
+    for code, name in enumerate(bound_kernels.LOSSES):
+        loss, (downhill, curvature) = losses.loss_by_name(name), np.empty((2, 20))
+        value = bound_kernels._terms(code, target, mass, score, downhill, curvature)
+        expected = loss_terms(loss, target, mass, score)
+        assert value == pytest.approx(expected[0], rel=1e-10)
+        np.testing.assert_allclose(downhill, expected[1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(curvature, expected[2], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_terms_are_value_gradient_and_curvature(name: str) -> None:
+    loss = losses.loss_by_name(name)
+    y, score = np.array([1.0, 0.5, 0.0, 1.0]), np.array([-700.0, 0.3, 2.0, 700.0])
+    for found, function in zip(loss.terms(y, score), (loss.value, loss.gradient, loss.curvature), strict=True):
+        np.testing.assert_array_equal(found, function(y, score))

@@ -208,7 +208,6 @@ def test_time_limit_returns_the_best_so_far(cancer, cancer_rules):
 @pytest.mark.parametrize("linear_terms", [False, True])
 def test_with_little_time_rules_are_found_and_nothing_is_compiled(cancer, l1_penalty, linear_terms, monkeypatch):
     X, y = cancer
-    monkeypatch.setattr(sparse_glm, "_COMPILED", set())
     monkeypatch.setattr(on_host, "FEW", 0)
     kernels = [sparse_glm._all_columns, sparse_glm._first_iterate, sparse_glm._second_order, sparse_glm._advance]
     before = [kernel.jitted._cache_size() for kernel in kernels]

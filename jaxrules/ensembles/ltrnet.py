@@ -259,7 +259,7 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
     loss = given["loss"]
     data = training_data(
         given["X"], given["y"], loss, sample_weight=given["sample_weight"], missing=given["missing"],
-        binary=loss is not logistic,
+        binary=loss != logistic,
     )  # fmt: skip
     constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
     constraints.warn_of_constants(data.table)

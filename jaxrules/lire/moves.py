@@ -205,7 +205,7 @@ def rank_moves(
     products, slope = sums.products.copy(), sums.slope.copy()
     products[np.arange(len(columns)), columns] += ridge[columns]
     slope[columns] -= (charges.ridge[columns] * support.weights).astype(np.float32)
-    value, curved = sums.value + _paid(charges, support), sums.value if loss is exponential else None
+    value, curved = sums.value + _paid(charges, support), sums.value if loss == exponential else None
     return _rank(products, slope, sums.own + ridge, value, charges, support, terms, curved)
 
 

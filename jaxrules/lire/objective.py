@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
-from jaxrules.losses import Loss, exponential, loss_by_name, mean_loss
+from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.table import check_sample_weight, conform, regression_target
 
@@ -143,14 +143,8 @@ def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tupl
     Args:
         target, weight: the mean target and the weight of every pattern, see `jaxrules.losses.merge_rows`.
     """
-    if loss is exponential:  # one power serves all three; it stays finite, because 0 * inf would be NaN
-        xp = jnp if isinstance(margins, jax.Array) else np
-        power = xp.exp(xp.minimum(xp.maximum(margins, -600.0), 600.0))  # sooner than np.clip
-        half = weight / 2
-        right, wrong = half * (1 + target) / power, half * (1 - target) * power
-        return (right + wrong).sum(), right - wrong, right + wrong
-    value, slope = weight * loss.value(target, margins), -weight * loss.gradient(target, margins)
-    return value.sum(), slope, weight * loss.curvature(target, margins)
+    value, gradient, curvature = loss.terms(target, margins)
+    return (weight * value).sum(), -weight * gradient, weight * curvature
 
 
 # Of a model

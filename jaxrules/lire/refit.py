@@ -11,16 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv
 
 from jaxrules.bits import distinct, pack
-from jaxrules.lire.objective import loss_terms
 from jaxrules.losses import Loss
+from jaxrules.solvers.linear.newton import newton_on_host
 
 Floats = NDArray[np.float64]
 
-_CONVERGED = 1e-9  # predicted decrease of the loss
-_LARGEST_STEP = 3.0
+_CONVERGED = 1e-9  # promised decrease of the loss
 
 
 class Groups(NamedTuple):
@@ -70,70 +68,15 @@ def newton(
 ) -> tuple[Floats, float]:
     """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, projected on least <= b <= most.
 
-    Ends at a predicted decrease of 1e-9, or early when the sum will not fall below `goal`.
+    Ends at a promised decrease of 1e-9, or early when the sum will not fall below `goal`.
 
     Args:
-        columns: shape (patterns, size), C order.
+        columns: shape (patterns, size).
         target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
         ridge: prices, shape (size,).
         least, most: the ends of the weights, shape (size,), not positive and not negative; infinite for none.
     """
-
-    def at(weights: Floats) -> tuple[float, Floats, Floats]:
-        value, slope, curvature = loss_terms(loss, target, mass, columns @ weights)
-        return value + float(ridge @ weights**2) / 2, slope @ columns - ridge * weights, curvature
-
-    weights = np.minimum(np.maximum(weights, least), most)  # sooner than np.clip
-    value, gradient, curvature = at(weights)
-    for _ in range(50 + len(weights)):
-        step, predicted = _direction(columns, gradient, curvature, ridge, weights, least, most)
-        if predicted <= _CONVERGED or value - 2 * predicted >= goal:
-            break
-        scale = min(1.0, _LARGEST_STEP / np.abs(step).max())
-        while True:
-            moved = np.minimum(np.maximum(weights + scale * step, least), most)
-            new_value, gradient, curvature = at(moved)
-            if new_value <= value - 0.1 * scale * predicted or scale < 1e-6:
-                break
-            scale = min(scale / 4, _to_the_end(weights, step, least, most))  # a clipped step may lead uphill
-        if not new_value < value:
-            break
-        weights, value = moved, new_value
-    return weights, value
-
-
-def _to_the_end(weights: Floats, step: Floats, least: Floats, most: Floats) -> float:
-    """The part of the step at which the first weight reaches its end."""
-    moving = step != 0
-    room = np.where(step > 0, most, least)[moving] - weights[moving]
-    return float(np.min(room / step[moving], initial=np.inf))
-
-
-def _direction(
-    columns: Floats, gradient: Floats, curvature: Floats, ridge: Floats, weights: Floats, least: Floats, most: Floats
-) -> tuple[Floats, float]:
-    """Newton's step among the weights that may move, and the decrease that it predicts.
-
-    Weights at an end that would cross it stay, and the others move as if they were constants.
-    """
-    hessian = columns.T @ (columns * curvature[:, None])
-    hessian.ravel()[:: len(hessian) + 1] += ridge + 1e-10 * curvature.sum() + 1e-300  # equal columns share a weight
-    lowest, highest = weights <= least * (1 - 1e-12), weights >= most * (1 - 1e-12)
-    if len(weights) and not (lowest | highest).any():
-        step = _solved(hessian, gradient)
-        return step, float(gradient @ step / 2)
-    movable = ~(lowest & (gradient < 0) | highest & (gradient > 0))
-    while movable.any():
-        on, step = np.flatnonzero(movable), np.zeros(len(weights))
-        step[on] = _solved(hessian[on[:, None], on], gradient[on])
-        crossing = movable & (lowest & (step < 0) | highest & (step > 0))
-        if not crossing.any():
-            return step, float(gradient @ step / 2)
-        movable &= ~crossing
-    return np.zeros(len(weights)), 0.0
-
-
-def _solved(hessian: Floats, gradient: Floats) -> Floats:
-    _, step, failed = dposv(hessian, gradient)  # LAPACK itself: SciPy's checks take as long as so small a system
-    return np.asarray(gradient / np.diagonal(hessian) if failed else step)
+    return newton_on_host(
+        loss, columns.T, target, mass, ridge, weights, ends=(least, most), relative=0.0, absolute=_CONVERGED, goal=goal
+    )

@@ -216,10 +216,10 @@ class Search:
                 self.certified = False
                 return best
         while True:
-            if self.problem.loss is exponential:
+            if self.problem.loss == exponential:
                 best = self._closed_form_moves(best)
             moved = self._refit_moves(best)
-            if self._over() or self.problem.loss is not exponential or moved is best:
+            if self._over() or self.problem.loss != exponential or moved is best:
                 return moved
             best = moved
 

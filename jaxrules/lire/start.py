@@ -66,7 +66,7 @@ class L1Start:
         coverage = problem.coverage[1 : 1 + len(rules)]
         influence = np.abs(rules) * np.sqrt(coverage * (1 - coverage))  # how far a column moves the scores
         ranked = np.argsort(-influence, kind="stable")[: np.count_nonzero(influence)]
-        halves = (2 if problem.loss is exponential else 1) * (2 if problem.encoding == "signed" else 1)
+        halves = (2 if problem.loss == exponential else 1) * (2 if problem.encoding == "signed" else 1)
         starts = []
         for size in _SIZES:
             chosen = np.sort(ranked[:size])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -124,6 +125,11 @@ class Design:
     def padded_columns(self) -> int:
         """Columns of the solver: those of the matrix; for kernels, then columns of zeros."""
         return len(self.low)
+
+    @functools.cached_property
+    def on_host(self) -> NDArray[np.float32]:
+        """`storage` of float32 as NumPy's: on a CPU no copy."""
+        return np.asarray(self.storage)
 
     @our_settings()
     def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:

@@ -1,35 +1,225 @@
-"""Newton's method for a smooth penalised loss of a linear score, as a traceable function of arrays.
+"""Newton's method for a smooth penalised loss of a linear score, on the host and as a traceable function of arrays.
 
-Minimises, over the coefficients b (one per column),
+Minimises, over the coefficients b (one per column) between their ends,
 
-    sum_i v_i loss(y_i, f_i) + 1/2 sum_j penalty_j b_j^2,     f_i = sum_j b_j x_ij,
+    F(b) = sum_i v_i loss(y_i, f_i) + 1/2 sum_j penalty_j b_j^2,     f_i = sum_j b_j x_ij + offset_i,
 
-for tens of columns and any convex loss with two derivatives. May be called inside jit and vmap; the dtype of
-`columns` rules. Columns come first, as (columns, rows). `jaxrules.solvers.linear.refit` does the same on the host.
+for tens of columns and any convex loss with two derivatives. Columns come first, as (columns, rows).
 
-Coefficients may be bound to a sign. Those at 0 that the gradient draws beyond it then stay for the step, Newton's step
-is that of the others, and its end is projected (Bertsekas 1982, "Projected Newton methods for optimization problems
-with simple constraints").
+`newton_on_host` is a Python loop over NumPy: nothing is compiled, and small problems take a fraction of a millisecond.
+`newton` is a `lax.while_loop`, for use inside jit and vmap. They share the formulas, which are functions of arrays of
+either kind: `evaluate`, `damped_hessian`, `held`, `within` and `accepted`.
+
+Coefficients at an end that the gradient draws beyond it stay for the step, Newton's step is that of the others, and its
+end is projected (Bertsekas 1982, "Projected Newton methods for optimization problems with simple constraints").
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
-from jaxrules.losses import Loss
+from jaxrules.losses import Loss, derivatives
+
+Floats = NDArray[np.float64]
 
 _RIDGE = 1e-10
 """Added to the Hessian, relative to its diagonal: repeated columns share their coefficient."""
+_SUFFICIENT = 0.1
+"""Share of the promised decrease that a step must keep (Armijo)."""
+_ROUNDING = 4.0
+"""Units of rounding by which the objective may rise: near the minimum every decrease is smaller."""
+_SHORTEST = 1e-10
+"""Steps that descend only when cut below this do not count."""
+
+
+# The formulas, for arrays of NumPy and of JAX
+
+
+def _numpy(array: Any) -> Any:
+    return jnp if isinstance(array, jax.Array) else np
+
+
+class Evaluation(NamedTuple):
+    """The objective at a point.
+
+    Attributes:
+        value: scalar, F.
+        gradient: (k,), of F.
+        curvature: (rows,), second derivatives of the weighted losses.
+    """
+
+    value: Any
+    gradient: Any
+    curvature: Any
+
+
+def evaluate(loss: Loss, columns: Any, target: Any, weights: Any, penalties: Any, point: Any, score: Any) -> Evaluation:
+    """The objective and its derivatives at a point and its scores."""
+    value, gradient, curvature = loss.terms(target, score)
+    return Evaluation(
+        weights @ value + penalties @ point**2 / 2,
+        columns @ (weights * gradient) + penalties * point,
+        weights * curvature,
+    )
+
+
+def damped_hessian(columns: Any, curvature: Any, penalties: Any) -> Any:
+    """(k, k), positive definite, also for repeated columns and those of zeros."""
+    xp = _numpy(columns)
+    hessian = (columns * curvature[None]) @ columns.T
+    ridge = _RIDGE * (xp.diagonal(hessian) + penalties) + xp.finfo(hessian.dtype).tiny
+    return hessian + xp.diag(penalties + ridge)
+
+
+def ends_of(signs: Any) -> tuple[Any, Any]:
+    """The least and the greatest coefficients of given signs, (k,) each.
+
+    Args:
+        signs: (k,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for others.
+    """
+    xp = _numpy(signs)
+    return xp.where(signs > 0, 0.0, -xp.inf), xp.where(signs < 0, 0.0, xp.inf)
+
+
+def held(point: Any, slope: Any, least: Any, most: Any) -> Any:
+    """Which coefficients stay: those at an end beyond which a step down this slope would take them."""
+    return ((point <= least) & (slope > 0)) | ((point >= most) & (slope < 0))
+
+
+def within(point: Any, least: Any, most: Any) -> Any:
+    """The point projected on its ends."""
+    xp = _numpy(point)
+    return xp.minimum(xp.maximum(point, least), most)  # sooner than np.clip
+
+
+def accepted(now: Any, trial: Any, length: Any, promised: Any) -> Any:
+    """Whether a step of this length keeps enough of what the full one promised; never if it leads to NaN."""
+    xp = _numpy(now)
+    rounding = _ROUNDING * xp.finfo(xp.result_type(now, 1.0)).eps * abs(now)
+    return trial <= now - _SUFFICIENT * length * promised + rounding
+
+
+# On the host
+
+
+def newton_on_host(
+    loss: Loss,
+    columns: Floats,
+    target: Floats,
+    weights: Floats,
+    penalties: Floats,
+    start: Floats,
+    *,
+    offset: Floats | float = 0.0,
+    ends: tuple[Floats, Floats] | None = None,
+    relative: float = 1e-14,
+    absolute: float = 0.0,
+    goal: float = np.inf,
+    max_steps: int = 100,
+) -> tuple[Floats, float]:
+    """The minimiser and its objective, from a start. A step that does not descend is tried again at a quarter.
+
+    Args:
+        loss: convex in the score.
+        columns: (k, rows).
+        target: (rows,), in the loss's coding.
+        weights: (rows,), at least 0.
+        penalties: (k,), at least 0.
+        start: (k,); without a finite objective, 0 takes its place.
+        offset: a part of the scores that stays as it is, (rows,).
+        ends: the least and the greatest coefficients, (k,) each, not positive and not negative; None for none.
+        relative, absolute: the decrease that Newton's model promises at which it stops, against the objective and by
+            itself.
+        goal: it stops early when the objective will not fall below.
+        max_steps: bound on the steps.
+
+    Raises:
+        ValueError: for non-finite derivatives or negative curvature of the loss.
+    """
+    least, most = (-np.inf, np.inf) if ends is None else ends
+
+    def at(point: Floats) -> Evaluation:
+        return evaluate(loss, columns, target, weights, penalties, point, point @ columns + offset)
+
+    with np.errstate(all="ignore"):
+        point = within(np.asarray(start, np.float64), least, most)
+        now = at(point)
+        if not np.isfinite(now.value):
+            point = np.zeros_like(point)
+            now = at(point)
+        for _ in range(max_steps if len(point) else 0):
+            if not now.curvature.min(initial=0.0) >= 0:
+                break
+            step, promised = _step(columns, now, penalties, point, least, most)
+            if not promised > max(relative * abs(now.value), absolute) or now.value - 2 * promised >= goal:
+                break
+            length = 1.0
+            following = within(point + step, least, most)
+            trial = at(following)
+            while not accepted(now.value, trial.value, length, promised) and length > _SHORTEST:
+                length /= 4
+                if ends is not None:  # a projected step may lead uphill
+                    length = min(length, _to_the_end(point, step, least, most))
+                following = within(point + length * step, least, most)
+                trial = at(following)
+            if not trial.value < now.value:
+                break
+            point, now = following, trial
+    if not (np.isfinite(now.gradient).all() and now.curvature.min(initial=0.0) >= 0):
+        derivatives(loss, target, point @ columns + offset)  # says what is wrong
+    return point, float(now.value)
+
+
+def _step(
+    columns: Floats, now: Evaluation, penalties: Floats, point: Floats, least: Any, most: Any
+) -> tuple[Floats, float]:
+    """Newton's step, and the decrease that it promises.
+
+    Coefficients that it would take beyond an end where they are stay, too, and the others move as if those were
+    constants.
+    """
+    hessian = damped_hessian(columns, now.curvature, penalties)
+    if not ((point <= least) | (point >= most)).any():
+        step = -_solved(hessian, now.gradient)
+        return step, float(-now.gradient @ step / 2)
+    step = np.zeros_like(point)
+    free = ~held(point, now.gradient, least, most)
+    while free.any():
+        on = np.flatnonzero(free)
+        step[:] = 0.0
+        step[on] = -_solved(hessian[on[:, None], on], now.gradient[on])
+        crossing = free & held(point, -step, least, most)
+        if not crossing.any():
+            return step, float(-now.gradient @ step / 2)
+        free &= ~crossing
+    return np.zeros_like(point), 0.0
+
+
+def _solved(hessian: Floats, gradient: Floats) -> Floats:
+    _, step, failed = dposv(hessian, gradient)  # LAPACK itself: SciPy's checks take as long as so small a system
+    return np.asarray(gradient / np.diagonal(hessian) if failed else step)
+
+
+def _to_the_end(point: Floats, step: Floats, least: Any, most: Any) -> float:
+    """The part of the step at which the first coefficient reaches its end."""
+    moving = step != 0
+    room = np.where(step > 0, most, least)[moving] - point[moving]
+    return float(np.min(room / step[moving], initial=np.inf))
+
+
+# Traced
 
 
 class _State(NamedTuple):
     point: Array
-    score: Array
-    value: Array
+    now: Evaluation
     length: Array
     finished: Array
     steps: Array
@@ -47,7 +237,9 @@ def newton(
     tolerance: float = 1e-12,
     max_steps: int = 60,
 ) -> Array:
-    """The minimiser, from a start. A step that does not decrease the objective is tried again at a quarter.
+    """The minimiser, from a start. Traceable; the dtype of `columns` rules.
+
+    A step that does not descend is tried again at a quarter, and the next ones are as short, twice as long each time.
 
     Args:
         loss: convex in the score (static).
@@ -56,8 +248,7 @@ def newton(
         weights: (rows,), at least 0; rows of weight 0 do not count.
         penalties: (k,), at least 0.
         start: (k,).
-        signs: (k,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for others;
-            None if there are only others. The start keeps them.
+        signs: (k,), see `ends_of`; None if there are only zeros. The start keeps them.
         tolerance: the decrease that Newton's model promises, relative to the objective, at which it stops.
         max_steps: bound on the steps.
 
@@ -65,42 +256,37 @@ def newton(
         (k,) coefficients.
     """
     tiny = jnp.finfo(columns.dtype).tiny
+    least, most = (-jnp.inf, jnp.inf) if signs is None else ends_of(signs)
 
-    def objective(point: Array, score: Array) -> Array:
-        losses = jnp.where(weights > 0, weights * loss.value(target, score), 0)
-        return jnp.sum(losses) + penalties @ point**2 / 2
+    def at(point: Array) -> Evaluation:
+        score = jnp.where(weights > 0, point @ columns, 0)  # that of another row may overflow
+        return evaluate(loss, columns, target, weights, penalties, point, score)
 
     def unfinished(state: _State) -> Array:
         return ~state.finished & (state.steps < max_steps)
 
     def step(state: _State) -> _State:
-        gradient = columns @ (weights * loss.gradient(target, state.score)) + penalties * state.point
-        curvature = weights * loss.curvature(target, state.score)
-        hessian = (columns * curvature[None]) @ columns.T + jnp.diag(penalties)
+        point, now, length = state.point, state.now, state.length
+        gradient, hessian = now.gradient, damped_hessian(columns, now.curvature, penalties)
         if signs is not None:
-            free = ~((signs * state.point <= 0) & (signs * gradient > 0))
+            free = ~held(point, gradient, least, most)
             gradient = jnp.where(free, gradient, 0)
-            hessian = jnp.where(free[:, None] & free[None], hessian, 0)
-        hessian = hessian + jnp.diag(_RIDGE * jnp.diagonal(hessian) + jnp.where(jnp.diagonal(hessian) > 0, tiny, 1))
+            hessian = jnp.where((free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool), hessian, 0)
         direction = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(hessian), True), gradient)
         promised = -gradient @ direction / 2
-        trial = state.point + state.length * direction
-        if signs is not None:
-            trial = jnp.where(signs * trial < 0, 0, trial)
-        score = trial @ columns
-        value = objective(trial, score)
-        better = value <= state.value
-        done = promised <= tolerance * (jnp.abs(state.value) + tiny)
+        following = within(point + length * direction, least, most)
+        trial = at(following)
+        better = accepted(now.value, trial.value, length, promised)
+        point, now = jax.tree.map(lambda new, old: jnp.where(better, new, old), (following, trial), (point, now))
+        done = promised <= tolerance * (jnp.abs(state.now.value) + tiny)
         return _State(
-            jnp.where(better, trial, state.point),
-            jnp.where(better, score, state.score),
-            jnp.where(better, value, state.value),
-            jnp.where(better, jnp.minimum(2 * state.length, 1), state.length / 4),
-            done | (state.length < 1e-10) | ~(promised > 0),
+            point,
+            now,
+            jnp.where(better, jnp.minimum(2 * length, 1), length / 4),
+            done | (length < _SHORTEST) | ~(promised > 0),
             state.steps + 1,
         )
 
-    score = start @ columns
-    first = objective(start, score)
-    state = _State(start, score, first, jnp.ones_like(first), jnp.bool_(False), jnp.int32(0))
+    first = at(start)
+    state = _State(start, first, jnp.ones_like(first.value), jnp.bool_(False), jnp.int32(0))
     return lax.while_loop(unfinished, step, state).point

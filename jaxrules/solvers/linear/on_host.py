@@ -1,14 +1,13 @@
-"""Proximal Newton in NumPy: for zeros and ones, for small problems, and for when there is no time to compile the
-kernels of `proximal_newton`.
+"""Proximal Newton in NumPy: for zeros and ones, for small problems, and for fits with a time limit, which do not wait
+until the kernels of `proximal_newton` are compiled.
 
-The same steps towards the minimum of a second-order model, without the kernels' care for the last digits. Most of the
+The same steps by the same formulas, without the kernels' care for the last digits in the line search. Most of the
 work is the model's Gram matrix, weighted by the curvature of every row. It is kept from step to step, from one working
 set to the next and down a path, as long as steps towards its minimum make good progress: `Curvature`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -18,20 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.float64 import in_x64
-from jaxrules.losses import Loss
+from jaxrules.losses import Loss, best_shift
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.bit_columns import BitColumns
-from jaxrules.solvers.linear.proximal_newton import Data, Iterate, SecondOrder, model_minimum, project_out
-from jaxrules.solvers.linear.quadratic import Floats, kkt_violation
+from jaxrules.solvers.linear.proximal_newton import (
+    Data,
+    Iterate,
+    SecondOrder,
+    derivatives,
+    intercept_curvature,
+    line,
+    model_minimum,
+    objective,
+    project_out,
+    without_intercept,
+)
+from jaxrules.solvers.linear.quadratic import Floats
 
 FEW = 1 << 20
 """Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and spares their compilation."""
-_CENTRING, _CENTRING_STEP = 60, 3.0  # steps for the intercept alone, and the longest of them
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
 _LARGE = 1 << 20  # entries from which on a Hessian is computed in float32: it only has to be good enough for a step
-_TINY = np.finfo(np.float64).tiny
 
 
 class Point(NamedTuple):
@@ -102,8 +110,8 @@ class Curvature:
             products[new], products[:, new] = found, found.T
             found = products
         self.columns, self.products = columns, found
-        coupling, total = matrix @ self.rows, self.rows.sum() + _TINY if fit_intercept else np.inf
-        return SecondOrder(found - np.outer(coupling, coupling / total), coupling, total)
+        coupling, total = matrix @ self.rows, intercept_curvature(self.rows, fit_intercept)
+        return SecondOrder(without_intercept(found, coupling, total), coupling, total)
 
 
 @in_x64
@@ -126,16 +134,11 @@ def newton(
     columns, weights, target, fit_intercept = data
     model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
 
-    def objective(coefficients: Floats, score: Floats) -> float:
-        return float(weights @ np.asarray(loss.value(target, score)) + penalties @ np.abs(coefficients))
-
     with np.errstate(all="ignore"), _threads(columns):
-        value = objective(coefficients, score)
+        value = float(objective(loss, data, penalties, coefficients, score))
         while steps < max_steps and not stopped():
-            rows = weights * np.asarray(loss.gradient(target, score))
-            gradient, by_intercept = columns @ rows, rows.sum() * fit_intercept
             previous = violation
-            violation = kkt_violation(coefficients, gradient, penalties, signs).max(initial=abs(by_intercept))
+            gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, coefficients, score)
             slow = not violation <= _REUSE * previous
             if violation <= tolerance or (stuck and slow and (renewed or loss.quadratic)):
                 break
@@ -148,15 +151,15 @@ def newton(
                     break
             at = Iterate(coefficients, intercept, gradient, by_intercept, value, violation, steps, True, False)
             goal = model_minimum(model, at, penalties, tolerance, signs)
-            direction = goal - coefficients
-            by = -(by_intercept + model.coupling @ direction) / model.total
+            direction, by = line(model, at, goal)
             score_step, size, moved = by + direction @ columns, 2.0, np.inf
             while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
                 size /= 2
-                moved = objective(coefficients + size * direction, score + size * score_step)
+                following = coefficients + size * direction
+                moved = float(objective(loss, data, penalties, following, score + size * score_step))
             steps, stuck, stale = steps + 1, not moved < value, size < 1
             if moved <= value + _ROUNDING * abs(value):
-                coefficients = goal if size == 1 else coefficients + size * direction
+                coefficients = goal if size == 1 else following
                 intercept, score, value = intercept + size * by, score + size * score_step, moved
             elif renewed or loss.quadratic:
                 break
@@ -171,39 +174,15 @@ def point(loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: 
         sums: rows (rows,) -> sum_i rows_i x_ij for all columns.
         unpenalised: some of these columns, bits or float64.
     """
-    _, weights, target, _ = data
+    _, weights, target, fit_intercept = data
     with np.errstate(all="ignore"), _threads(unpenalised):
-        shift = _centring_shift(loss, data, score)
+        shift = best_shift(loss, target, score, weights) if fit_intercept else 0.0
         score = score + shift
         rows, curvature = (np.asarray(of(target, score)) for of in (loss.gradient, loss.curvature))
         gradient = sums(weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
         dual_gradient = sums(weights * dual) if len(unpenalised) else gradient
         return Point(shift, score, weights @ np.asarray(loss.value(target, score)), gradient, dual, dual_gradient)
-
-
-def _centring_shift(loss: Loss, data: Data, score: Floats) -> float:
-    """The change of the intercept that minimises the loss: Newton's method inside the bracket that the signs of the
-    gradient give."""
-    _, weights, target, fit_intercept = data
-    shift, low, high = 0.0, -math.inf, math.inf
-    for step in range(_CENTRING if fit_intercept else 0):
-        rows = weights * np.asarray(loss.gradient(target, score + shift))
-        gradient = float(rows.sum())
-        if abs(gradient) <= 4 * np.finfo(np.float64).eps * np.abs(rows).sum():
-            break
-        low, high = (shift, high) if gradient < 0 else (low, shift)
-        change = -gradient / float(weights @ np.asarray(loss.curvature(target, score + shift)) + _TINY)
-        if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
-            limit = _CENTRING_STEP * (2.0**step if loss.link == "identity" else 1.0)
-            change = -math.copysign(limit, gradient) if math.isnan(change) else min(max(change, -limit), limit)
-        following = shift + change
-        if not low < following < high and math.isfinite(high - low):
-            following = (low + high) / 2
-        if following == shift:  # the gradient is rounding
-            break
-        shift = following
-    return shift
 
 
 def _threads(matrix: Any) -> Any:

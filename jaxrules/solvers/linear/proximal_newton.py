@@ -11,7 +11,8 @@ never rises, also where the loss has no bound on its curvature. `jaxrules.solver
 together.
 
 All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the
-loss is static. `project_out` and `dual_bound` are for arrays of NumPy, too.
+loss is static. The formulas (`objective`, `derivatives`, `without_intercept`, `line`, `project_out`, `dual_bound`) are
+for arrays of NumPy, too: `on_host` makes the same steps with them.
 """
 
 from __future__ import annotations
@@ -25,14 +26,12 @@ import scipy.linalg
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss, require
+from jaxrules.losses import SHIFT_ROUNDING, SHIFT_STEPS, Loss, require, shift_step
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
 
 _NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
-_CENTRING_ITERATIONS = 60  # for the intercept alone
-_CENTRING_STEP = 3.0  # the largest change of a logarithm in one of them
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
@@ -60,35 +59,26 @@ class Data(NamedTuple):
 def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
     """The change of the intercept that minimises the loss of `score + shift`: its weighted gradient is then zero.
 
-    Newton's method in one dimension, kept inside the bracket that the signs of the gradient give; 0 without an
-    intercept. The columns of `data` are not looked at.
+    `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not looked at.
     """
     _, weights, target, fit_intercept = data
-    max_iterations = jnp.where(fit_intercept, _CENTRING_ITERATIONS, 0)
+    max_steps = jnp.where(fit_intercept, SHIFT_STEPS, 0)
     dtype = score.dtype
-    eps = jnp.finfo(dtype).eps
+    rounding = SHIFT_ROUNDING * jnp.finfo(dtype).eps
 
     def unfinished(state: tuple[Array, ...]) -> Array:
-        _, low, high, gradient, size, iterations = state
-        return (jnp.abs(gradient) > 4 * eps * size) & (high - low > 0) & (iterations < max_iterations)
+        _, low, high, gradient, size, steps = state
+        return (jnp.abs(gradient) > rounding * size) & (low < high) & (steps < max_steps)
 
     def gradient_at(shift: Array) -> tuple[Array, Array]:
         rows = weights * loss.gradient(target, score + shift)
         return jnp.sum(rows), jnp.sum(jnp.abs(rows))
 
     def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        shift, low, high, gradient, _, iterations = state
-        low, high = jnp.where(gradient < 0, shift, low), jnp.where(gradient > 0, shift, high)
+        shift, low, high, gradient, _, steps = state
         curvature = jnp.sum(weights * loss.curvature(target, score + shift))
-        change = -gradient / (curvature + jnp.finfo(dtype).tiny)
-        if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
-            limit = _CENTRING_STEP * (2.0**iterations if loss.link == "identity" else 1.0)
-            change = jnp.where(jnp.isnan(change), -jnp.sign(gradient) * limit, jnp.clip(change, -limit, limit))
-        newton, middle = shift + change, (low + high) / 2
-        outside = ((newton < low) | (newton > high)) & jnp.isfinite(middle)  # while a side is open nothing is
-        following = jnp.where(outside, middle, newton)
-        high = jnp.where(following == shift, low, high)  # the gradient is rounding: an empty bracket ends the search
-        return following, low, high, *gradient_at(following), iterations + 1
+        shift, low, high = shift_step(loss, shift, low, high, gradient, curvature, steps)
+        return shift, low, high, *gradient_at(shift), steps + 1
 
     zero, infinity = jnp.zeros((), dtype), jnp.asarray(jnp.inf, dtype)
     start: tuple[Array, ...] = (zero, -infinity, infinity, *gradient_at(zero), jnp.int32(0))
@@ -109,12 +99,11 @@ def project_out(data: Data, dual: Any, curvature: Any, refinements: int = 3) -> 
     cho_solve = jax.scipy.linalg.cho_solve if xp is jnp else scipy.linalg.cho_solve
     columns, weights, _, fit_intercept = data
     metric = weights * curvature
-    # Without an intercept the constant is one of infinite curvature.
-    total = xp.where(fit_intercept, xp.sum(metric) + xp.finfo(dual.dtype).tiny, xp.inf)
+    total = intercept_curvature(metric, fit_intercept)
     if columns.shape[0] == 0:
         return dual - curvature * (xp.sum(weights * dual) / total)
     coupling = columns @ metric
-    matrix = weighted_gram(columns, metric) - coupling[:, None] * (coupling / total)[None, :]
+    matrix = without_intercept(weighted_gram(columns, metric), coupling, total)
     diagonal = xp.diagonal(matrix)
     ridge = xp.finfo(dual.dtype).eps ** _NEWTON_RIDGE * xp.max(diagonal) + xp.finfo(dual.dtype).tiny
     factor = xp.linalg.cholesky(matrix + xp.diag(xp.where(diagonal > 0, ridge, 1)))
@@ -211,21 +200,39 @@ def first_iterate(
 ) -> tuple[Iterate, Array]:
     """The start, and the scores there (rows,)."""
     score = intercept + coefficients @ data.columns
-    gradient, by_intercept, violation = _derivatives(loss, data, penalties, signs, coefficients, score)
-    objective = _objective(loss, data, penalties, coefficients, score)
+    gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, coefficients, score)
+    value = objective(loss, data, penalties, coefficients, score)
     no = jnp.bool_(False)
-    at = Iterate(coefficients, intercept, gradient, by_intercept, objective, violation, jnp.int32(0), ~no, no)
+    at = Iterate(coefficients, intercept, gradient, by_intercept, value, violation, jnp.int32(0), ~no, no)
     return at, score
 
 
 def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     """The second-order model at a score: the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
-    coupling = data.columns @ curvature
-    # A fixed intercept is one of infinite curvature.
-    total = jnp.where(data.fit_intercept, jnp.sum(curvature) + jnp.finfo(score.dtype).tiny, jnp.inf)
-    hessian = weighted_gram(data.columns, curvature) - coupling[:, None] * (coupling / total)[None, :]
-    return SecondOrder(hessian, coupling, total)
+    coupling, total = data.columns @ curvature, intercept_curvature(curvature, data.fit_intercept)
+    return SecondOrder(without_intercept(weighted_gram(data.columns, curvature), coupling, total), coupling, total)
+
+
+def intercept_curvature(curvature: Any, fit_intercept: Any) -> Any:
+    """The second derivative by the intercept: a fixed one is one of infinite curvature.
+
+    Args:
+        curvature: (rows,), with the weights.
+    """
+    xp: Any = jnp if isinstance(curvature, jax.Array) else np
+    return xp.where(fit_intercept, xp.sum(curvature) + xp.finfo(curvature.dtype).tiny, xp.inf)
+
+
+def without_intercept(gram: Any, coupling: Any, total: Any) -> Any:
+    """A Hessian (k, k) once the intercept follows, from its `coupling` (k,) and `intercept_curvature`."""
+    return gram - coupling[:, None] * (coupling / total)[None, :]
+
+
+def line(model: SecondOrder, at: Iterate, goal: Any) -> tuple[Any, Any]:
+    """The changes of the coefficients (k,) towards a goal and of the intercept, which follows."""
+    change = goal - at.coefficients
+    return change, -(at.intercept_gradient + model.coupling @ change) / model.total
 
 
 def model_minimum(
@@ -250,8 +257,7 @@ def advance(
     signs: Array | None = None,
 ) -> tuple[Iterate, Array]:
     """The line search from an iterate and its scores towards the model's minimum; without descent it stays."""
-    b, d = at.coefficients, goal - at.coefficients
-    d0 = -(at.intercept_gradient + model.coupling @ d) / model.total
+    b, (d, d0) = at.coefficients, line(model, at, goal)
     score_step = d0 + d @ data.columns
     predicted = (
         at.gradient @ d + at.intercept_gradient * d0 + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
@@ -266,12 +272,12 @@ def advance(
 
     def halve(search: tuple[Array, Array]) -> tuple[Array, Array]:
         size = search[0] / 2
-        return size, _objective(loss, data, penalties, b + size * d, score + size * score_step)
+        return size, objective(loss, data, penalties, b + size * d, score + size * score_step)
 
     size, value = lax.while_loop(too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype)))
     new_b = jnp.where(size == 1, goal, b + size * d)  # exact zeros survive a full step
     new_score = score + size * score_step
-    gradient, by_intercept, violation = _derivatives(loss, data, penalties, signs, new_b, new_score)
+    gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, new_b, new_score)
     no_descent = ~(value <= at.objective + rounding)
     no_progress = no_descent | ((violation >= at.violation) & (value >= at.objective - rounding))
     moved = Iterate(
@@ -285,19 +291,17 @@ def advance(
     ), kept_score
 
 
-def _objective(loss: Loss, data: Data, penalties: Array, coefficients: Array, score: Array) -> Array:
-    return data.weights @ loss.value(data.target, score) + jnp.sum(penalties * jnp.abs(coefficients))
+def objective(loss: Loss, data: Data, penalties: Any, coefficients: Any, score: Any) -> Any:
+    """F."""
+    return data.weights @ loss.value(data.target, score) + penalties @ abs(coefficients)
 
 
-def _derivatives(
-    loss: Loss, data: Data, penalties: Array, signs: Array | None, coefficients: Array, score: Array
-) -> tuple[Array, Array, Array]:
-    """Gradient of the loss by the coefficients and by the intercept, and the KKT violation."""
+def derivatives(
+    loss: Loss, data: Data, penalties: Any, signs: Any, coefficients: Any, score: Any
+) -> tuple[Any, Any, Any]:
+    """Gradient of the loss by the coefficients and by the intercept, and the largest KKT violation."""
+    xp: Any = jnp if isinstance(score, jax.Array) else np
     rows = data.weights * loss.gradient(data.target, score)
-    gradient = data.columns @ rows
-    by_intercept = jnp.sum(rows)
-    worst = jnp.maximum(
-        jnp.max(kkt_violation(coefficients, gradient, penalties, signs)),
-        jnp.where(data.fit_intercept, jnp.abs(by_intercept), 0),
-    )
-    return gradient, by_intercept, worst
+    gradient, by_intercept = data.columns @ rows, xp.sum(rows)
+    violation = kkt_violation(coefficients, gradient, penalties, signs)
+    return gradient, by_intercept, xp.max(violation, initial=xp.where(data.fit_intercept, abs(by_intercept), 0))

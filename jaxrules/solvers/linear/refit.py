@@ -2,7 +2,7 @@
 
     minimise  sum_i s_i l(y_i, f_i) / sum_i s_i + l2_penalty / (2 sum_i s_i) sum_j w_j^2,    f = b + Q w
 
-Newton's method with halved steps, for tens of rules: the Hessian is dense and small.
+Newton's method (`jaxrules.solvers.linear.newton`), for tens of rules: the Hessian is dense and small.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax as shares
 
 from jaxrules.bits import distinct, pack
-from jaxrules.losses import Loss, derivatives, merge_rows, softmax
+from jaxrules.losses import Loss, merge_rows, softmax
+from jaxrules.solvers.linear.newton import ends_of, newton_on_host
 
 Floats = NDArray[np.float64]
 _MANY_ROWS = 1000
@@ -34,9 +35,6 @@ def refit_weights(
 ) -> tuple[Floats, float]:
     """The best weights and intercept (0 and fixed if `intercept` is False), from a start.
 
-    Where weights have signs, every step goes to the minimiser of the second-order model among the weights of these
-    signs: it descends, because the model is convex.
-
     Args:
         loss: convex in the score.
         y: float64 (rows,), in the loss's coding.
@@ -53,52 +51,21 @@ def refit_weights(
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
-    constant = 0.0
     if len(y) > _MANY_ROWS and features.dtype == bool and loss.mergeable and not np.any(offset):
         first, pattern = distinct(pack(features.astype(bool)))  # equal rows have equal scores
-        y, sample_weight, constant = merge_rows(loss, y, sample_weight, pattern, len(first))
+        y, sample_weight, _ = merge_rows(loss, y, sample_weight, pattern, len(first))
         features = features[first]
-    columns = [features, np.ones(len(y))] if intercept else [features]
-    design: Floats = np.column_stack(columns).astype(np.float64)
-    point = np.append(start[0], start[1]) if intercept else np.array(start[0], np.float64)
+    columns: Floats = np.ones((features.shape[1] + intercept, len(y)))
+    columns[: features.shape[1]] = features.T
+    point = np.append(start[0], start[1]) if intercept else np.asarray(start[0], np.float64)
     penalty = np.full(len(point), float(l2_penalty))
     if intercept:
         penalty[-1] = 0.0
-    ends = None if signs is None or not np.any(signs) else _ends(signs, len(point))
-
-    def objective(at: Floats) -> float:
-        with np.errstate(over="ignore"):
-            return float(sample_weight @ loss.value(y, design @ at + offset) + 0.5 * penalty @ at**2) + constant
-
-    value = objective(point)
-    for _ in range(max_steps):
-        g, h = derivatives(loss, y, design @ point + offset)
-        slope = design.T @ (sample_weight * g) + penalty * point
-        hessian = (design.T * (sample_weight * h)) @ design + np.diag(penalty)
-        if ends is None:
-            step = -np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
-        else:
-            step = step_within(hessian, slope, ends - point)
-        decrease = -float(slope @ step)
-        if not decrease > 1e-14 * max(abs(value), 1e-300):
-            break
-        size = 1.0
-        trial = objective(point + step)
-        while not trial <= value - 1e-4 * size * decrease and size > 1e-10:
-            size /= 2.0
-            trial = objective(point + size * step)
-        if not trial < value:
-            break
-        point, value = point + size * step, trial
+    ends = None if signs is None or not np.any(signs) else ends_of(np.append(signs, np.zeros(int(intercept))))
+    point, _ = newton_on_host(
+        loss, columns, y, sample_weight, penalty, point, offset=offset, ends=ends, max_steps=max_steps
+    )
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
-
-
-def _ends(signs: NDArray[np.int_], size: int) -> Floats:
-    """The least and the greatest value of every coefficient, (2, coefficients); those behind the weights are free."""
-    ends = np.array([[-np.inf], [np.inf]]) * np.ones(size)
-    ends[0, : len(signs)][signs > 0] = 0.0
-    ends[1, : len(signs)][signs < 0] = 0.0
-    return ends
 
 
 def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
@@ -148,7 +115,9 @@ def refit_softmax(
 
     first = np.concatenate([start[0], start[1][None]]).ravel()
     options = {"maxiter": max_steps, "ftol": 1e-15, "gtol": 1e-10 * float(sample_weight.sum())}
-    ends = None if signs is None or not np.any(signs) else _ends(signs.ravel(), len(first)).T
+    ends = None
+    if signs is not None and np.any(signs):
+        ends = np.stack(ends_of(np.append(signs, np.zeros((1, y.shape[1]), int), 0).ravel()), axis=1)
     found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=ends, options=options)
     best = found.x.reshape(-1, y.shape[1])
     return best[:-1], best[-1]

@@ -57,9 +57,6 @@ Bools = NDArray[np.bool_]
 
 _WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
 _BLOCK = 1 << 12  # rows that NumPy casts at once
-_COMPILATION = 3.0
-"""Seconds that kernels of a new shape take: with less time left the steps are made in NumPy."""
-_COMPILED: set[tuple[Any, ...]] = set()
 _STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
 NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
 
@@ -241,7 +238,7 @@ class Problem:
     least: float  # the least loss of every row by itself: no objective is below
     worth: float  # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
-    run: Run | None = None  # whose time is left
+    run: Run | None = None  # its time limit says which engine makes the steps
     curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
     latest: _Latest = field(default_factory=_Latest)
 
@@ -267,7 +264,7 @@ class Problem:
         mean = float(row_weight @ row_target)
         if intercept:
             _check_varied(loss, mean)
-        level = mean if loss is squared and intercept else 0.0
+        level = mean if loss == squared and intercept else 0.0
         merged = merge_rows(loss, row_target - level, row_weight, design.inverse, design.n_patterns)
         weights, target = np.zeros((2, design.storage.shape[1]))
         weights[: design.n_patterns], target[: design.n_patterns] = merged.weight, merged.target
@@ -326,7 +323,7 @@ class Problem:
         intercept = float(intercept + given @ design.centre) - self.level if self.data.fit_intercept else 0.0
         used = np.flatnonzero(coefficients)
         size = self._working_size(len(used))
-        if not self._is_compiled(size):
+        if not self._by_kernels:
             return self.at(coefficients, intercept, intercept + coefficients[used] @ self._on_host(used), False)
         score = _score(design.take(used, size), coefficients[design.pad(used, size)], intercept)
         return self.at(coefficients, intercept, score, False)
@@ -341,7 +338,7 @@ class Problem:
         """Shift the intercept to its best value and look at all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
         size = self._working_size(len(free)) if len(free) else 0
-        if not self._is_compiled(size):
+        if not self._by_kernels:
             found = on_host.point(self.loss, self._sums, self._on_host(free), self.data, score)
             return Position(coefficients, intercept + found.shift, found, all_free)
         unpenalised = self.design.take(free, size)
@@ -354,7 +351,7 @@ class Problem:
     ) -> tuple[Position, int]:  # fmt: skip
         """Minimise over the working columns (and the intercept), from `position`; also the number of steps."""
         size = self._working_size(len(working))
-        compiled = self._is_compiled(size)
+        compiled = self._by_kernels
         padded = self.design.pad(working, size if compiled else len(working))
         asked = (
             l1_penalty * self.factors[padded],
@@ -374,27 +371,32 @@ class Problem:
         coefficients[working] = found.coefficients[: len(working)]
         return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(found.steps)
 
-    def _is_compiled(self, size: int) -> bool:
-        """Whether the kernels for so many working columns pay, and are there or there is time to compile them."""
+    @property
+    def _by_kernels(self) -> bool:
+        """Whether JAX's kernels make the steps, or NumPy: they do for matrices of float32 with more entries than
+        `on_host.FEW`, in fits without a time limit.
+
+        A kernel takes a second or more to compile, for every loss and every shape, which cannot be broken off, and how
+        long it will take nobody knows: under a limit nothing is compiled. On two cores of a CPU, a path of 20 logistic
+        fits to 20000 rows and 100 columns took 8.6 s of the processor in NumPy, 3.3 s with kernels in a new process and
+        0.8 s once they were there; one to 100000 rows and 60 columns took 6.7 s, 5.8 s and 4.0 s.
+        """
         if isinstance(self.design.storage, BitColumns) or self.design.storage.size <= on_host.FEW:
             return False
-        shape = self.loss, self.design.storage.shape, self.design.storage.dtype, size
-        if self.run is None or self.run.deadline.remaining() >= _COMPILATION:
-            _COMPILED.add(shape)
-        return shape in _COMPILED
+        return self.run is None or self.run.deadline.seconds is None
 
     def _on_host(self, columns: NDArray[np.integer]) -> Floats | BitColumns:
         """Columns as bits or a float64 array of NumPy, (columns, padded rows)."""
         if isinstance(self.design.storage, BitColumns):
             return self.design.storage.take(columns)
-        storage = np.asarray(self.design.storage)
+        storage = self.design.on_host
         return storage[columns].astype(np.float64) + storage[self.design.low[columns]]
 
     def _sums(self, rows: Floats) -> Floats:
         """sum_i rows_i x_ij for all columns, on the host."""
         if isinstance(self.design.storage, BitColumns):
             return self.design.storage @ rows
-        storage, stored = np.asarray(self.design.storage), np.zeros(self.design.storage.shape[0])
+        storage, stored = self.design.on_host, np.zeros(self.design.storage.shape[0])
         for start in range(0, len(rows), _BLOCK):
             stored += storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
         return stored[: len(self.design.low)] + stored[self.design.low]
@@ -404,7 +406,7 @@ class Problem:
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
         _, weights, target, _ = self.data
-        bound_of = _bound if self._is_compiled(0) else dual_bound
+        bound_of = _bound if self._by_kernels else dual_bound
         with np.errstate(all="ignore"):
             bound = float(bound_of(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
@@ -544,8 +546,8 @@ def solve(
             perfect fits, tolerance times a millionth of the objective of a model that knows nothing) and every
             optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is reachable, 1e-12 usually is.
         max_iterations: bound on the Newton steps.
-        run: asked between steps whether to stop; the best coefficients so far are returned. With less time left than
-            kernels take to compile, the steps are made in NumPy.
+        run: asked between steps whether to stop; the best coefficients so far are returned. With a time limit the
+            steps are made in NumPy, and nothing is compiled.
 
     Returns:
         The solution with its certificate; see `Solution.status` for whether it converged.
