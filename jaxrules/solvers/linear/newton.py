@@ -159,6 +159,8 @@ def newton_on_host(
                 break
             step, promised = _step(columns, now, penalties, point, least, most)
             if not promised > max(relative * abs(now.value), absolute) or now.value - 2 * promised >= goal:
+                if loss.quadratic and promised > absolute:  # all that the first step, but for the ridge, left
+                    point = within(point + step, least, most)
                 break
             length = 1.0
             following = within(point + step, least, most)

@@ -22,7 +22,6 @@ from jaxrules.solvers.blas import one_blas_thread
 Floats = NDArray[np.float64]
 
 _SWEEPS = 3  # coordinate descent sweeps between two Newton steps on the support
-_FAST = 0.25  # sweeps go on while they cut the violation to this share
 _ROUNDS = 40  # rounds of sweeps and support Newton steps for one problem
 _EASY_ROUNDS = 3  # rounds before the interior-point method
 _INNER_ITERATIONS = 30  # of the interior-point method
@@ -75,10 +74,6 @@ class Quadratic:
         """Of the smooth part, (k,)."""
         return np.asarray(self.linear + self.hessian @ (b - self.anchor))
 
-    def violation(self, b: Floats, gradient: Floats) -> float:
-        """The largest KKT violation."""
-        return float(kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0))
-
     @functools.cached_property
     def curvature(self) -> Floats:
         """(k,) the diagonal of the Hessian, kept positive: a column without curvature (a constant) stays at zero."""
@@ -94,10 +89,9 @@ class Quadratic:
     def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
         """The coefficients b (k,) that minimise the function, from the anchor.
 
-        Rounds of coordinate descent, as long as it converges fast, and Newton steps on the support that it finds.
-        Where this is not the right one at once (nested rules are nearly collinear columns, on which coordinate
-        descent takes thousands of sweeps), an interior-point solution is the new start: some ten Cholesky
-        factorisations.
+        Rounds of coordinate descent, which finds the support, and Newton steps on the support. Where the support
+        is not found at once (nested rules are nearly collinear columns, on which coordinate descent takes
+        thousands of sweeps), an interior-point solution is the new start: some ten Cholesky factorisations.
 
         Args:
             tolerance: the largest KKT violation to leave.
@@ -109,16 +103,10 @@ class Quadratic:
         negative, positive = np.ones((2, len(b)), bool) if self.signs is None else self.signs
         with one_blas_thread():
             for round_ in range(max_rounds):
-                violation = self.violation(b, gradient)
-                previous = np.inf
-                # The first round is for a start whose support is right: a Newton step is all it needs.
-                while round_ > 0 and tolerance < violation <= _FAST * previous:
+                if kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0) <= tolerance:
+                    break
+                if round_ > 0:  # the first is for a start whose support is right: a Newton step is all it needs
                     sweep(self.hessian, self.curvature, self.penalties, negative, positive, b, gradient, _SWEEPS)
-                    previous, violation = violation, self.violation(b, gradient)
-                if violation <= tolerance:
-                    gradient = self.gradient(b)  # that of the sweeps has summed up rounding
-                    if self.violation(b, gradient) <= tolerance:
-                        break
                 inner = self.kept(self.interior_point(b, tolerance / 100)) if round_ == _EASY_ROUNDS else b
                 b = self._improved(b, gradient, inner)
                 gradient = self.gradient(b)
