@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jaxrules.solvers.support import bound_kernels
-from jaxrules.solvers.support.objective import loss_terms
-from jaxrules.solvers.support.problem import make_problem
-from jaxrules.solvers.support.search import Search
 
 from jaxrules import losses
+from jaxrules.lire import bound_kernels
+from jaxrules.lire.objective import loss_terms
+from jaxrules.lire.problem import make_problem
+from jaxrules.lire.search import Search
 from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 
