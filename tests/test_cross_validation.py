@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import cross_validation, lire
+from jaxrules import cross_validation
 from jaxrules.cross_validation import CrossValidation, folds
+from jaxrules.ensembles import extraction
+from jaxrules.lire import candidates, fitting
 from jaxrules.losses import logistic, squared
 from jaxrules.training import training_data
 from problems import CLASSES, NOISY, WEIGHTS, X, pool
@@ -167,8 +169,9 @@ def test_rules_are_taken_anew_from_the_rows_of_every_fold(monkeypatch: pytest.Mo
         asked.append((rules, data.rows))
         return made(RULES if rules is None else rules, data, *rest, **options)
 
-    made = lire.rule_pool
-    monkeypatch.setattr(lire, "rule_pool", watched)
+    made = extraction.rule_pool
+    for module in (candidates, fitting):
+        monkeypatch.setattr(module, "rule_pool", watched)
     chosen("lire", rules=None, n_folds=3)
     fold_of = folds(training_data(X, NOISY["labels"], logistic, missing="own_category"), 3, 0)
     grown = [rows for rules, rows in asked if rules is None]
