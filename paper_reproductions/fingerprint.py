@@ -116,11 +116,22 @@ def _of_file(path: Path) -> str:
 
 
 def _source(thing: Any) -> str:
-    """The code without comments, docstrings and layout; the byte code where a source cannot be read alone."""
+    """The code without comments, docstrings and layout."""
     try:
         return _bare(textwrap.dedent(inspect.getsource(thing)))
-    except (OSError, TypeError, SyntaxError):
-        return " ".join(f"{code.co_code!r}{code.co_names}{_constants(code)}" for code in _codes(thing))
+    except SyntaxError:  # a lambda in the middle of a statement
+        return " ".join(ast.unparse(_lambda(function.__code__)) for function in _functions(thing))
+
+
+def _lambda(code: CodeType) -> ast.Lambda:
+    """A lambda's place in its file: the one whose body lies where its code says. Byte code differs between Pythons."""
+    places = set(code.co_positions())
+    for node in ast.walk(ast.parse(Path(code.co_filename).read_text("utf-8"))):
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
+            body = node.body
+            if (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in places:
+                return node
+    raise OSError(f"{code.co_filename}, line {code.co_firstlineno} has no such lambda")
 
 
 def _bare(source: str) -> str:
@@ -140,7 +151,7 @@ def _functions(thing: Any) -> Iterator[FunctionType]:
         yield thing
     for value in vars(thing).values() if isinstance(thing, type) else ():
         member = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-        if isinstance(member, FunctionType):
+        if isinstance(member, FunctionType) and member.__module__ != "dataclasses":  # __replace__, since Python 3.13
             yield member
 
 
@@ -151,10 +162,6 @@ def _codes(thing: Any) -> Iterator[CodeType]:
         code = open_.pop()
         yield code
         open_ += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-
-
-def _constants(code: CodeType) -> list[Any]:
-    return [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
 
 
 def _used(thing: Any, inside: Callable[[str | None], bool]) -> Iterator[tuple[str, Any]]:

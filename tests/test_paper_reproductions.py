@@ -459,6 +459,14 @@ def test_defaults_and_every_lambda_of_a_module_are_part_of_a_fingerprint(monkeyp
     assert fingerprint.__wrapped__(timed) == hashes[0]
 
 
+@pytest.mark.parametrize("name", available_papers())
+def test_archives_hold_cells_of_the_present_protocols(name):
+    """By every Python: a protocol's hash depends on no byte code."""
+    about = Path(paper_reproductions.__file__).parent / name / "archive" / "about.json"
+    experiments = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}
+    assert [n for n, e in experiments.items() if e.protocol not in about.read_text("utf-8")] == []
+
+
 def test_what_an_experiment_depends_on_is_part_of_its_protocol(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("x = 1\n")
