@@ -38,11 +38,11 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 def changed(node: ast.AST) -> ast.AST | None:
     """The node with one thing changed; None where nothing is to be changed."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return ast.Compare(node.left, [OPPOSITES[type(node.ops[0])]()], node.comparators)  # type: ignore[list-item]
+        return ast.Compare(node.left, [OPPOSITES[type(node.ops[0])]()], node.comparators)
     if isinstance(node, ast.BoolOp):
-        return ast.BoolOp(OPPOSITES[type(node.op)](), node.values)  # type: ignore[arg-type]
+        return ast.BoolOp(OPPOSITES[type(node.op)](), node.values)
     if isinstance(node, ast.BinOp) and type(node.op) in OPPOSITES:
-        return ast.BinOp(node.left, OPPOSITES[type(node.op)](), node.right)  # type: ignore[arg-type]
+        return ast.BinOp(node.left, OPPOSITES[type(node.op)](), node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert)):
         return node.operand
     if isinstance(node, ast.IfExp):

@@ -150,7 +150,7 @@ class Quantity(NamedTuple):
 def test_named_tuples_of_users_compile_after_a_fit() -> None:
     jr.boosting.fit(np.eye(4), np.arange(4.0), max_rules=1, max_length=3, loss="squared")
 
-    @numba.njit  # type: ignore[untyped-decorator]
+    @numba.njit
     def product(q: Quantity) -> float:
         return q.value * q.exceeds * q.order * q.curved * q.relaxed
 

@@ -39,7 +39,7 @@ def test_deadlines() -> None:
     assert jr.Deadline(math.inf, clock).seconds is None
     assert jr.Deadline(0, clock).expired()
     for number in (np.float32(2.5), np.int64(2), 2.5):
-        assert jr.Deadline.of(number).seconds == number  # type: ignore[arg-type]
+        assert jr.Deadline.of(number).seconds == number
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,26 @@ def test_other_errors_pass_through() -> None:
 def test_progress_must_be_a_switch_or_a_function() -> None:
     for progress in (None, 1, "bar"):
         with pytest.raises(TypeError, match="progress"):
-            Run("task", progress=progress)  # type: ignore[arg-type]
+            Run("task", progress=progress)
 
 
-def test_the_bar_is_drawn_once_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The bars that are drawn, none of them on the screen."""
     import tqdm.auto
 
     drawn: list[Any] = []
 
-    class Quiet(tqdm.auto.tqdm):  # type: ignore[misc,type-arg]
+    class Quiet(tqdm.auto.tqdm):
         def __init__(self, **kwargs: Any) -> None:
             super().__init__(**kwargs, file=io.StringIO())
             drawn.append(self)
 
     monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+    return drawn
+
+
+def test_the_bar_is_drawn_once_and_closed(drawn: list[Any]) -> None:
     run, other = Run("task", progress=True, total=5), Run("other", progress=True)
     with run:
         run.step(0.5, 1)
@@ -199,17 +205,7 @@ def test_children_report_where_their_parent_does_and_keep_their_own_history() ->
     assert len(run.finish("model", 3.0, "min", jr.Status.CONVERGED).history) == 1
 
 
-def test_children_do_not_close_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    import tqdm.auto
-
-    drawn: list[Any] = []
-
-    class Quiet(tqdm.auto.tqdm):  # type: ignore[misc,type-arg]
-        def __init__(self, **kwargs: Any) -> None:
-            super().__init__(**kwargs, file=io.StringIO())
-            drawn.append(self)
-
-    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+def test_children_do_not_close_the_bar(drawn: list[Any]) -> None:
     run = Run("task", progress=True, total=3)
     with run:
         for done in range(3):

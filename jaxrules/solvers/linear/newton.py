@@ -29,7 +29,7 @@ from jaxrules.losses import Loss, derivatives
 
 Floats = NDArray[np.float64]
 
-_RIDGE = 1e-10
+_RIDGE = 1e-9
 """Added to the Hessian, relative to its diagonal: repeated columns share their coefficient."""
 _SUFFICIENT = 0.1
 """Share of the promised decrease that a step must keep (Armijo)."""
