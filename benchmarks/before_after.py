@@ -1,7 +1,8 @@
-"""Two working trees of this project, paired in one run: is a change slower than the commit before it?
+"""Two working trees of this project, paired in one run: is a change slower
+than the commit before it?
 
-    git worktree add ../before <commit>
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/before_after.py ../before [--only lire paths]
+    git worktree add ../before <commit> JAXRULES_DATA=/folder/with/manifest.json python
+    benchmarks/before_after.py ../before [--only lire paths]
 
 Each measurement runs in its own process, which imports one of the trees; the trees take turns. The
 script prints medians over the rounds: the first call (which compiles), the warm call, its CPU
@@ -42,18 +43,27 @@ def lire(name: str, gamma: float, path: bool = False) -> Job:
     import jaxrules as jr
 
     X, y, rules = forest_rules(name)
-    common: dict[str, Any] = {"loss": "exponential", "l2_penalty": 0.25, "rules": rules, "missing": "own_category"}
+    common: dict[str, Any] = {
+        "loss": "exponential",
+        "l2_penalty": 0.25,
+        "rules": rules,
+        "missing": "own_category",
+    }
     if path:
         gammas = np.geomspace(0.01, 0.0005, 10)
         return lambda: jr.lire.path(X, y, global_penalties=gammas, **common)[-1].objective
-    return lambda: jr.lire.fit(X, y, global_penalty=gamma, local_penalty=2 * gamma, **common).objective
+    return lambda: (
+        jr.lire.fit(X, y, global_penalty=gamma, local_penalty=2 * gamma, **common).objective
+    )
 
 
 def rulefit(name: str) -> Job:
     import jaxrules as jr
 
     X, y, rules = forest_rules(name)
-    return lambda: jr.rulefit.path(X, y, loss="logistic", rules=rules, missing="own_category")[-1].objective
+    return lambda: (
+        jr.rulefit.path(X, y, loss="logistic", rules=rules, missing="own_category")[-1].objective
+    )
 
 
 def boosting(name: str, loss: str, penalty: float, cuts: int) -> Job:
@@ -63,7 +73,12 @@ def boosting(name: str, loss: str, penalty: float, cuts: int) -> Job:
     y = np.asarray(data.y)
     if loss == "logistic":
         y = np.where(y == np.unique(y)[-1], 1.0, -1.0)
-    options: dict[str, Any] = {"loss": loss, "l2_penalty": penalty, "max_rules": 10, "max_cut_points": cuts}
+    options: dict[str, Any] = {
+        "loss": loss,
+        "l2_penalty": penalty,
+        "max_rules": 10,
+        "max_cut_points": cuts,
+    }
     options |= getattr(jr.boosting, "PAPER", {})  # once the default
     return lambda: jr.boosting.fit(data.X, y, missing="own_category", **options).objective
 
@@ -72,7 +87,11 @@ def glrm(name: str) -> Job:
     import jaxrules as jr
 
     data = jr.datasets.load(name)
-    return lambda: jr.glrm.fit(data.X, data.y, loss="logistic", rule_penalty=0.005, missing="own_category").objective
+    return lambda: (
+        jr.glrm.fit(
+            data.X, data.y, loss="logistic", rule_penalty=0.005, missing="own_category"
+        ).objective
+    )
 
 
 def paths(features: int, steps: int) -> Job:
@@ -86,7 +105,9 @@ def paths(features: int, steps: int) -> Job:
         y = np.asarray(data.y, float)
     else:
         rng = np.random.default_rng(0)
-        X = np.sqrt(0.8) * rng.normal(size=(150, 1)) + np.sqrt(0.2) * rng.normal(size=(150, features))
+        X = np.sqrt(0.8) * rng.normal(size=(150, 1)) + np.sqrt(0.2) * rng.normal(
+            size=(150, features)
+        )
         y = X @ rng.normal(size=features) + rng.normal(size=150)
     return lambda: jr.paths.fit(X.astype(float), y, steps=steps, standardise=True).objective
 
@@ -136,13 +157,18 @@ def measure(name: str) -> dict[str, float]:
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - used)
     return {
-        "first": first, "warm": statistics.median(wall), "cpu": statistics.median(cpu), "memory": peak_memory(),
+        "first": first,
+        "warm": statistics.median(wall),
+        "cpu": statistics.median(cpu),
+        "memory": peak_memory(),
         "result": result,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("before", nargs="?", type=Path, help="the other working tree")
     parser.add_argument("--only", nargs="*", default=[""], help="jobs whose name begins so")
     parser.add_argument("--rounds", type=int, default=3)
@@ -161,8 +187,11 @@ def main() -> None:
             for side, tree in trees.items():
                 told = subprocess.run(
                     [sys.executable, __file__, "--measure", name],
-                    env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=True,
-                ).stdout  # fmt: skip
+                    env={**os.environ, "PYTHONPATH": str(tree)},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
                 found[side].append(json.loads(told.splitlines()[-1]))
         line = f"{name:22}"
         for key in ("first", "warm", "cpu", "memory"):

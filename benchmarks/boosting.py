@@ -1,4 +1,5 @@
-"""Optimal rule boosting against its authors' realkd 0.2.1: the same propositions, penalties and stage objectives.
+"""Optimal rule boosting against its authors' realkd 0.2.1: the same propositions,
+penalties and stage objectives.
 
     python benchmarks/boosting.py [--limit 900] [--only wine,titanic] [--no-peer]
 
@@ -79,7 +80,11 @@ def load(instance: Instance) -> tuple[jr.Table, np.ndarray]:
     if instance.loss == "squared":
         return table, y.astype(np.float64)
     labels = np.unique(y)
-    positive = instance.positive if instance.positive in labels else (labels[1] if len(labels) < 4 else None)
+    positive = (
+        instance.positive
+        if instance.positive in labels
+        else (labels[1] if len(labels) < 4 else None)
+    )
     return table, np.where(y == positive, 1.0, -1.0)
 
 
@@ -126,7 +131,9 @@ def run_peer(
         command += [str(instance.max_col_attr), str(STAGES if limit > 0 else 0)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-            process = subprocess.Popen(command, stdout=out, stderr=errors, text=True, env=environment)
+            process = subprocess.Popen(
+                command, stdout=out, stderr=errors, text=True, env=environment
+            )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=limit if limit > 0 else 120)
             process.kill()
@@ -139,9 +146,16 @@ def run_peer(
     return lines[0]["propositions"], lines[1:]
 
 
-def ours(instance: Instance, table: jr.Table, y: np.ndarray, pool: PropositionPool, rules: int) -> tuple[Any, float]:
+def ours(
+    instance: Instance, table: jr.Table, y: np.ndarray, pool: PropositionPool, rules: int
+) -> tuple[Any, float]:
     """The fit, and its CPU seconds."""
-    options: Any = {"loss": instance.loss, "l2_penalty": instance.l2_penalty, "propositions": pool, **boosting.PAPER}
+    options: Any = {
+        "loss": instance.loss,
+        "l2_penalty": instance.l2_penalty,
+        "propositions": pool,
+        **boosting.PAPER,
+    }
     seconds: list[float] = []
     fit = None
     while not seconds or (sum(seconds) < 2.0 and len(seconds) < 5) or sum(seconds) < 0.5:
@@ -171,7 +185,11 @@ def compare(key: str, instance: Instance, limit: float) -> dict[str, Any]:
     }
     common = min(len(stages), len(fit.details["stages"]))
     for mine, theirs in zip(fit.details["stages"], stages, strict=False):
-        assert abs(mine.objective - theirs["objective"]) <= 1e-10 * abs(theirs["objective"]), (key, mine, theirs)
+        assert abs(mine.objective - theirs["objective"]) <= 1e-10 * abs(theirs["objective"]), (
+            key,
+            mine,
+            theirs,
+        )
     if common:
         _, part = ours(instance, table, y, pool, common)
         row["ours"], row["realkd"] = round(part, 4), round(stages[common - 1]["seconds"], 2)
@@ -190,29 +208,41 @@ def memory_of_a_fit(instance: Instance, texts: list[str]) -> float:
 def _fit_and_look(instance: Instance, texts: list[str]) -> float:
     table, y = load(instance)
     boosting.fit(
-        table, y, loss=instance.loss, l2_penalty=instance.l2_penalty, propositions=realkd_pool(texts, table),
-        max_rules=STAGES, **boosting.PAPER,
-    )  # fmt: skip
+        table,
+        y,
+        loss=instance.loss,
+        l2_penalty=instance.l2_penalty,
+        propositions=realkd_pool(texts, table),
+        max_rules=STAGES,
+        **boosting.PAPER,
+    )
     return round(peak_memory(), 3)
 
 
 def startup() -> Iterator[tuple[str, float]]:
     """Seconds until the compiled search can be used: in the first process and in a later one."""
     code = (
-        "import time, jaxrules; s = time.process_time(); import jaxrules.solvers.rule_search.kernels;"
+        "import time, jaxrules; s = time.process_time(); import "
+        "jaxrules.solvers.rule_search.kernels;"
         "print(time.process_time() - s)"
     )
     with tempfile.TemporaryDirectory() as folder:
         for name in ("first process (compiles)", "later process (loads)"):
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-            done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-c", code], env=environment, capture_output=True, check=True
+            )
             yield name, float(done.stdout)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for realkd per instance")
-    parser.add_argument("--only", default=",".join(INSTANCES), help="instances, separated by commas")
+    parser.add_argument(
+        "--limit", type=float, default=900.0, help="seconds for realkd per instance"
+    )
+    parser.add_argument(
+        "--only", default=",".join(INSTANCES), help="instances, separated by commas"
+    )
     parser.add_argument("--no-startup", action="store_true", help="skip timing the compilation")
     arguments = parser.parse_args()
     if not arguments.no_startup:
@@ -233,11 +263,18 @@ def main() -> None:
     for name, chosen in {"with ==": pool.take(~pool.unseen), "with == and !=": pool}.items():
         start = time.process_time()
         fit = boosting.fit(
-            telco.X, telco.y, loss="logistic", l2_penalty=10.0, propositions=chosen, time_limit=300, **boosting.PAPER
+            telco.X,
+            telco.y,
+            loss="logistic",
+            l2_penalty=10.0,
+            propositions=chosen,
+            time_limit=300,
+            **boosting.PAPER,
         )
         print(
             f"telco_churn ({telco.X.n_rows} rows, {len(chosen)} propositions {name}), lambda 10: "
-            f"{time.process_time() - start:.2f} CPU s, largest gap {max(s.gap for s in fit.details['stages']):.2g}"
+            f"{time.process_time() - start:.2f} CPU s, largest gap "
+            f"{max(s.gap for s in fit.details['stages']):.2g}"
         )
     print(f"peak memory {peak_memory():.2f} GiB")
     RESULTS.mkdir(exist_ok=True)

@@ -21,11 +21,16 @@ def main() -> None:
     data = pd.read_csv(path, float_precision="round_trip")
     target = data.pop("target").astype(float)
     context = Context.from_df(data, max_col_attr=int(attributes))
-    print(json.dumps({"propositions": [str(attribute) for attribute in context.attributes]}), flush=True)
+    print(
+        json.dumps({"propositions": [str(attribute) for attribute in context.attributes]}),
+        flush=True,
+    )
     scores, building = np.zeros(len(target)), 0.0
     start = time.process_time()
     for _ in range(int(stages)):
-        objective = GradientBoostingObjective(data, target, predictions=scores, loss=loss, reg=float(penalty))
+        objective = GradientBoostingObjective(
+            data, target, predictions=scores, loss=loss, reg=float(penalty)
+        )
         began = time.process_time()
         context = Context.from_df(objective.data, max_col_attr=int(attributes))
         building += time.process_time() - began
@@ -37,7 +42,12 @@ def main() -> None:
         rule = Rule(query, objective.opt_weight(query))
         scores = scores + np.asarray(rule(data), float)
         seconds = time.process_time() - start
-        line = {"objective": float(objective(rows)), "seconds": seconds, "building": building, "rule": str(rule)}
+        line = {
+            "objective": float(objective(rows)),
+            "seconds": seconds,
+            "building": building,
+            "rule": str(rule),
+        }
         print(json.dumps(line), flush=True)
 
 

@@ -1,4 +1,5 @@
-"""Rule ensembles by gradient descent: the speed of LTRNet, and what fine-tuning gains and where it harms.
+"""Rule ensembles by gradient descent: the speed of LTRNet, and what fine-tuning
+gains and where it harms.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/finetune.py [--only speed|tuning] [--repeats 10]
 
@@ -38,16 +39,26 @@ from jaxrules.datasets import Dataset
 
 RESULTS = Path(__file__).parent / "results"
 PAPER = (
-    "california_housing", "red_wine_quality", "diabetes", "friedman1", "used_cars", "breast_cancer", "banknote",
-    "voice", "magic", "liver",
-)  # fmt: skip
+    "california_housing",
+    "red_wine_quality",
+    "diabetes",
+    "friedman1",
+    "used_cars",
+    "breast_cancer",
+    "banknote",
+    "voice",
+    "magic",
+    "liver",
+)
 OWN = ("boston", "insurance", "bike_day", "titanic", "telco_churn")
 SPEED = ("banknote", "friedman1", "red_wine_quality", "breast_cancer")
 ROWS, TEST_ROWS, RULES = 500, 5000, (3, 6)
 
 
 def sample(data: Dataset, repeat: int) -> tuple[Dataset, Dataset]:
-    """A bootstrap sample and the out-of-bag rows; regression targets are standardised by the sample."""
+    """A bootstrap sample and the out-of-bag rows; regression targets are
+    standardised by the sample.
+    """
     rng = np.random.default_rng([repeat, len(data)])
     drawn = rng.integers(0, len(data), min(len(data), ROWS))
     rest = rng.permutation(np.setdiff1d(np.arange(len(data)), drawn))[:TEST_ROWS]
@@ -68,7 +79,9 @@ def fit(name: str, repeat: int, training: Any) -> tuple[float, float, float]:
     """Wall seconds, CPU seconds, objective."""
     train, _ = sample(jr.datasets.load(name), repeat)
     wall, cpu = time.perf_counter(), time.process_time()
-    found = jr.ltrnet.fit(train.X, train.y, loss=loss_of(train), training=training, restarts=6, iterations=250)
+    found = jr.ltrnet.fit(
+        train.X, train.y, loss=loss_of(train), training=training, restarts=6, iterations=250
+    )
     return time.perf_counter() - wall, time.process_time() - cpu, found.objective
 
 
@@ -81,7 +94,12 @@ def speed(repeats: int) -> None:
                 program = f"import finetune; print(*finetune.fit({name!r}, 0, {training!r}))"
                 command = [sys.executable, "-c", program]
                 first = subprocess.run(
-                    command, env=environment, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+                    command,
+                    env=environment,
+                    cwd=Path(__file__).parent,
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 )
             wall, cpu, _ = map(float, first.stdout.split())
             fit(name, 0, training)
@@ -89,9 +107,11 @@ def speed(repeats: int) -> None:
             walls, cpus = ([one[i] for one in warm] for i in (0, 1))
             middle = f"{statistics.median(walls):.3f} / {statistics.median(cpus):.3f}"
             print(
-                f"  {training:16s} {name:17s} first {wall:5.2f} / {cpu:5.2f}   warm: median {middle}, least"
-                f" {min(walls):.3f} / {min(cpus):.3f}", flush=True,
-            )  # fmt: skip
+                f"  {training:16s} {name:17s} first {wall:5.2f} / {cpu:5.2f}   warm: median "
+                f"{middle}, least"
+                f" {min(walls):.3f} / {min(cpus):.3f}",
+                flush=True,
+            )
 
 
 # Tuning
@@ -102,9 +122,19 @@ def starts(train: Dataset, repeat: int) -> Iterator[tuple[str, jr.RuleEnsemble]]
     common: dict[str, Any] = {"loss": loss_of(train), "missing": "own_category"}
     oblique = jr.lltboost.path(train.X, train.y, max_rules=max(RULES), seed=repeat, **common)
     straight = jr.boosting.path(
-        train.X, train.y, max_rules=max(RULES), search="greedy", objective="gradient_sum", corrective=True,
-        intercept=True, per_unit=False, l2_penalty=1e-3 * len(train), max_length=3, max_cut_points=20, **common,
-    )  # fmt: skip
+        train.X,
+        train.y,
+        max_rules=max(RULES),
+        search="greedy",
+        objective="gradient_sum",
+        corrective=True,
+        intercept=True,
+        per_unit=False,
+        l2_penalty=1e-3 * len(train),
+        max_length=3,
+        max_cut_points=20,
+        **common,
+    )
     for name, path in (("LLTBoost", oblique), ("boosting", straight)):
         for rules in RULES:
             if len(path) >= rules:
@@ -118,7 +148,10 @@ def tuned(name: str, repeat: int) -> Iterator[dict[str, Any]]:
     for start, model in starts(train, repeat):
         row: dict[str, Any] = {"set": name, "repeat": repeat, "start": start}
         began = time.process_time()
-        fits = {str(guard): jr.finetune(model, train.X, train.y, guard=guard, seed=repeat) for guard in (False, True)}
+        fits = {
+            str(guard): jr.finetune(model, train.X, train.y, guard=guard, seed=repeat)
+            for guard in (False, True)
+        }
         row["cpu"] = (time.process_time() - began) / 2
         for key, one in {"start": model, **{key: fit.model for key, fit in fits.items()}}.items():
             row[f"risk {key}"] = jr.risk(one, test.X, test.y)
@@ -128,7 +161,8 @@ def tuned(name: str, repeat: int) -> Iterator[dict[str, Any]]:
 
 def tuning(repeats: int, names: tuple[str, ...]) -> None:
     print(
-        f"\nFine-tuning: {repeats} repetitions; complexity, test risk of the start / tuned / under the guard (accepted)"
+        f"\nFine-tuning: {repeats} repetitions; complexity, test risk of the start / tuned / under "
+        "the guard (accepted)"
     )
     RESULTS.mkdir(exist_ok=True)
     rows: list[dict[str, Any]] = []
@@ -138,13 +172,20 @@ def tuning(repeats: int, names: tuple[str, ...]) -> None:
         for start in dict.fromkeys(row["start"] for row in rows):
             of_set = [row for row in rows if (row["set"], row["start"]) == (name, start)]
             if of_set:
-                mean = {key: np.mean([row[key] for row in of_set]) for key in of_set[0] if key not in ("set", "start")}
+                mean = {
+                    key: np.mean([row[key] for row in of_set])
+                    for key in of_set[0]
+                    if key not in ("set", "start")
+                }
                 print(
-                    f"  {name:18s} {start:10s} {mean['complexity start']:6.1f}  {mean['risk start']:.3f} /"
-                    f" {mean['risk False']:.3f} / {mean['risk True']:.3f} ({mean['accepted']:.0%})", flush=True,
-                )  # fmt: skip
+                    f"  {name:18s} {start:10s} {mean['complexity start']:6.1f}  "
+                    f"{mean['risk start']:.3f} /"
+                    f" {mean['risk False']:.3f} / {mean['risk True']:.3f} ({mean['accepted']:.0%})",
+                    flush=True,
+                )
     print(
-        "\nratio to the start's risk: geometric mean, worse by over 2 %, better by over 2 %, worst; processor seconds"
+        "\nratio to the start's risk: geometric mean, worse by over 2 %, better by over 2 %, "
+        "worst; processor seconds"
     )
     for start in dict.fromkeys(row["start"] for row in rows):
         of_start = [row for row in rows if row["start"] == start]
@@ -153,13 +194,16 @@ def tuning(repeats: int, names: tuple[str, ...]) -> None:
         for key, label in (("False", "tuned"), ("True", "guarded")):
             ratios = np.array([row[f"risk {key}"] / row["risk start"] for row in of_start])
             print(
-                f"  {start:10s} {label:7s} {np.exp(np.log(ratios).mean()):.3f}  {np.mean(ratios > 1.02):4.0%}"
+                f"  {start:10s} {label:7s} {np.exp(np.log(ratios).mean()):.3f}  "
+                f"{np.mean(ratios > 1.02):4.0%}"
                 f"  {np.mean(ratios < 0.98):4.0%}  {ratios.max():.2f}   {cpu:.2f}"
             )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=("speed", "tuning"))
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--sets", nargs="+", choices=(*PAPER, *OWN), default=(*PAPER, *OWN))

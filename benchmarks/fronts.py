@@ -1,6 +1,8 @@
-"""Test risk at a given size: the ensembles of the library, trees, FIGS, other RuleFits, boosted trees and EBM.
+"""Test risk at a given size: the ensembles of the library, trees, FIGS, other
+RuleFits, boosted trees and EBM.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/fronts.py [--sets wine ...] [--methods CART ...]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/fronts.py [--sets wine
+    ...] [--methods CART ...]
         [--splits 5] [--quick] [--only-summary] [--measure risk] [--axis support]
 
 Every cell (set, split, method) has one row per model on the method's path:
@@ -62,13 +64,33 @@ from peers import NotRun, python_of
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = (
-    "breast_cancer", "banknote", "tic_tac_toe", "heart", "titanic", "liver", "voice", "telco_churn", "ibm_hr",
-    "compas_lire", "fico_lire", "magic",
-)  # fmt: skip
+    "breast_cancer",
+    "banknote",
+    "tic_tac_toe",
+    "heart",
+    "titanic",
+    "liver",
+    "voice",
+    "telco_churn",
+    "ibm_hr",
+    "compas_lire",
+    "fico_lire",
+    "magic",
+)
 NUMBERS = (
-    "diabetes", "friedman1", "boston", "friedman2", "insurance", "friedman3", "red_wine_quality", "used_cars",
-    "california_housing", "demographics", "bike_day", "life_expectancy",
-)  # fmt: skip
+    "diabetes",
+    "friedman1",
+    "boston",
+    "friedman2",
+    "insurance",
+    "friedman3",
+    "red_wine_quality",
+    "used_cars",
+    "california_housing",
+    "demographics",
+    "bike_day",
+    "life_expectancy",
+)
 CHOOSE, SHOW = (CLASSES[::2] + NUMBERS[::2], CLASSES[1::2] + NUMBERS[1::2])
 TRAINING_ROWS = 2000
 TEST_ROWS = 5000
@@ -79,13 +101,18 @@ LEAST = 1e-3
 """Smaller measures are raised to this value: a ratio of two tiny measures means nothing."""
 CEILINGS = ("EBM", "boosted trees")
 PUBLISHED_FOLDS = {
-    "adult_folds": "adult_train", "bank_folds": "bank", "heart_folds": "heart", "fico_folds": "fico_lire",
+    "adult_folds": "adult_train",
+    "bank_folds": "bank",
+    "heart_folds": "heart",
+    "fico_folds": "fico_lire",
     "compas_folds": "compas_lire",
-}  # fmt: skip
+}
 
 
 class Point(NamedTuple):
-    """A model on a path: size, predictions for the test rows (P(second class) or numbers), rules."""
+    """A model on a path: size, predictions for the test rows (P(second
+    class) or numbers), rules.
+    """
 
     size: float
     says: NDArray[np.float64]
@@ -118,7 +145,12 @@ def says(model: Any, test: Dataset) -> NDArray[np.float64]:
 def points(fits: Iterable[jr.Fit[Any]], test: Dataset) -> Path_:
     for fit in fits:
         model = fit.model
-        yield Point(jr.complexity(model), says(model, test), jr.support(model), jr.local_support(model, test.X))
+        yield Point(
+            jr.complexity(model),
+            says(model, test),
+            jr.support(model),
+            jr.local_support(model, test.X),
+        )
 
 
 def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
@@ -132,21 +164,33 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
 
 def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
-    """At most eleven penalties, from 60 times the default down, each starting from the model before.
+    """At most eleven penalties, from 60 times the default down, each
+    starting from the model before.
 
     Ends beyond the budgets.
     """
     most = max(AXES["support"])
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
-        kind, given = options.get("rules", "boosted_trees"), {"missing": "own_category", "seed": seed} | options
-        forest = jr.default_forest(train.X, train.y, kind=kind, classification=train.task != "regression", seed=seed)
+        kind, given = (
+            options.get("rules", "boosted_trees"),
+            {"missing": "own_category", "seed": seed} | options,
+        )
+        forest = jr.default_forest(
+            train.X, train.y, kind=kind, classification=train.task != "regression", seed=seed
+        )
         given["rules"] = jr.extract_rules(forest, train.X, activations=True)
         price = jr.lire.fit(train.X, train.y, time_limit=0, **given).details["global_penalty"]
         model = None
         for share in (60, 25, 12, *np.geomspace(6, 0.15, 8)):
             fit = jr.lire.fit(
-                train.X, train.y, global_penalty=share * price, start=model, max_support=most + 10, restarts=0, **given
+                train.X,
+                train.y,
+                global_penalty=share * price,
+                start=model,
+                max_support=most + 10,
+                restarts=0,
+                **given,
             )
             yield from points([fit], test)
             model = fit.model
@@ -164,7 +208,13 @@ def glrm(train: Dataset, test: Dataset, seed: int) -> Path_:
     spread = 1.0 if train.task != "regression" else float(np.var(np.asarray(train.y, np.float64)))
     for penalty in np.geomspace(0.1, 1e-3, 8) * spread:
         fit = jr.glrm.fit(
-            train.X, train.y, rule_penalty=penalty, debias=True, missing="own_category", time_limit=10, seed=seed
+            train.X,
+            train.y,
+            rule_penalty=penalty,
+            debias=True,
+            missing="own_category",
+            time_limit=10,
+            seed=seed,
         )
         yield from points([fit], test)
 
@@ -172,11 +222,18 @@ def glrm(train: Dataset, test: Dataset, seed: int) -> Path_:
 def boosted(train: Dataset, test: Dataset, seed: int) -> Path_:
     """300 trees of scikit-learn's HistGradientBoosting, a ceiling."""
     X, X_test = design(train, train), design(train, test)
-    given: dict[str, Any] = {"max_iter": 300, "early_stopping": False, "max_depth": 3, "random_state": seed}
+    given: dict[str, Any] = {
+        "max_iter": 300,
+        "early_stopping": False,
+        "max_depth": 3,
+        "random_state": seed,
+    }
     if train.task == "regression":
         yield Point(0, HistGradientBoostingRegressor(**given).fit(X, train.y).predict(X_test))
     else:
-        yield Point(0, HistGradientBoostingClassifier(**given).fit(X, train.y).predict_proba(X_test)[:, 1])
+        yield Point(
+            0, HistGradientBoostingClassifier(**given).fit(X, train.y).predict_proba(X_test)[:, 1]
+        )
 
 
 def cart(train: Dataset, test: Dataset, seed: int) -> Path_:
@@ -184,7 +241,9 @@ def cart(train: Dataset, test: Dataset, seed: int) -> Path_:
     X, X_test = design(train, train), design(train, test)
     for leaves in range(2, BUDGETS[-1] // 2 + 2):
         if train.task == "regression":
-            tree: Any = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=seed).fit(X, train.y)
+            tree: Any = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=seed).fit(
+                X, train.y
+            )
             yield Point(2 * (tree.get_n_leaves() - 1), tree.predict(X_test))
         else:
             tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=seed).fit(X, train.y)
@@ -207,10 +266,20 @@ def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Pat
             )
             np.savez(file, X=design(train, train), y=y, X_test=design(train, test))
             script = str(Path(__file__).with_name("fronts_peers.py"))
-            command = [str(python), script, method, train.task, str(file), str(BUDGETS[-1] // 2), str(seed)]
+            command = [
+                str(python),
+                script,
+                method,
+                train.task,
+                str(file),
+                str(BUDGETS[-1] // 2),
+                str(seed),
+            ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise NotRun(f"{method} ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
+            raise NotRun(
+                f"{method} ended with code {done.returncode}: {done.stderr.strip()[-200:]}"
+            )
         for line in done.stdout.splitlines():
             if line.startswith("{"):
                 one = json.loads(line)
@@ -244,7 +313,12 @@ RECIPES: dict[str, dict[str, Any]] = {
     "boosting, greedy": {"search": "greedy", "max_length": None},
     "boosting, eliminate": {"search": "beam", "max_length": None, "eliminate": True},
     "boosting, second order": {"search": "beam", "max_length": None, "objective": "second_order"},
-    "boosting, any length": {"search": "beam", "max_length": None, "objective": "second_order", "per_unit": False},
+    "boosting, any length": {
+        "search": "beam",
+        "max_length": None,
+        "objective": "second_order",
+        "per_unit": False,
+    },
     "boosting, paper": PAPER,
 }
 METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
@@ -271,18 +345,30 @@ def measured(method: str, name: str, seed: int) -> Iterator[dict[str, Any]]:
     train, test = split(name, seed)
     began, used = time.perf_counter(), cpu_seconds()
     path = [Point(0, constant(train, test), 0, 0), *METHODS[method](train, test, seed)]
-    times = {"seconds": round(time.perf_counter() - began, 3), "cpu": round(cpu_seconds() - used, 3)}
+    times = {
+        "seconds": round(time.perf_counter() - began, 3),
+        "cpu": round(cpu_seconds() - used, 3),
+    }
     outside = np.random.default_rng(seed).permutation(len(train)) < len(train) // 4
     inner, validation = train[~outside], train[outside]
     chosen_by = [Point(0, constant(inner, validation))]
     if method not in CEILINGS:  # they have one model, at every budget
         chosen_by += METHODS[method](inner, validation, seed)
     for i, point in enumerate(path):
-        held_out = measures(train, validation, chosen_by[i].says)["risk"] if i < len(chosen_by) else np.nan
+        held_out = (
+            measures(train, validation, chosen_by[i].says)["risk"] if i < len(chosen_by) else np.nan
+        )
         yield {
-            "set": name, "split": seed, "method": method, "size": point.size, "support": point.support,
-            "local": point.local, **measures(train, test, point.says), "validation": held_out, **times,
-        }  # fmt: skip
+            "set": name,
+            "split": seed,
+            "method": method,
+            "size": point.size,
+            "support": point.support,
+            "local": point.local,
+            **measures(train, test, point.says),
+            "validation": held_out,
+            **times,
+        }
 
 
 def cpu_seconds() -> float:
@@ -345,7 +431,9 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
     cells: dict[tuple[str, str, int], list[tuple[float, float, float]]] = defaultdict(list)
     for row in read(file):
         figures = [float(row[name]) for name in (axis, "validation", measure)]
-        cells[row["method"], row["set"], int(row["split"])].append((figures[0], figures[1], figures[2]))
+        cells[row["method"], row["set"], int(row["split"])].append(
+            (figures[0], figures[1], figures[2])
+        )
     n_splits = 1 + max(seed for _, _, seed in cells)
     found: dict[tuple[str, str], NDArray[np.float64]] = {}
     for (method, name, seed), path in cells.items():
@@ -353,7 +441,9 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
         if method in CEILINGS:
             table[seed] = path[-1][2]
             continue
-        if len(path) > 1 and np.isnan([point[0] for point in path[1:]]).all():  # has no such size but as a constant
+        if (
+            len(path) > 1 and np.isnan([point[0] for point in path[1:]]).all()
+        ):  # has no such size but as a constant
             del found[method, name]
             continue
         for k, budget in enumerate(AXES[axis]):
@@ -365,13 +455,18 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
 def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference: str) -> None:
     """Print the comparison with the reference, on the splits that both have.
 
-    The figures are ratios of the mean measures (at least `LEAST`): the geometric mean over the sets,
-    the median, and the number of sets on which the ratio is below 1.
+    The figures are ratios of the mean measures (at least `LEAST`): the geometric mean over the
+    sets, the median, and the number of sets on which the ratio is below 1.
     """
     found = at_budgets(file, measure, axis)
     sets = [name for name in names if (reference, name) in found]
     print(f"\n{measure}, ratio to {reference!r}: mean; median (sets on which it is lower / sets)\n")
-    print(f"| {axis} | " + " | ".join(map(str, AXES[axis])) + " | splits |\n|" + "---|" * (2 + len(AXES[axis])))
+    print(
+        f"| {axis} | "
+        + " | ".join(map(str, AXES[axis]))
+        + " | splits |\n|"
+        + "---|" * (2 + len(AXES[axis]))
+    )
     for method in METHODS:
         ratios, splits = [], 0
         for name in sets:
@@ -385,12 +480,20 @@ def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference
         if ratios:
             mean, middle = np.exp(np.mean(np.log(ratios), axis=0)), np.median(ratios, axis=0)
             parts = zip(mean, middle, np.sum(np.array(ratios) < 1, axis=0), strict=True)
-            line = " | ".join(f"{one:.2f}; {half:.2f} ({low}/{len(ratios)})" for one, half, low in parts)
+            line = " | ".join(
+                f"{one:.2f}; {half:.2f} ({low}/{len(ratios)})" for one, half, low in parts
+            )
             print(f"| {method} | {line} | {splits} |")
 
 
 def picture(
-    file: Path, names: list[str], methods: list[str], measure: str, axis: str, reference: str, target: Path
+    file: Path,
+    names: list[str],
+    methods: list[str],
+    measure: str,
+    axis: str,
+    reference: str,
+    target: Path,
 ) -> None:
     """One panel per set: the measure against the size, averaged over the splits."""
     import matplotlib
@@ -425,8 +528,12 @@ def picture(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="*", default=None, help='names; "choose" or "show" for one half')
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sets", nargs="*", default=None, help='names; "choose" or "show" for one half'
+    )
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--quick", action="store_true")

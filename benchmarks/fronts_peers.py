@@ -1,4 +1,5 @@
-"""FIGS, RuleFit, BoostedRules (imodels) and EBM (interpret) on saved arrays, in their own environments.
+"""FIGS, RuleFit, BoostedRules (imodels) and EBM (interpret) on saved arrays,
+in their own environments.
 
 See fronts.py.
 
@@ -23,7 +24,9 @@ def main() -> None:
     if method == "EBM":
         from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 
-        kind = ExplainableBoostingRegressor if task == "regression" else ExplainableBoostingClassifier
+        kind = (
+            ExplainableBoostingRegressor if task == "regression" else ExplainableBoostingClassifier
+        )
         models = [(0, kind(interactions=0, random_state=int(seed), n_jobs=1))]
     elif method == "FIGS":
         from imodels import FIGSClassifier, FIGSRegressor
@@ -41,7 +44,10 @@ def main() -> None:
         from imodels import BoostedRulesClassifier, BoostedRulesRegressor
 
         kind = BoostedRulesRegressor if task == "regression" else BoostedRulesClassifier
-        models = [(2 * rules, kind(n_estimators=rules, random_state=int(seed))) for rules in (5, 10, 15, 20, 40)]
+        models = [
+            (2 * rules, kind(n_estimators=rules, random_state=int(seed)))
+            for rules in (5, 10, 15, 20, 40)
+        ]
     for size, model in models:
         model.fit(X, y)
         says = model.predict(X_test) if task == "regression" else model.predict_proba(X_test)[:, 1]
@@ -52,7 +58,12 @@ def main() -> None:
             local = held(used, X_test)
         elif method != "EBM":
             support = size / 2
-        one = {"size": size, "support": support, "local": local, "says": np.asarray(says, float).tolist()}
+        one = {
+            "size": size,
+            "support": support,
+            "local": local,
+            "says": np.asarray(says, float).tolist(),
+        }
         print(json.dumps(one), flush=True)
 
 
@@ -63,8 +74,12 @@ def held(rules, X):
         satisfied = np.ones(len(X), bool)
         for (name, sign), threshold in rule.agg_dict.items():
             column = X[:, int(re.sub(r"\D", "", str(name)))]
-            satisfied &= {"<=": column <= float(threshold), ">": column > float(threshold),
-                          "<": column < float(threshold), ">=": column >= float(threshold)}[sign]  # fmt: skip
+            satisfied &= {
+                "<=": column <= float(threshold),
+                ">": column > float(threshold),
+                "<": column < float(threshold),
+                ">=": column >= float(threshold),
+            }[sign]
         counts += satisfied
     return float(counts.mean())
 

@@ -1,6 +1,8 @@
-"""Large data: LIRE and RuleFit on up to a million rows and a thousand rules; time, memory and quality.
+"""Large data: LIRE and RuleFit on up to a million rows and a thousand rules;
+time, memory and quality.
 
-    python benchmarks/large.py [--tasks lire rulefit path chosen wide] [--rows 100000 300000 1000000] [--rules 980]
+    python benchmarks/large.py [--tasks lire rulefit path chosen wide] [--rows 100000
+    300000 1000000] [--rules 980]
 
 20 normal columns; classes by a logistic model of steps, an interaction and one linear term; random
 rules of one to three conditions at normal cut points. Every task runs in its own process:
@@ -33,7 +35,9 @@ TASKS = ("lire", "rulefit", "path", "chosen", "wide")
 PENALTY = 1e-3
 
 
-def problem(n_rows: int, n_rules: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, jr.Conjunctions]:
+def problem(
+    n_rows: int, n_rules: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, jr.Conjunctions]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 20)).astype(np.float32)
     steps = 1.5 * (X[:, 0] > 0.3) + (X[:, 1] * X[:, 2] > 0) - 1.5 * (X[:, 3] > 0.5) * (X[:, 4] < 0)
@@ -41,15 +45,25 @@ def problem(n_rows: int, n_rules: int, seed: int = 0) -> tuple[np.ndarray, np.nd
     rules = []
     for _ in range(n_rules):
         columns = rng.choice(20, rng.integers(1, 4), replace=False)
-        sides = [jr.Condition.above if rng.random() < 0.5 else jr.Condition.at_most for _ in columns]
-        rules.append([side(int(j), 0.7 * float(rng.normal())) for side, j in zip(sides, columns, strict=True)])
+        sides = [
+            jr.Condition.above if rng.random() < 0.5 else jr.Condition.at_most for _ in columns
+        ]
+        rules.append(
+            [
+                side(int(j), 0.7 * float(rng.normal()))
+                for side, j in zip(sides, columns, strict=True)
+            ]
+        )
     return X, y, jr.Conjunctions.build(jr.as_table(X[:1]).schema, rules)
 
 
 def violation(fit: Any, X: np.ndarray, y: np.ndarray, rules: jr.Conjunctions) -> float:
     """The largest violation of RuleFit's optimality conditions, relative to the penalty."""
     penalty, weight = fit.details["l1_penalty"], dict.fromkeys(map(frozenset, rules), 0.0)
-    weight.update((frozenset(rule), w) for rule, w in zip(fit.model.conjunctions, fit.model.weights[:, 0], strict=True))
+    weight.update(
+        (frozenset(rule), w)
+        for rule, w in zip(fit.model.conjunctions, fit.model.weights[:, 0], strict=True)
+    )
     b = np.array([weight[frozenset(rule)] for rule in rules])
     slope = np.zeros(len(rules))
     for start in range(0, len(y), 10_000):
@@ -57,7 +71,9 @@ def violation(fit: Any, X: np.ndarray, y: np.ndarray, rules: jr.Conjunctions) ->
         holds = rules.satisfied(jr.as_table(X[part])).astype(np.float64)
         score = fit.model.intercept[0] + holds @ b
         slope += holds.T @ (1 / (1 + np.exp(-score)) - y[part]) / len(y)
-    off = np.where(b != 0, np.abs(slope + penalty * np.sign(b)), np.maximum(np.abs(slope) - penalty, 0))
+    off = np.where(
+        b != 0, np.abs(slope + penalty * np.sign(b)), np.maximum(np.abs(slope) - penalty, 0)
+    )
     return float(off.max() / penalty)
 
 
@@ -82,19 +98,35 @@ def run(task: str, n_rows: int, n_rules: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--rows", nargs="+", type=int, default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--rules", type=int, default=980)
-    parser.add_argument("--here", action="store_true", help="one task, one number of rows, in this process")
+    parser.add_argument(
+        "--here", action="store_true", help="one task, one number of rows, in this process"
+    )
     asked = parser.parse_args()
     if asked.here:
         run(asked.tasks[0], asked.rows[0], asked.rules)
         return
     for task in asked.tasks:
-        sizes = [(100_000, 2000)] if task == "wide" else [(rows, asked.rules) for rows in asked.rows]
+        sizes = (
+            [(100_000, 2000)] if task == "wide" else [(rows, asked.rules) for rows in asked.rows]
+        )
         for rows, rules in sizes:
-            command = [sys.executable, __file__, "--here", "--tasks", task, "--rows", str(rows), "--rules", str(rules)]
+            command = [
+                sys.executable,
+                __file__,
+                "--here",
+                "--tasks",
+                task,
+                "--rows",
+                str(rows),
+                "--rules",
+                str(rules),
+            ]
             subprocess.run(command, check=True)
 
 

@@ -1,6 +1,7 @@
 """Does every fit keep its `time_limit`? Every learner and search on Adult, first and third call.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/limits.py [--limits 0.1 1] [--only lire rulefit] [--cpu]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/limits.py [--limits 0.1 1]
+    [--only lire rulefit] [--cpu]
 
 Each line comes from its own process. It imports the library, reads the data as a dataframe of text
 and numbers, and calls `fit` three times with the same limit.
@@ -33,7 +34,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "boosting best-first": ("boosting", {"objective": "orthogonal", "corrective": True}),
     "boosting beam": ("boosting", {"search": "beam"}),
     "boosting greedy": ("boosting", {"search": "greedy"}),
-    "boosting published": ("boosting", {"search": "published", "objective": "second_order", "per_unit": False}),
+    "boosting published": (
+        "boosting",
+        {"search": "published", "objective": "second_order", "per_unit": False},
+    ),
     "lire combo": ("lire", {}),
     "lire published": ("lire.published", {"rules": "boosted_trees"}),
     "rulefit cv": ("rulefit", {}),
@@ -94,15 +98,20 @@ def measure(case: str, limit: float, dataset: str, clock: Callable[[], float]) -
 
 def line(found: dict[str, Any]) -> str:
     return (
-        f"{found['case']:20s} {found['limit']:6g} {found['first']:7.2f} {found['third']:7.2f} {found['cpu']:7.2f} "
+        f"{found['case']:20s} {found['limit']:6g} {found['first']:7.2f} {found['third']:7.2f} "
+        f"{found['cpu']:7.2f} "
         f"{found['status']:>12s} {found['rules']:6d} {found['load']:5.1f}"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--limits", nargs="*", type=float, default=[0.1, 1.0], help="seconds")
-    parser.add_argument("--only", nargs="*", default=[], help="cases whose names contain one of these words")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="cases whose names contain one of these words"
+    )
     parser.add_argument("--dataset", default="adult")
     parser.add_argument("--cpu", action="store_true", help="limits and seconds of CPU")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -112,14 +121,28 @@ def main() -> None:
         print(json.dumps(measure(arguments.one, arguments.limits[0], arguments.dataset, clock)))
         return
     print(HEAD)
-    chosen = [case for case in CASES if not arguments.only or any(word in case for word in arguments.only)]
+    chosen = [
+        case for case in CASES if not arguments.only or any(word in case for word in arguments.only)
+    ]
     for limit in arguments.limits:
         for case in chosen:
-            command = [sys.executable, __file__, "--one", case, "--limits", str(limit), "--dataset", arguments.dataset]
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                case,
+                "--limits",
+                str(limit),
+                "--dataset",
+                arguments.dataset,
+            ]
             command += ["--cpu"] * arguments.cpu
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             failed = f"{case:20s} {limit:6g} failed: {done.stderr.strip().splitlines()[-1:]}"
-            print(line(json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else failed, flush=True)
+            print(
+                line(json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else failed,
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

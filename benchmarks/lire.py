@@ -1,6 +1,8 @@
-"""LIRE: our search and the published one, paired; a new process, paths, memory, the gap, defaults, proofs.
+"""LIRE: our search and the published one, paired; a new process, paths, memory,
+the gap, defaults, proofs.
 
-    JAXRULES_DATA=/with/manifest.json python benchmarks/lire.py [--quick] [--parts pairs fresh path gap defaults ...]
+    JAXRULES_DATA=/with/manifest.json python benchmarks/lire.py [--quick] [--parts pairs
+    fresh path gap defaults ...]
 
 All but the last two parts solve the paper's problem, without a ridge.
 
@@ -59,7 +61,13 @@ import fronts
 from paper_reproductions.lire import published
 
 RESULTS = Path(__file__).parent / "results"
-SETS = {"adult": "adult_train", "fico": "fico_lire", "bank": "bank", "compas": "compas_lire", "heart": "heart"}
+SETS = {
+    "adult": "adult_train",
+    "fico": "fico_lire",
+    "bank": "bank",
+    "compas": "compas_lire",
+    "heart": "heart",
+}
 PROVED = ("breast_cancer", "heart", "banknote", "compas_lire", "adult_train")
 POOLS = (10, 20, 40, 100, 300)
 CHOSEN_ON = (
@@ -67,8 +75,15 @@ CHOSEN_ON = (
     "insurance", "red_wine_quality",
 )  # fmt: skip
 SHOWN_ON = (
-    "compas_lire", "telco_churn", "heart", "banknote", "magic", "friedman1", "used_cars", "life_expectancy",
-)  # fmt: skip
+    "compas_lire",
+    "telco_churn",
+    "heart",
+    "banknote",
+    "magic",
+    "friedman1",
+    "used_cars",
+    "life_expectancy",
+)
 GAMMAS = (0.001, 0.002, 0.005)
 PROBLEM: dict[str, Any] = {"loss": "exponential", "l2_penalty": 0.0}
 """The paper's."""
@@ -141,7 +156,9 @@ def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[st
         for gamma in gammas:
             penalties = {"global_penalty": gamma, "local_penalty": 2 * gamma}
 
-            def ours(penalties: Any = penalties, X: Any = X, y: Any = y, common: Any = common) -> Any:
+            def ours(
+                penalties: Any = penalties, X: Any = X, y: Any = y, common: Any = common
+            ) -> Any:
                 return jr.lire.fit(X, y, **penalties, **common)
 
             _, first = seconds_of(ours, 1)
@@ -149,7 +166,9 @@ def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[st
             fit, warm = seconds_of(ours, repeats)
             cpu = (time.process_time() - before) / repeats
             before = time.process_time()
-            published, seconds = seconds_of(lambda p=penalties, X=X, y=y, g=given: jr.lire.published(X, y, **p, **g), 1)
+            published, seconds = seconds_of(
+                lambda p=penalties, X=X, y=y, g=given: jr.lire.published(X, y, **p, **g), 1
+            )
             published_cpu = time.process_time() - before
             same = jr.lire.fit(X, y, penalise_intercept=True, **penalties, **common)
             counted = {
@@ -162,21 +181,33 @@ def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[st
             )
             rows.append(
                 {
-                    "set": name, "gamma": gamma, "G": round(fit.objective, 5), "G counted": round(counted["ours"], 5),
-                    "G published": round(counted["published"], 5), "support": jr.support(fit.model),
+                    "set": name,
+                    "gamma": gamma,
+                    "G": round(fit.objective, 5),
+                    "G counted": round(counted["ours"], 5),
+                    "G published": round(counted["published"], 5),
+                    "support": jr.support(fit.model),
                     "support published": jr.support(published.model),
                     "local": round(jr.local_support(fit.model, X), 2),
                     "local published": round(jr.local_support(published.model, X), 2),
-                    "first fit s": round(first, 2), "warm s": round(warm, 3), "warm CPU s": round(cpu, 3),
-                    "published s": round(seconds, 2), "published CPU s": round(published_cpu, 2),
-                    "ratio": round(seconds / warm, 1), "recorded": recorded, "comparison counts": valid,
+                    "first fit s": round(first, 2),
+                    "warm s": round(warm, 3),
+                    "warm CPU s": round(cpu, 3),
+                    "published s": round(seconds, 2),
+                    "published CPU s": round(published_cpu, 2),
+                    "ratio": round(seconds / warm, 1),
+                    "recorded": recorded,
+                    "comparison counts": valid,
                     "ratio to recorded": round(recorded[1] / warm, 1) if recorded else None,
                 }
-            )  # fmt: skip
+            )
             print(
-                f"  gamma {gamma}: G {fit.objective:.5f} (intercept counted {counted['ours']:.5f}, published "
-                f"{counted['published']:.5f}), support {jr.support(fit.model)} / {jr.support(published.model)}; "
-                f"first {first:.2f} s, warm {warm:.3f} s (CPU {cpu:.2f}), published {seconds:.2f} s (CPU "
+                f"  gamma {gamma}: G {fit.objective:.5f} (intercept counted {counted['ours']:.5f}, "
+                "published "
+                f"{counted['published']:.5f}), support {jr.support(fit.model)} / "
+                f"{jr.support(published.model)}; "
+                f"first {first:.2f} s, warm {warm:.3f} s (CPU {cpu:.2f}), published {seconds:.2f} "
+                "s (CPU "
                 f"{published_cpu:.1f}), ratio {seconds / warm:.1f}; "
                 + (
                     f"recorded {recorded}, ratio {recorded[1] / warm:.1f}, counts: {valid}"
@@ -193,7 +224,11 @@ def fresh(repeats: int) -> list[dict[str, Any]]:
     for _ in range(repeats):
         start = time.perf_counter()
         told = subprocess.run(
-            [sys.executable, "-c", FRESH], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+            [sys.executable, "-c", FRESH],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         seconds = time.perf_counter() - start
         print(f"fresh process: {seconds:.2f} s; {told.strip()}", flush=True)
@@ -206,7 +241,9 @@ def path(repeats: int) -> list[dict[str, Any]]:
     gammas = np.geomspace(0.01, 0.0005, 10)
 
     def once() -> Any:
-        return jr.lire.path(X, y, global_penalties=gammas, **PROBLEM, rules=rules, missing="own_category")
+        return jr.lire.path(
+            X, y, global_penalties=gammas, **PROBLEM, rules=rules, missing="own_category"
+        )
 
     _, first = seconds_of(once, 1)
     before = time.process_time()
@@ -214,7 +251,10 @@ def path(repeats: int) -> list[dict[str, Any]]:
     cpu = (time.process_time() - before) / repeats
     print(f"path of ten penalties: first {first:.2f} s, warm {warm:.2f} s (CPU {cpu:.2f})")
     for fit in fits:
-        print(f"  gamma {fit.details['global_penalty']:.5f}: G {fit.objective:.5f}, support {jr.support(fit.model)}")
+        print(
+            f"  gamma {fit.details['global_penalty']:.5f}: G {fit.objective:.5f}, support "
+            f"{jr.support(fit.model)}"
+        )
     return [{"first s": round(first, 2), "warm s": round(warm, 2), "warm CPU s": round(cpu, 2)}]
 
 
@@ -238,14 +278,25 @@ def gap(pools: int) -> list[dict[str, Any]]:
         best = min(objectives.values())
         gaps.append((reached.objective - best) / best)
         support = set(reached.columns[1:].tolist())
-        single = [s for s in objectives if len(support - set(s)) <= 1 and len(set(s) - support) <= 1]
+        single = [
+            s for s in objectives if len(support - set(s)) <= 1 and len(set(s) - support) <= 1
+        ]
         improvable += min(objectives[s] for s in single) < reached.objective - 2e-7
     found = sum(g < 1e-7 for g in gaps)
     print(
-        f"brute force over 256 supports, {pools} pools, from the empty model alone: optimum found in {found}, mean gap "
-        f"{100 * np.mean(gaps):.3f} %, largest {100 * np.max(gaps):.3f} %; a single move improves {improvable}"
+        f"brute force over 256 supports, {pools} pools, from the empty model alone: optimum found "
+        f"in {found}, mean gap "
+        f"{100 * np.mean(gaps):.3f} %, largest {100 * np.max(gaps):.3f} %; a single move improves "
+        f"{improvable}"
     )
-    return [{"pools": pools, "found": found, "largest gap": float(np.max(gaps)), "improvable": improvable}]
+    return [
+        {
+            "pools": pools,
+            "found": found,
+            "largest gap": float(np.max(gaps)),
+            "improvable": improvable,
+        }
+    ]
 
 
 def defaults(names: Sequence[str], splits: int) -> list[dict[str, Any]]:
@@ -257,10 +308,21 @@ def defaults(names: Sequence[str], splits: int) -> list[dict[str, Any]]:
             numbers = train.task == "regression"
             loss = "squared" if numbers else "exponential"
             data = training_data(train.X, train.y, loss_by_name(loss), missing="own_category")
-            forest = default_forest(train.X, train.y, kind="boosted_trees", classification=not numbers, seed=seed)
+            forest = default_forest(
+                train.X, train.y, kind="boosted_trees", classification=not numbers, seed=seed
+            )
             rules = jr.extract_rules(forest, train.X, activations=True)
-            given: dict[str, Any] = {"rules": rules, "missing": "own_category", "restarts": 0, "seed": seed}
-            problem: dict[str, Any] = {"loss": loss, "l2_penalty": 0.0, "global_penalty": 0.005 * data.constant_loss}
+            given: dict[str, Any] = {
+                "rules": rules,
+                "missing": "own_category",
+                "restarts": 0,
+                "seed": seed,
+            }
+            problem: dict[str, Any] = {
+                "loss": loss,
+                "l2_penalty": 0.0,
+                "global_penalty": 0.005 * data.constant_loss,
+            }
             settings = {
                 "paper": problem,
                 "ridge .25": problem | {"l2_penalty": 0.25},
@@ -275,7 +337,9 @@ def defaults(names: Sequence[str], splits: int) -> list[dict[str, Any]]:
             row: dict[str, Any] = {"set": name, "split": seed}
             for setting, options in settings.items():
                 model = jr.lire.fit(train.X, train.y, **given, **options).model
-                row[setting] = round(fronts.measures(train, test, fronts.says(model, test))["risk"] / constant, 3)
+                row[setting] = round(
+                    fronts.measures(train, test, fronts.says(model, test))["risk"] / constant, 3
+                )
                 row[f"{setting}, rules"] = jr.support(model)
             rows.append(row)
             print(row, flush=True)
@@ -290,10 +354,14 @@ def defaults(names: Sequence[str], splits: int) -> list[dict[str, Any]]:
 
 def folds(names: Sequence[str], n_folds: int) -> list[dict[str, Any]]:
     """Our LIRE and the paper's on the paper's folds."""
-    paper = {(row["data"], row["fold"]): row for row in published.comparison() if row["method"] == "LIRE"}
+    paper = {
+        (row["data"], row["fold"]): row for row in published.comparison() if row["method"] == "LIRE"
+    }
     rows: list[dict[str, Any]] = []
     for name in names:
-        most = round(float(np.mean([row["support"] for (data, _), row in paper.items() if data == name])))
+        most = round(
+            float(np.mean([row["support"] for (data, _), row in paper.items() if data == name]))
+        )
         common: dict[str, Any] = {"missing": "own_category", "max_support": most}
         for fold in range(n_folds):
             train, test = fronts.split(f"{name}_folds", fold)
@@ -302,27 +370,46 @@ def folds(names: Sequence[str], n_folds: int) -> list[dict[str, Any]]:
             unit = jr.lire.fit(inner.X, inner.y, time_limit=0, **common).details["global_penalty"]
             prices = unit * np.geomspace(4, 0.1, 6)
             path = jr.lire.path(inner.X, inner.y, global_penalties=prices, restarts=0, **common)
-            areas = [fronts.measures(inner, chooser, fronts.says(fit.model, chooser))["inverse_auc"] for fit in path]
+            areas = [
+                fronts.measures(inner, chooser, fronts.says(fit.model, chooser))["inverse_auc"]
+                for fit in path
+            ]
             price = path[int(np.argmin(areas))].details["global_penalty"]
             model = jr.lire.fit(train.X, train.y, global_penalty=price, **common).model
             theirs = paper[name, fold]
-            row = {"set": name, "fold": fold, "accuracy": jr.accuracy(model, test.X, test.y),
-                   "paper accuracy": theirs["accuracy"],
-                   "auc": 1 - fronts.measures(train, test, fronts.says(model, test))["inverse_auc"],
-                   "paper auc": theirs["auc"], "support": jr.support(model), "paper support": theirs["support"],
-                   "local": jr.local_support(model, test.X), "paper local": theirs["local_support"]}  # fmt: skip
+            row = {
+                "set": name,
+                "fold": fold,
+                "accuracy": jr.accuracy(model, test.X, test.y),
+                "paper accuracy": theirs["accuracy"],
+                "auc": 1 - fronts.measures(train, test, fronts.says(model, test))["inverse_auc"],
+                "paper auc": theirs["auc"],
+                "support": jr.support(model),
+                "paper support": theirs["support"],
+                "local": jr.local_support(model, test.X),
+                "paper local": theirs["local_support"],
+            }
             rows.append(row)
             print(
-                {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}, flush=True
+                {
+                    key: round(value, 4) if isinstance(value, float) else value
+                    for key, value in row.items()
+                },
+                flush=True,
             )
         own = [row for row in rows if row["set"] == name]
         gain = np.array([row["accuracy"] - row["paper accuracy"] for row in own])
         error = f"{gain.std(ddof=1) / len(gain) ** 0.5:.4f}" if len(gain) > 1 else "unknown"
-        print(f"{name}: accuracy above the paper's by {gain.mean():.4f}, standard error {error}", flush=True)
+        print(
+            f"{name}: accuracy above the paper's by {gain.mean():.4f}, standard error {error}",
+            flush=True,
+        )
     return rows
 
 
-def bound(names: list[str], sizes: list[int], losses: list[str], seconds: float) -> list[dict[str, Any]]:
+def bound(
+    names: list[str], sizes: list[int], losses: list[str], seconds: float
+) -> list[dict[str, Any]]:
     """Proofs over pools of several sizes."""
     rows = []
     for name in names:
@@ -333,18 +420,34 @@ def bound(names: list[str], sizes: list[int], losses: list[str], seconds: float)
         drawn = np.random.default_rng(0).permutation(kept)
         for size, loss in itertools.product(sizes, losses):
             rules = whole.take(np.sort(drawn[:size]))
-            y = (np.asarray(data.y) == np.unique(data.y)[1]).astype(float) if loss == "squared" else data.y
-            common: dict[str, Any] = {"rules": rules, "loss": loss, "restarts": 0, "missing": "own_category"}
+            y = (
+                (np.asarray(data.y) == np.unique(data.y)[1]).astype(float)
+                if loss == "squared"
+                else data.y
+            )
+            common: dict[str, Any] = {
+                "rules": rules,
+                "loss": loss,
+                "restarts": 0,
+                "missing": "own_category",
+            }
             found = jr.lire.fit(X, y, **common)
             before = time.process_time()
             limit = jr.Deadline(seconds, time.process_time)
             fit = jr.lire.fit(X, y, search="optimal", time_limit=limit, **common)
             row = {
-                "set": name, "rules": size, "loss": loss, "status": str(fit.status), "gap": fit.gap,
-                "nodes": fit.details["nodes"], "CPU s": round(time.process_time() - before, 2),
-                "objective": fit.objective, "bound": fit.bound,
-                "local search above it": found.objective / fit.objective - 1, "support": jr.support(fit.model),
-            }  # fmt: skip
+                "set": name,
+                "rules": size,
+                "loss": loss,
+                "status": str(fit.status),
+                "gap": fit.gap,
+                "nodes": fit.details["nodes"],
+                "CPU s": round(time.process_time() - before, 2),
+                "objective": fit.objective,
+                "bound": fit.bound,
+                "local search above it": found.objective / fit.objective - 1,
+                "support": jr.support(fit.model),
+            }
             rows.append(row)
             print(row, flush=True)
     return rows
@@ -359,17 +462,29 @@ def write(name: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="COMPAS and Heart only, one repeat")
-    parser.add_argument("--parts", nargs="+", default=["pairs", "fresh", "path", "gap", "defaults", "folds", "bound"])
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=["pairs", "fresh", "path", "gap", "defaults", "folds", "bound"],
+    )
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--gammas", nargs="+", type=float, default=list(GAMMAS))
     parser.add_argument("--folds", type=int, default=10, help="for the part folds")
     parser.add_argument("--splits", type=int, default=2, help="for the part defaults")
-    parser.add_argument("--pools", nargs="+", type=int, default=list(POOLS), help="rules, for the part bound")
-    parser.add_argument("--proved", nargs="+", default=list(PROVED), help="sets, for the part bound")
+    parser.add_argument(
+        "--pools", nargs="+", type=int, default=list(POOLS), help="rules, for the part bound"
+    )
+    parser.add_argument(
+        "--proved", nargs="+", default=list(PROVED), help="sets, for the part bound"
+    )
     parser.add_argument("--losses", nargs="+", default=["exponential"], help="for the part bound")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of one core for a fit, for the part bound")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of one core for a fit, for the part bound"
+    )
     arguments = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     repeats = 1 if arguments.quick else 3
@@ -379,10 +494,13 @@ def main() -> None:
         "fresh": lambda: fresh(repeats),
         "path": lambda: path(repeats),
         "gap": lambda: gap(20 if arguments.quick else 200),
-        "bound": lambda: bound(arguments.proved, arguments.pools, arguments.losses, arguments.seconds),
+        "bound": lambda: bound(
+            arguments.proved, arguments.pools, arguments.losses, arguments.seconds
+        ),
         "folds": lambda: folds(names, arguments.folds),
         "defaults": lambda: defaults(
-            ("breast_cancer", "diabetes") if arguments.quick else CHOSEN_ON + SHOWN_ON, arguments.splits
+            ("breast_cancer", "diabetes") if arguments.quick else CHOSEN_ON + SHOWN_ON,
+            arguments.splits,
         ),
     }
     for part in arguments.parts:

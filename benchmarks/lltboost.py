@@ -1,4 +1,5 @@
-"""LLTBoost: a whole path of ten rules, against the loop of scikit-learn solver calls that it replaces; scaling.
+"""LLTBoost: a whole path of ten rules, against the loop of scikit-learn solver calls
+that it replaces; scaling.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/lltboost.py [--quick]
 
@@ -38,7 +39,12 @@ import jaxrules as jr
 from jaxrules.solvers.linear.l1_path import TOLERANCE
 
 Floats = NDArray[np.float64]
-SETS = {"banknote": ("banknote", 4), "friedman": ("", 10), "wine": ("red_wine_quality", 11), "cancer": ("", 30)}
+SETS = {
+    "banknote": ("banknote", 4),
+    "friedman": ("", 10),
+    "wine": ("red_wine_quality", 11),
+    "cancer": ("", 30),
+}
 NONZEROS, PROPOSITIONS, RULES = 5, 5, 10
 
 
@@ -47,11 +53,17 @@ def load(name: str) -> tuple[Floats, NDArray[Any], str]:
     from sklearn import datasets
 
     if name == "friedman":
-        return *datasets.make_friedman1(n_samples=2000, n_features=10, noise=1.0, random_state=0), "squared"
+        return *datasets.make_friedman1(
+            n_samples=2000, n_features=10, noise=1.0, random_state=0
+        ), "squared"
     if name == "cancer":
         return *datasets.load_breast_cancer(return_X_y=True), "logistic"
     data = jr.datasets.load(SETS[name][0])
-    return np.column_stack(jr.as_table(data.X).columns), np.asarray(data.y), "squared" if name == "wine" else "logistic"
+    return (
+        np.column_stack(jr.as_table(data.X).columns),
+        np.asarray(data.y),
+        "squared" if name == "wine" else "logistic",
+    )
 
 
 def sample(name: str, seed: int) -> tuple[Floats, NDArray[Any], str]:
@@ -76,7 +88,8 @@ def warm(repeats: int) -> None:
         times = [timed(lambda s=s: jr.lltboost.path(*s[:2], loss=s[2]))[1:] for s in samples]
         walls, cpus = ([1e3 * pair[i] for pair in times] for i in (0, 1))
         print(
-            f"  {name:9s} d = {d:2d}: wall {statistics.median(walls):4.0f} (least {min(walls):3.0f}), "
+            f"  {name:9s} d = {d:2d}: wall {statistics.median(walls):4.0f} (least "
+            f"{min(walls):3.0f}), "
             f"processor {statistics.median(cpus):4.0f} (least {min(cpus):3.0f})"
         )
 
@@ -95,11 +108,16 @@ print(time.perf_counter() - wall, time.process_time() - cpu)
 def first() -> None:
     print("\nfirst path of a shape in a fresh process (seconds)")
     with tempfile.TemporaryDirectory() as cache:
-        settings = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+        settings = {
+            "JAX_COMPILATION_CACHE_DIR": cache,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
         for d in (10, 30):
             for what in ("empty", "filled"):
                 command = [sys.executable, "-c", FIRST, str(d)]
-                run = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
+                run = subprocess.run(
+                    command, env=os.environ | settings, capture_output=True, text=True, check=True
+                )
                 wall, cpu = map(float, run.stdout.split())
                 print(f"  d = {d}, {what} cache: wall {wall:.1f}, processor {cpu:.1f}")
 
@@ -110,7 +128,9 @@ def first() -> None:
 class Loop:
     """Algorithm 1 for classes -1 and +1 or for a real target, one solver call at a time."""
 
-    def __init__(self, X: Floats, y: Floats, loss: str, trains: NDArray[np.bool_], tolerance: float) -> None:
+    def __init__(
+        self, X: Floats, y: Floats, loss: str, trains: NDArray[np.bool_], tolerance: float
+    ) -> None:
         self.X, self.y, self.loss, self.trains, self.tolerance = X, y, loss, trains, tolerance
         self.calls = 0
         self.violations: list[float] = []
@@ -119,20 +139,34 @@ class Loop:
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(
-            l1_ratio=1, C=C, solver="saga", tol=self.tolerance, max_iter=5000, warm_start=True, random_state=0
+            l1_ratio=1,
+            C=C,
+            solver="saga",
+            tol=self.tolerance,
+            max_iter=5000,
+            warm_start=True,
+            random_state=0,
         )
         if start is not None:
-            model.coef_, model.intercept_, model.classes_ = start.coef_.copy(), start.intercept_.copy(), start.classes_
+            model.coef_, model.intercept_, model.classes_ = (
+                start.coef_.copy(),
+                start.intercept_.copy(),
+                start.classes_,
+            )
         self.calls += 1
         model.fit(self.X[on], z, sample_weight=c)
         w, b = model.coef_[0], model.intercept_[0]
         slope = self.X[on].T @ (-c * z / (1 + np.exp(z * (self.X[on] @ w + b))))
-        violation = np.where(w != 0, np.abs(slope + np.sign(w) / C), np.maximum(np.abs(slope) - 1 / C, 0)).max()
+        violation = np.where(
+            w != 0, np.abs(slope + np.sign(w) / C), np.maximum(np.abs(slope) - 1 / C, 0)
+        ).max()
         self.violations.append(violation * C)
         return model
 
     def separators(self, on: NDArray[np.bool_], gains: Floats) -> list[tuple[Floats, float]]:
-        """For 1, ..., NONZEROS non-zeros, the solution at the smallest penalty, refitted on its support."""
+        """For 1, ..., NONZEROS non-zeros, the solution at the smallest
+        penalty, refitted on its support.
+        """
         from sklearn.linear_model import LogisticRegression
 
         z, c = np.where(gains >= 0, 1.0, -1.0), np.abs(gains) / np.abs(gains).sum()
@@ -157,7 +191,9 @@ class Loop:
                 continue
             support = np.flatnonzero(best.coef_[0])
             self.calls += 1
-            refit = LogisticRegression(C=1e3, tol=1e-6, max_iter=200).fit(self.X[on][:, support], z, sample_weight=c)
+            refit = LogisticRegression(C=1e3, tol=1e-6, max_iter=200).fit(
+                self.X[on][:, support], z, sample_weight=c
+            )
             w = np.zeros(self.X.shape[1])
             w[support] = refit.coef_[0]
             found.append((w, float(refit.intercept_[0])))
@@ -172,7 +208,9 @@ class Loop:
         if self.loss == "squared":
             model: Any = Ridge(alpha=1e-3 * n / 2).fit(design[self.trains], self.y[self.trains])
             return np.asarray(model.predict(design))
-        model = LogisticRegression(C=1e3 / n, max_iter=200).fit(design[self.trains], self.y[self.trains])
+        model = LogisticRegression(C=1e3 / n, max_iter=200).fit(
+            design[self.trains], self.y[self.trains]
+        )
         return np.asarray(model.decision_function(design))
 
     def losses(self, score: Floats) -> Floats:
@@ -183,7 +221,11 @@ class Loop:
         trains, design = self.trains, np.zeros((len(self.y), 0))
         score = np.full(len(self.y), self.y[trains].mean())
         for _ in range(rules):
-            g = 2 * (score - self.y) if self.loss == "squared" else -self.y / (1 + np.exp(self.y * score))
+            g = (
+                2 * (score - self.y)
+                if self.loss == "squared"
+                else -self.y / (1 + np.exp(self.y * score))
+            )
             results = []
             for sign in (1.0, -1.0):
                 q, reached = np.ones(len(self.y), bool), 0.0
@@ -191,7 +233,9 @@ class Loop:
                     on, best, chosen = q & trains, np.inf, None
                     for w, b in self.separators(on, sign * g[on]):
                         rows = q & (self.X @ w + b >= 0)
-                        risk = self.losses(self.refitted(np.column_stack([design, rows])))[~trains].mean()
+                        risk = self.losses(self.refitted(np.column_stack([design, rows])))[
+                            ~trains
+                        ].mean()
                         if chosen is None or (risk - best) / best <= -0.1:
                             best, chosen = risk, rows
                     if chosen is None or abs(g[trains & chosen].sum()) <= 1.3 * reached:
@@ -204,13 +248,20 @@ class Loop:
 
 
 def against_scikit_learn(names: list[str], rules: int) -> None:
-    print(f"\nagainst the loop of scikit-learn solver calls: {rules} rules, 500 rows, one after the other (seconds)")
+    print(
+        f"\nagainst the loop of scikit-learn solver calls: {rules} rules, 500 rows, one after the "
+        "other (seconds)"
+    )
     for name in names:
         X, y, loss = sample(name, 0)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         target = y.astype(float) if loss == "squared" else np.where(y == np.unique(y)[1], 1.0, -1.0)
-        trains = ~jr.lltboost.path(X, y, loss=loss, max_rules=rules)[0].details["validation_rows"]  # and compiles
-        fits, wall, cpu = timed(functools.partial(jr.lltboost.path, X, y, loss=loss, max_rules=rules))
+        trains = ~jr.lltboost.path(X, y, loss=loss, max_rules=rules)[0].details[
+            "validation_rows"
+        ]  # and compiles
+        fits, wall, cpu = timed(
+            functools.partial(jr.lltboost.path, X, y, loss=loss, max_rules=rules)
+        )
         ours = np.mean(jr.risk(fits[-1].model, X[trains], y[trains]))
         for tolerance in (1e-4, 1e-6):
             loop = Loop(X, target, loss, trains, tolerance)
@@ -218,8 +269,10 @@ def against_scikit_learn(names: list[str], rules: int) -> None:
                 warnings.simplefilter("ignore")
                 risk, their_wall, their_cpu = timed(functools.partial(loop.path, rules))
             print(
-                f"  {name}: jaxrules {wall:.3f} (processor {cpu:.3f}, risk {ours:.3f}, violation <= {TOLERANCE:.0e}); "
-                f"saga with tol={tolerance:g} {their_wall:.1f} (processor {their_cpu:.1f}, risk {risk:.3f}, violation "
+                f"  {name}: jaxrules {wall:.3f} (processor {cpu:.3f}, risk {ours:.3f}, violation "
+                f"<= {TOLERANCE:.0e}); "
+                f"saga with tol={tolerance:g} {their_wall:.1f} (processor {their_cpu:.1f}, risk "
+                f"{risk:.3f}, violation "
                 f"{statistics.median(loop.violations):.0e} in the median, {loop.calls} calls): "
                 f"{their_cpu / cpu:.0f} times the processor time"
             )
@@ -247,29 +300,45 @@ def growth(shapes: list[tuple[float, int]]) -> None:
     print("\ngrowth: three rules; data are n d float64 numbers")
     print("      rows columns  first rule  further rules  processor  GiB before  GiB at most")
     for n, d in shapes:
-        command = [sys.executable, "-c", GROWTH, os.path.dirname(os.path.abspath(__file__)), str(n), str(d)]
+        command = [
+            sys.executable,
+            "-c",
+            GROWTH,
+            os.path.dirname(os.path.abspath(__file__)),
+            str(n),
+            str(d),
+        ]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         rows, columns, one, more, cpu, before, peak = run.stdout.split()
         print(
-            f"{rows:>10s} {columns:>7s} {float(one):9.1f} s {float(more):12.2f} s {float(cpu):8.1f} s "
+            f"{rows:>10s} {columns:>7s} {float(one):9.1f} s {float(more):12.2f} s "
+            f"{float(cpu):8.1f} s "
             f"{float(before):11.2f} {float(peak):12.2f}"
         )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats, rules and rows")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--only", choices=("warm", "first", "scikit-learn", "growth"))
     options = parser.parse_args()
     chosen = (options.only,) if options.only else ("warm", "first", "scikit-learn", "growth")
-    print(f"jaxrules {jr.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {peak_memory():.2f} GiB")
+    print(
+        f"jaxrules {jr.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
+        f"{peak_memory():.2f} GiB"
+    )
     if "warm" in chosen:
         warm(3 if options.quick else options.repeats)
     if "first" in chosen:
         first()
     if "scikit-learn" in chosen:
-        against_scikit_learn(["friedman"] if options.quick else ["friedman", "banknote"], 2 if options.quick else RULES)
+        against_scikit_learn(
+            ["friedman"] if options.quick else ["friedman", "banknote"],
+            2 if options.quick else RULES,
+        )
     if "growth" in chosen:
         shapes = [(1e3, 10), (1e4, 10), (1e5, 10), (1e4, 50), (1e4, 200)]
         growth(shapes if options.quick else [*shapes, (1e6, 10), (1e5, 200)])

@@ -41,7 +41,8 @@ def prestige() -> tuple[np.ndarray, np.ndarray]:
     types = data.X.schema.features[data.X.names.index("type")].categories
     levels = [types.index(level) for level in ("bc", "prof", "wc")]
     X = np.column_stack(
-        [columns[name] for name in ("education", "income", "women")] + [columns["type"] == level for level in levels]
+        [columns[name] for name in ("education", "income", "women")]
+        + [columns["type"] == level for level in levels]
     ).astype(float)
     return X, np.asarray(data.y, float)
 
@@ -64,7 +65,9 @@ def objective(cost: Quadratic, weights: np.ndarray, sequence: np.ndarray) -> flo
 
 
 def timed(function: Callable[[], Any], repeats: int = 15) -> tuple[float, float, float, Any]:
-    """Seconds of the first call (with compilation), median and minimum of further calls; the result."""
+    """Seconds of the first call (with compilation), median and minimum of
+    further calls; the result.
+    """
     start = time.perf_counter()
     result = function()
     first = time.perf_counter() - start
@@ -76,7 +79,9 @@ def timed(function: Callable[[], Any], repeats: int = 15) -> tuple[float, float,
     return first, statistics.median(seconds), min(seconds), result
 
 
-def peer(python: str | None, name: str, cost: Quadratic, weights: np.ndarray, limit: float) -> dict[str, Any]:
+def peer(
+    python: str | None, name: str, cost: Quadratic, weights: np.ndarray, limit: float
+) -> dict[str, Any]:
     """What the peer reports: seconds, finished, sequence; or why it was not run."""
     if python is None:
         return {"not_run": "no --peers interpreter was given"}
@@ -85,11 +90,15 @@ def peer(python: str | None, name: str, cost: Quadratic, weights: np.ndarray, li
         np.savez(file, Q=cost.curvature, g=cost.linear, s=cost.constant, weights=weights)
         command = [python, str(HERE / "paths_peers.py"), name, str(file), str(limit)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit + 120)
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=limit + 120
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             return {"not_run": str(error)}
         if done.returncode:
-            return {"not_run": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"}
+            return {
+                "not_run": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed"
+            }
         return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
@@ -98,11 +107,18 @@ def against_peers(python: str | None, limit: float, rows: list[dict[str, Any]]) 
     cost = standardised(X, y)
     for steps in (5, 7, 10, 20):
         weights = np.ones(steps)
-        first, warm, least, found = timed(lambda k=steps: jr.paths.fit(X, y, steps=k, standardise=True))
+        first, warm, least, found = timed(
+            lambda k=steps: jr.paths.fit(X, y, steps=k, standardise=True)
+        )
         value = objective(cost, weights, found.model.features)
         speed = f"{1e3 * warm:.1f} ms warm (least {1e3 * least:.1f}, first call {1e3 * first:.0f})"
         print(f"Prestige K={steps}: {found.status}, gap {found.gap:.1e}, {speed}")
-        row = {"case": f"prestige K={steps}", "objective": value, "proved": found.status == "optimal", "seconds": warm}
+        row = {
+            "case": f"prestige K={steps}",
+            "objective": value,
+            "proved": found.status == "optimal",
+            "seconds": warm,
+        }
         rows.append(row | {"method": "exact", "first_call": first, "nodes": found.details["nodes"]})
         if steps > 10:
             continue
@@ -113,18 +129,40 @@ def against_peers(python: str | None, limit: float, rows: list[dict[str, Any]]) 
                 continue
             theirs = objective(cost, weights, report["sequence"])
             sign = "" if report["finished"] else "> "
-            ratio = f"{sign}{report['seconds']:.3f} s, {sign}{report['seconds'] / warm:.0f} times ours"
+            ratio = (
+                f"{sign}{report['seconds']:.3f} s, {sign}{report['seconds'] / warm:.0f} times ours"
+            )
             print(f"  {report['version']}: {ratio}, objective {theirs / value - 1:+.1e}")
-            rows.append(row | {"method": report["version"], "objective": theirs, "seconds": report["seconds"],
-                               "proved": report["finished"]})  # fmt: skip
+            rows.append(
+                row
+                | {
+                    "method": report["version"],
+                    "objective": theirs,
+                    "seconds": report["seconds"],
+                    "proved": report["finished"],
+                }
+            )
         start = time.perf_counter()
         run = Run("benchmark", limit)
-        outer = mip.search(PathProblem(cost, weights), stopped=run.stopped, remaining=run.deadline.remaining)
+        outer = mip.search(
+            PathProblem(cost, weights), stopped=run.stopped, remaining=run.deadline.remaining
+        )
         seconds = time.perf_counter() - start
         finished = outer.objective - outer.bound <= 1e-7 * outer.objective
         sign = "" if finished else "> "
-        print(f"  HiGHS outer approximation: {sign}{seconds:.2f} s, {sign}{seconds / warm:.0f} times ours")
-        rows.append(row | {"method": "highs", "objective": outer.objective, "seconds": seconds, "proved": finished})
+        print(
+            f"  HiGHS outer approximation: {sign}{seconds:.2f} s, {sign}{seconds / warm:.0f} times "
+            "ours"
+        )
+        rows.append(
+            row
+            | {
+                "method": "highs",
+                "objective": outer.objective,
+                "seconds": seconds,
+                "proved": finished,
+            }
+        )
 
 
 def scale(rows: list[dict[str, Any]]) -> None:
@@ -132,13 +170,27 @@ def scale(rows: list[dict[str, Any]]) -> None:
         for seed in range(5):
             cost, weights = equicorrelated(15, 150, seed), geometric_weights(gamma, 15)
             _, seconds, _, found = timed(
-                lambda c=cost, w=weights: exact.search(PathProblem(c, w), stopped=Run("", 120.0).stopped), repeats=1
+                lambda c=cost, w=weights: exact.search(
+                    PathProblem(c, w), stopped=Run("", 120.0).stopped
+                ),
+                repeats=1,
             )
             gap = 1 - found.bound / found.objective
-            print(f"d=15 K=15 gamma={gamma:.0f} seed={seed}: proved {found.closed}, gap {gap:.1e}, {seconds:.2f} s, "
-                  f"{found.nodes} nodes")  # fmt: skip
-            rows.append({"case": f"d=15 K=15 gamma={gamma} seed={seed}", "method": "exact", "seconds": seconds,
-                         "objective": found.objective, "proved": found.closed, "nodes": found.nodes})  # fmt: skip
+            print(
+                f"d=15 K=15 gamma={gamma:.0f} seed={seed}: proved {found.closed}, gap {gap:.1e}, "
+                f"{seconds:.2f} s, "
+                f"{found.nodes} nodes"
+            )
+            rows.append(
+                {
+                    "case": f"d=15 K=15 gamma={gamma} seed={seed}",
+                    "method": "exact",
+                    "seconds": seconds,
+                    "objective": found.objective,
+                    "proved": found.closed,
+                    "nodes": found.nodes,
+                }
+            )
 
 
 def local_search(rows: list[dict[str, Any]]) -> None:
@@ -146,45 +198,87 @@ def local_search(rows: list[dict[str, Any]]) -> None:
     optimum = exact.search(PathProblem(cost, weights)).objective
     starts = local.random_sequences(6, 10, 20, seed=0)
     for batch in (1, 2, 3):
-        first, warm, least, found = timed(lambda q=batch: local.improve(cost, weights, starts, batch=q, seed=0))
+        first, warm, least, found = timed(
+            lambda q=batch: local.improve(cost, weights, starts, batch=q, seed=0)
+        )
         gaps = [objective(cost, weights, s) / optimum - 1 for s in found]
         speed = f"{1e3 * warm:.1f} ms warm (least {1e3 * least:.1f}, first call {1e3 * first:.0f})"
         quality = f"best gap {min(gaps):.1e}, median {statistics.median(gaps):.1e}"
         print(f"Prestige K=10, q={batch}, 20 random starts: {speed}, {quality}")
-        rows.append({"case": f"prestige K=10 local q={batch}", "method": "local", "seconds": warm, "first_call": first,
-                     "objective": optimum * (1 + min(gaps))})  # fmt: skip
+        rows.append(
+            {
+                "case": f"prestige K=10 local q={batch}",
+                "method": "local",
+                "seconds": warm,
+                "first_call": first,
+                "objective": optimum * (1 + min(gaps)),
+            }
+        )
     cost, weights = equicorrelated(100, 400, 0), np.ones(30)
     greedy = greedy_path(PathProblem(cost, weights)).features[None]
-    first, warm, least, found = timed(lambda: local.improve(cost, weights, greedy, batch=2, seed=0), repeats=5)
-    value = objective(cost, weights, found[0])
-    stored = json.loads(BEST.read_text()) if BEST.exists() else {"objective": float("nan"), "cpu_seconds": 0}
-    behind = (
-        f"{value / stored['objective'] - 1:+.1e} from the best of {stored['cpu_seconds']:.0f} CPU seconds of restarts"
+    first, warm, least, found = timed(
+        lambda: local.improve(cost, weights, greedy, batch=2, seed=0), repeats=5
     )
-    print(f"d=100 K=30, q=2 from greedy: {warm:.3f} s warm (least {least:.3f}, first {first:.2f}), {behind}")
-    rows.append({"case": "d=100 K=30 local q=2", "method": "local", "seconds": warm, "first_call": first,
-                 "objective": value})  # fmt: skip
+    value = objective(cost, weights, found[0])
+    stored = (
+        json.loads(BEST.read_text())
+        if BEST.exists()
+        else {"objective": float("nan"), "cpu_seconds": 0}
+    )
+    behind = f"{value / stored['objective'] - 1:+.1e} from the best of {stored['cpu_seconds']:.0f} CPU seconds of restarts"
+    print(
+        f"d=100 K=30, q=2 from greedy: {warm:.3f} s warm (least {least:.3f}, first {first:.2f}), "
+        f"{behind}"
+    )
+    rows.append(
+        {
+            "case": "d=100 K=30 local q=2",
+            "method": "local",
+            "seconds": warm,
+            "first_call": first,
+            "objective": value,
+        }
+    )
 
 
 def restart(cpu_seconds: float) -> None:
-    """Local improvement (q = 2) from the greedy and random sequences until time is up; stores the best."""
+    """Local improvement (q = 2) from the greedy and random sequences until
+    time is up; stores the best.
+    """
     cost, weights = equicorrelated(100, 400, 0), np.ones(30)
     best, seed, start = np.inf, 0, time.process_time()
     starts = np.concatenate(
-        [greedy_path(PathProblem(cost, weights)).features[None], local.random_sequences(100, 30, 7, 0)]
+        [
+            greedy_path(PathProblem(cost, weights)).features[None],
+            local.random_sequences(100, 30, 7, 0),
+        ]
     )
     while time.process_time() - start < cpu_seconds:
-        best = min(best, objective(cost, weights, local.improve(cost, weights, starts, batch=2, seed=seed)[0]))
+        best = min(
+            best,
+            objective(cost, weights, local.improve(cost, weights, starts, batch=2, seed=seed)[0]),
+        )
         seed += 1
         starts = local.random_sequences(100, 30, 8, seed)
         spent = time.process_time() - start
-        BEST.write_text(json.dumps({"case": "d=100 K=30 seed=0", "objective": best, "cpu_seconds": round(spent),
-                                    "starts": 8 * seed}) + "\n")  # fmt: skip
+        BEST.write_text(
+            json.dumps(
+                {
+                    "case": "d=100 K=30 seed=0",
+                    "objective": best,
+                    "cpu_seconds": round(spent),
+                    "starts": 8 * seed,
+                }
+            )
+            + "\n"
+        )
     print(BEST.read_text())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers", metavar="PYTHON")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per peer and problem")
     parser.add_argument("--restarts", type=float, metavar="SECONDS")
@@ -198,7 +292,9 @@ def main() -> None:
     against_peers(arguments.peers, arguments.limit, rows)
     RESULTS.mkdir(exist_ok=True)
     with open(RESULTS / "paths.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, ["case", "method", "seconds", "first_call", "objective", "proved", "nodes"])
+        writer = csv.DictWriter(
+            file, ["case", "method", "seconds", "first_call", "objective", "proved", "nodes"]
+        )
         writer.writeheader()
         writer.writerows(rows)
 

@@ -1,4 +1,5 @@
-"""One coordinate-path problem solved by a general solver, in the peers' own environment (see paths.py).
+"""One coordinate-path problem solved by a general solver, in the peers' own
+environment (see paths.py).
 
     PYTHON benchmarks/paths_peers.py gurobi|scip problem.npz SECONDS
 
@@ -19,7 +20,9 @@ def features(models: np.ndarray) -> list[int]:
     return [int(i) for i in np.abs(np.diff(models, axis=0, prepend=0.0)).argmax(axis=1)]
 
 
-def gurobi(Q: np.ndarray, g: np.ndarray, s: float, weights: np.ndarray, limit: float) -> dict[str, Any]:
+def gurobi(
+    Q: np.ndarray, g: np.ndarray, s: float, weights: np.ndarray, limit: float
+) -> dict[str, Any]:
     import gurobipy as gp
 
     steps, d = len(weights), len(g)
@@ -46,7 +49,9 @@ def gurobi(Q: np.ndarray, g: np.ndarray, s: float, weights: np.ndarray, limit: f
         }
 
 
-def scip(Q: np.ndarray, g: np.ndarray, s: float, weights: np.ndarray, limit: float) -> dict[str, Any]:
+def scip(
+    Q: np.ndarray, g: np.ndarray, s: float, weights: np.ndarray, limit: float
+) -> dict[str, Any]:
     import pyscipopt as ps
 
     steps, d = len(weights), len(g)

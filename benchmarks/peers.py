@@ -31,8 +31,13 @@ class Peer:
 PEERS = {
     "realkd": Peer(
         (
-            "numpy==1.26.4", "pandas==1.5.3", "bitarray==3.12.3", "sortedcontainers==2.4.0", "sortednp==0.5.0",
-            "scikit-learn", "matplotlib",
+            "numpy==1.26.4",
+            "pandas==1.5.3",
+            "bitarray==3.12.3",
+            "sortedcontainers==2.4.0",
+            "sortednp==0.5.0",
+            "scikit-learn",
+            "matplotlib",
         ),
         ("realkd==0.2.1",),  # pins bitarray 1.5.3, which has no wheel for current Pythons
         "import realkd.rules, realkd.search",
@@ -56,7 +61,7 @@ PEERS = {
     "corels": Peer(("corels==1.1.29",), imports="import corels"),
     "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
     "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),
-}  # fmt: skip
+}
 
 
 class NotRun(RuntimeError):
@@ -86,7 +91,12 @@ def python_of(name: str) -> Path:
 
 
 def _imports(python: Path, peer: Peer) -> bool:
-    return subprocess.run([str(python), "-c", peer.imports], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [str(python), "-c", peer.imports], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 def _run(command: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Where should candidate rules come from? Test risk of K rules from pools of different trees.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/pools.py [--sets wine ...] [--splits 3] [--quick]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/pools.py [--sets wine
+    ...] [--splits 3] [--quick]
 
 Every pool uses the same simple forward selection: by the gain of a Newton step with all weights
 refitted (logistic or squared loss, a ridge of 1). So the script compares pools, not searches.
@@ -27,13 +28,33 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fronts import split
 
 CHOOSE = (
-    "breast_cancer", "tic_tac_toe", "titanic", "heart", "voice", "ibm_hr", "compas_lire", "fico_lire", "diabetes",
-    "boston", "insurance", "red_wine_quality", "california_housing", "bike_day",
-)  # fmt: skip
+    "breast_cancer",
+    "tic_tac_toe",
+    "titanic",
+    "heart",
+    "voice",
+    "ibm_hr",
+    "compas_lire",
+    "fico_lire",
+    "diabetes",
+    "boston",
+    "insurance",
+    "red_wine_quality",
+    "california_housing",
+    "bike_day",
+)
 SHOW = (
-    "banknote", "liver", "telco_churn", "magic", "friedman1", "friedman2", "friedman3", "used_cars", "demographics",
+    "banknote",
+    "liver",
+    "telco_churn",
+    "magic",
+    "friedman1",
+    "friedman2",
+    "friedman3",
+    "used_cars",
+    "demographics",
     "life_expectancy",
-)  # fmt: skip
+)
 KINDS = ("forest", "boosted_trees", "both")
 SIZES = (5, 10, 20, 40)
 RIDGE = 1.0
@@ -62,14 +83,18 @@ def refitted(columns: Floats, y: Floats, weights: Floats, classes: bool) -> Floa
     ridge = np.r_[1e-8, np.full(len(weights) - 1, RIDGE)]
     for _ in range(25):
         slope, curvature = slopes(y, columns @ weights, classes)
-        step = np.linalg.solve((columns.T * curvature) @ columns + np.diag(ridge), columns.T @ slope - ridge * weights)
+        step = np.linalg.solve(
+            (columns.T * curvature) @ columns + np.diag(ridge), columns.T @ slope - ridge * weights
+        )
         weights = weights + step
         if np.abs(step).max() < 1e-4:
             break
     return weights
 
 
-def forward(rules: NDArray[np.float32], y: Floats, classes: bool) -> dict[int, tuple[list[int], Floats]]:
+def forward(
+    rules: NDArray[np.float32], y: Floats, classes: bool
+) -> dict[int, tuple[list[int], Floats]]:
     """The chosen rules and their weights, the intercept first, for every size in SIZES."""
     chosen: list[int] = []
     columns = np.ones((len(y), 1))
@@ -91,7 +116,9 @@ def forward(rules: NDArray[np.float32], y: Floats, classes: bool) -> dict[int, t
     return found
 
 
-def measured(name: str, seed: int, kind: Any) -> tuple[dict[int, tuple[float, float, float]], int, float]:
+def measured(
+    name: str, seed: int, kind: Any
+) -> tuple[dict[int, tuple[float, float, float]], int, float]:
     """Risk, error and local support by size; rules in the pool and CPU seconds to build it."""
     train, test = split(name, seed)
     classes = train.task != "regression"
@@ -107,7 +134,9 @@ def measured(name: str, seed: int, kind: Any) -> tuple[dict[int, tuple[float, fl
     ).items():
         scores = weights[0] + held[:, chosen] @ weights[1:]
         if classes:
-            p = np.clip(1 / (1 + np.exp(-np.clip(scores, -500, 500))), 0.5 / len(y), 1 - 0.5 / len(y))
+            p = np.clip(
+                1 / (1 + np.exp(-np.clip(scores, -500, 500))), 0.5 / len(y), 1 - 0.5 / len(y)
+            )
             risk = float(-np.mean(y_test * np.log(p) + (1 - y_test) * np.log(1 - p)))
             error = float(np.mean((scores > 0) != y_test))
         else:
@@ -117,7 +146,9 @@ def measured(name: str, seed: int, kind: Any) -> tuple[dict[int, tuple[float, fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sets", nargs="*", default=None)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one split of two sets")
@@ -128,12 +159,17 @@ def main() -> None:
     splits = 1 if arguments.quick else arguments.splits
     for title, names in halves.items():
         cells = {
-            (kind, name): [measured(name, seed, kind) for seed in range(splits)] for kind in KINDS for name in names
+            (kind, name): [measured(name, seed, kind) for seed in range(splits)]
+            for kind in KINDS
+            for name in names
         }
         print(f"\n{title} {', '.join(names)}; {splits} splits")
         for kind in KINDS:
             own = [cell for name in names for cell in cells[kind, name]]
-            print(f"{kind}: {np.mean([n for _, n, _ in own]):.0f} rules in {np.mean([s for *_, s in own]):.2f} CPU s")
+            print(
+                f"{kind}: {np.mean([n for _, n, _ in own]):.0f} rules in "
+                f"{np.mean([s for *_, s in own]):.2f} CPU s"
+            )
         for at, measure in enumerate(("risk", "error", "local support")):
             print(f"{measure}, ratio to 'forest' (sets on which it is lower)")
             for kind in KINDS[1:]:
@@ -142,7 +178,9 @@ def main() -> None:
                     ratios = []
                     for name in names:
                         mine, forest = (
-                            np.mean([found[min(size, max(found))][at] for found, *_ in cells[one, name]])
+                            np.mean(
+                                [found[min(size, max(found))][at] for found, *_ in cells[one, name]]
+                            )
                             for one in (kind, "forest")
                         )
                         ratios.append(max(mine, 1e-3) / max(forest, 1e-3))

@@ -29,12 +29,19 @@ def random_model(n_rules: int, n_features: int, rng: np.random.Generator) -> jr.
     schema = jr.Schema(tuple(jr.Feature(f"x{f}") for f in range(n_features)), classes=(0, 1))
     rules = []
     for _ in range(n_rules):
-        columns = rng.choice(n_features, size=min(n_features, int(rng.integers(1, 5))), replace=False)
+        columns = rng.choice(
+            n_features, size=min(n_features, int(rng.integers(1, 5))), replace=False
+        )
         cuts = np.round(rng.normal(size=len(columns)), 3)
-        make = [jr.Condition.above if up else jr.Condition.at_most for up in rng.random(len(columns)) < 0.5]
+        make = [
+            jr.Condition.above if up else jr.Condition.at_most
+            for up in rng.random(len(columns)) < 0.5
+        ]
         rules.append([m(int(f), float(c)) for m, f, c in zip(make, columns, cuts, strict=True)])
     conjunctions = jr.Conjunctions.build(schema, rules)
-    return jr.RuleEnsemble(conjunctions, rng.normal(size=(n_rules, 1)), np.zeros(1), link="logistic")
+    return jr.RuleEnsemble(
+        conjunctions, rng.normal(size=(n_rules, 1)), np.zeros(1), link="logistic"
+    )
 
 
 def by_conditions(model: jr.RuleEnsemble, X: np.ndarray) -> np.ndarray:
@@ -63,7 +70,9 @@ def peak_megabytes() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rules", type=int, nargs="*", default=[10, 100, 1000])
     parser.add_argument("--features", type=int, default=20)
@@ -81,11 +90,16 @@ def main() -> None:
         predict = median_seconds(lambda model=model: jr.predict(model, X), arguments.repeats)
         grown = peak_megabytes() - before
         check = median_seconds(
-            lambda model=model: sum(len(batch) for _, batch in model.conjunctions.batches(table)), arguments.repeats
+            lambda model=model: sum(len(batch) for _, batch in model.conjunctions.batches(table)),
+            arguments.repeats,
         )
         part = slice(0, max(1, arguments.rows // 10))
-        plain = 10 * median_seconds(lambda model=model, part=part: by_conditions(model, X[part]), arguments.repeats)
-        np.testing.assert_array_equal(jr.decision_function(model, X[part]), by_conditions(model, X[part]))
+        plain = 10 * median_seconds(
+            lambda model=model, part=part: by_conditions(model, X[part]), arguments.repeats
+        )
+        np.testing.assert_array_equal(
+            jr.decision_function(model, X[part]), by_conditions(model, X[part])
+        )
         rows.append(
             {
                 "rows": arguments.rows,

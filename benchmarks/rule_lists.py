@@ -1,6 +1,8 @@
-"""Rule lists: SSRL's warm fits and scaling; CLASSY, RIPPER and CORELS on the same split; exact lists.
+"""Rule lists: SSRL's warm fits and scaling; CLASSY, RIPPER and CORELS on the same split; exact
+lists.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/rule_lists.py [--only warm growth peers exact] [--quick]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/rule_lists.py [--only warm
+    growth peers exact] [--quick]
 
 - warm: a second fit on the same data, in which nothing is compiled. "gas-sized": 13910 x 2304
   random binary features.
@@ -40,7 +42,12 @@ import jaxrules as jr
 
 HERE = Path(__file__).parent
 WARM = {"compas_binary": 10, "breast_cancer": 10, "fico_binary": 10, "fico": 10, "magic": 40}
-SIZES = {"compas_binary": (5, 10, 20), "breast_cancer": (5, 10, 20), "fico": (5, 10, 20), "magic": (5, 10, 20, 40)}
+SIZES = {
+    "compas_binary": (5, 10, 20),
+    "breast_cancer": (5, 10, 20),
+    "fico": (5, 10, 20),
+    "magic": (5, 10, 20, 40),
+}
 """Sizes of SSRL's lists; the peers choose their own size."""
 SPLITS = 3
 PEERS = {"rulelist": "CLASSY", "wittgenstein": "RIPPER", "corels": "CORELS"}
@@ -62,8 +69,10 @@ def second_fit(X: Any, y: Any, **options: Any) -> tuple[jr.Fit[jr.RuleList], flo
 def report(what: str, fit: jr.Fit[jr.RuleList], wall: float, cpu: float) -> None:
     insertions, each = fit.details["insertions"], 1e3 * cpu / fit.details["insertions"]
     print(
-        f"  {what:24s} wall {wall:7.2f}, processor {cpu:7.2f} s; {insertions:3d} insertions of {each:6.1f} ms; "
-        f"f = {fit.objective:.0f}, {len(fit.model.conjunctions)} rules; {peak_memory():.2f} GiB so far",
+        f"  {what:24s} wall {wall:7.2f}, processor {cpu:7.2f} s; {insertions:3d} insertions of "
+        f"{each:6.1f} ms; "
+        f"f = {fit.objective:.0f}, {len(fit.model.conjunctions)} rules; {peak_memory():.2f} GiB so "
+        "far",
         flush=True,
     )
 
@@ -112,17 +121,33 @@ def peers(quick: bool) -> None:
                 print(f"  {method:8s} {told(found)}", flush=True)
                 if not isinstance(found, str):
                     measured[method].append(found)
-        print(f"{name}, medians over the splits; processor seconds over those of SSRL of each size, split by split")
+        print(
+            f"{name}, medians over the splits; processor seconds over those of SSRL of each size, "
+            "split by split"
+        )
         ours = [method for method in measured if method.startswith("SSRL")]
         for method, own in measured.items():
-            accuracy, rules, cpu = (np.median([one[key] for one in own]) for key in ("accuracy", "rules", "cpu"))
-            ratios = [np.median([one["cpu"] / two["cpu"] for one, two in zip(own, measured[size], strict=True)])
-                      for size in ours if len(own) == len(measured[size])]  # fmt: skip
-            beside = "" if method in ours else ", times " + ", ".join(f"{ratio:.1f}" for ratio in ratios)
-            print(f"  {method:8s} {accuracy:.4f}, {rules:.0f} rules, {cpu:.2f} s{beside}", flush=True)
+            accuracy, rules, cpu = (
+                np.median([one[key] for one in own]) for key in ("accuracy", "rules", "cpu")
+            )
+            ratios = [
+                np.median(
+                    [one["cpu"] / two["cpu"] for one, two in zip(own, measured[size], strict=True)]
+                )
+                for size in ours
+                if len(own) == len(measured[size])
+            ]
+            beside = (
+                "" if method in ours else ", times " + ", ".join(f"{ratio:.1f}" for ratio in ratios)
+            )
+            print(
+                f"  {method:8s} {accuracy:.4f}, {rules:.0f} rules, {cpu:.2f} s{beside}", flush=True
+            )
 
 
-def on_split(train: Any, test: Any, sizes: Sequence[int]) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def on_split(
+    train: Any, test: Any, sizes: Sequence[int]
+) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """For every method, its measurements or why it did not run."""
     for size in sizes:
         fit, wall, cpu = second_fit(train.X, train.y, max_rules=size)
@@ -140,33 +165,56 @@ def on_split(train: Any, test: Any, sizes: Sequence[int]) -> Iterator[tuple[str,
 def exact(quick: bool) -> None:
     data = jr.datasets.load("compas_binary")
     everything = {"min_support": 0.0, "max_evaluations": None}
-    jr.exact_list.fit(data.X, data.y, max_rules=2, **everything)  # compiles, or reads what was compiled before
+    jr.exact_list.fit(
+        data.X, data.y, max_rules=2, **everything
+    )  # compiles, or reads what was compiled before
     print(f"\nexact: compas_binary, {len(data)} rows, 24 literals, literal_penalty 1")
 
     def certified(what: str, **options: Any) -> jr.Fit[jr.RuleList]:
         fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, **everything | options))
-        print(f"  {what:34s} f = {fit.objective:.1f}, bound {fit.bound:.1f}, {fit.status}; {fit.details['conditions']} "
-              f"conditions, {fit.details['evaluations']:.3g} evaluations, {fit.details['nodes']} nodes; "
-              f"wall {wall:.2f}, processor {cpu:.2f} s", flush=True)  # fmt: skip
+        print(
+            f"  {what:34s} f = {fit.objective:.1f}, bound {fit.bound:.1f}, {fit.status}; "
+            f"{fit.details['conditions']} "
+            f"conditions, {fit.details['evaluations']:.3g} evaluations, {fit.details['nodes']} "
+            "nodes; "
+            f"wall {wall:.2f}, processor {cpu:.2f} s",
+            flush=True,
+        )
         return fit
 
     for rules in (3, 4) if quick else (3, 4, 5):
         pairs = certified(f"{rules} rules, 2 literals", max_rules=rules, time_limit=300)
         if rules < 5:
             limit = 60 if quick else 300
-            triples = certified(f"{rules} rules, 3 literals", max_rules=rules, max_literals=3, time_limit=limit)
-            print(f"    a third literal is worth {triples.objective - pairs.objective:.0f} rows or more, and at most "
-                  f"{triples.bound - pairs.objective:.0f}")  # fmt: skip
+            triples = certified(
+                f"{rules} rules, 3 literals", max_rules=rules, max_literals=3, time_limit=limit
+            )
+            print(
+                f"    a third literal is worth {triples.objective - pairs.objective:.0f} rows or "
+                "more, and at most "
+                f"{triples.bound - pairs.objective:.0f}"
+            )
     for rules in (2, 3):
-        certified(f"{rules} rules, 1 literal, program", max_rules=rules, max_literals=1, method="mip", time_limit=60)
+        certified(
+            f"{rules} rules, 1 literal, program",
+            max_rules=rules,
+            max_literals=1,
+            method="mip",
+            time_limit=60,
+        )
         certified(f"{rules} rules, 1 literal, search", max_rules=rules, max_literals=1)
     for within in (0.001, 0.01):
         found, wall, cpu = timed(
-            lambda share=within: jr.exact_list.near_optimal(data.X, data.y, within=share, min_support=0.0)
+            lambda share=within: jr.exact_list.near_optimal(
+                data.X, data.y, within=share, min_support=0.0
+            )
         )
         agree = (found.possible(data.X).sum(axis=1) == 1).mean()
-        print(f"  3 rules, within {within:.1%}: {len(found)} lists, complete: {found.complete}; they agree on "
-              f"{agree:.1%} of the rows; wall {wall:.2f}, processor {cpu:.2f} s")  # fmt: skip
+        print(
+            f"  3 rules, within {within:.1%}: {len(found)} lists, complete: {found.complete}; they "
+            "agree on "
+            f"{agree:.1%} of the rows; wall {wall:.2f}, processor {cpu:.2f} s"
+        )
     against_corels(data)
 
 
@@ -177,10 +225,20 @@ def against_corels(data: Any) -> None:
     pool = literals.conjunctions(rules)
     price = 0.005 * len(data)
     pool = replace(pool, propositions=np.ones(len(rules), np.int32))
-    options = {"max_rules": 8, "literal_penalty": price, "default": "free", "max_evaluations": None, "time_limit": 300}
+    options = {
+        "max_rules": 8,
+        "literal_penalty": price,
+        "default": "free",
+        "max_evaluations": None,
+        "time_limit": 300,
+    }
     fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, conditions=pool, **options))
-    print(f"  a rule costs {price:.1f}: {fit.objective:.1f}, bound {fit.bound:.1f}, {len(fit.model.conjunctions)} "
-          f"rules; wall {wall:.2f}, processor {cpu:.2f} s", flush=True)  # fmt: skip
+    print(
+        f"  a rule costs {price:.1f}: {fit.objective:.1f}, bound {fit.bound:.1f}, "
+        f"{len(fit.model.conjunctions)} "
+        f"rules; wall {wall:.2f}, processor {cpu:.2f} s",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
         binary = np.column_stack(data.X.columns)
@@ -220,13 +278,16 @@ def told(measured: dict[str, Any] | str) -> str:
         return measured
     return (
         f"{measured['accuracy']:.4f} ({measured['right']} rows), {measured['rules']} rules, "
-        f"{measured['literals']} literals; wall {measured['wall']:.2f}, processor {measured['cpu']:.2f} s"
+        f"{measured['literals']} literals; wall {measured['wall']:.2f}, processor "
+        f"{measured['cpu']:.2f} s"
     )
 
 
 def main() -> None:
     parts = {"warm": warm, "growth": growth, "peers": peers, "exact": exact}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--quick", action="store_true", help="small data sets only")
     options = parser.parse_args()

@@ -11,7 +11,8 @@ import time
 
 import numpy as np
 
-# Every peer: three functions, which fit, say which test rows are right, and count rules and literals.
+# Every peer: three functions, which fit, say which test rows are right, and
+# count rules and literals.
 
 
 def classy(data):
@@ -42,7 +43,9 @@ def ripper(data):
 
 
 def corels(data):
-    """CORELS on SSRL's literals, the 30 with the largest correlation, conditions of two, 10^5 nodes."""
+    """CORELS on SSRL's literals, the 30 with the largest correlation,
+    conditions of two, 10^5 nodes.
+    """
     import corels as package
 
     binary, test, y = data["binary_train"], data["binary_test"], data["y_train"]
@@ -55,7 +58,10 @@ def corels(data):
     return (
         lambda: model.fit(binary[:, kept], y),
         lambda: np.asarray(model.predict(test[:, kept])).astype(int) == data["y_test"],
-        lambda: (len(model.rl().rules) - 1, sum(len(r["antecedents"]) for r in model.rl().rules[:-1])),
+        lambda: (
+            len(model.rl().rules) - 1,
+            sum(len(r["antecedents"]) for r in model.rl().rules[:-1]),
+        ),
     )
 
 
@@ -68,7 +74,11 @@ def main() -> None:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     rules, literals = size()
     found = {"accuracy": float(right().mean()), "right": int(right().sum())}
-    print(json.dumps({**found, "rules": int(rules), "literals": int(literals), "wall": wall, "cpu": cpu}))
+    print(
+        json.dumps(
+            {**found, "rules": int(rules), "literals": int(literals), "wall": wall, "cpu": cpu}
+        )
+    )
 
 
 if __name__ == "__main__":

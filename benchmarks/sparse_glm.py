@@ -1,6 +1,8 @@
-"""The sparse generalised linear model solver against scikit-learn (liblinear, saga) and skglm on rules of Adult.
+"""The sparse generalised linear model solver against scikit-learn (liblinear, saga)
+and skglm on rules of Adult.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/sparse_glm.py [--set adult_train] [--repeats 5]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/sparse_glm.py [--set
+    adult_train] [--repeats 5]
 
 One matrix: rules of a forest of 100 trees of depth 3 on nine tenths of the rows, L1-penalised
 logistic loss. For several penalties, every solver runs in turn, `--repeats` times; the script
@@ -57,7 +59,9 @@ def objective(X: NDArray[Any], y: NDArray[np.float64], fitted: Fitted, penalty: 
 
 
 def solvers(X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, Callable[[float], Fitted]]:
-    """Name -> a function of the penalty. Every peer gets the matrix in the form that suits it best."""
+    """Name -> a function of the penalty. Every peer gets the matrix in
+    the form that suits it best.
+    """
     from scipy import sparse
     from skglm import SparseLogisticRegression
     from sklearn.linear_model import LogisticRegression
@@ -76,13 +80,17 @@ def solvers(X: NDArray[Any], y: NDArray[np.float64]) -> dict[str, Callable[[floa
 
     def logistic(solver: str, **options: Any) -> Callable[[float], Fitted]:
         def fit(penalty: float) -> Fitted:
-            model = LogisticRegression(solver=solver, C=1 / (len(y) * penalty), l1_ratio=1.0, **options).fit(rows, y)
+            model = LogisticRegression(
+                solver=solver, C=1 / (len(y) * penalty), l1_ratio=1.0, **options
+            ).fit(rows, y)
             return model.coef_[0], float(model.intercept_[0])
 
         return fit
 
     def skglm(penalty: float) -> Fitted:
-        model = SparseLogisticRegression(alpha=penalty, tol=1e-6, max_iter=200, max_epochs=50_000).fit(columns, y)
+        model = SparseLogisticRegression(
+            alpha=penalty, tol=1e-6, max_iter=200, max_epochs=50_000
+        ).fit(columns, y)
         return model.coef_.ravel(), float(np.squeeze(model.intercept_))
 
     return {
@@ -101,7 +109,9 @@ def seconds(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - start
 
 
-def single_penalties(X: NDArray[Any], y: NDArray[np.float64], repeats: int, patience: float) -> list[dict[str, Any]]:
+def single_penalties(
+    X: NDArray[Any], y: NDArray[np.float64], repeats: int, patience: float
+) -> list[dict[str, Any]]:
     rows = []
     competitors = solvers(X, y)
     slow: set[str] = set()
@@ -122,7 +132,10 @@ def single_penalties(X: NDArray[Any], y: NDArray[np.float64], repeats: int, pati
                         slow.add(name)
         values = {name: objective(X, y, fit, penalty) for name, fit in fitted.items()}
         best = min(values.values())
-        print(f"\npenalty {penalty:g}, support {np.count_nonzero(fitted['jaxrules, gap 1e-9'][0])}", flush=True)
+        print(
+            f"\npenalty {penalty:g}, support {np.count_nonzero(fitted['jaxrules, gap 1e-9'][0])}",
+            flush=True,
+        )
         for name, value in values.items():
             median = statistics.median(times[name])
             print(
@@ -131,7 +144,13 @@ def single_penalties(X: NDArray[Any], y: NDArray[np.float64], repeats: int, pati
                 f"non-zero {np.count_nonzero(fitted[name][0]):5d}   runs {len(times[name])}"
             )
             rows.append(
-                {"penalty": penalty, "solver": name, "seconds": median, "first": first[name], "objective": value}
+                {
+                    "penalty": penalty,
+                    "solver": name,
+                    "seconds": median,
+                    "first": first[name],
+                    "objective": value,
+                }
             )
         for name in sorted(slow - set(values)):
             print(f"  {name:20s} not run: took longer than {patience:g} s at a larger penalty")
@@ -151,12 +170,16 @@ def rest(X: NDArray[Any], y: NDArray[np.float64], repeats: int) -> list[dict[str
         _, first = seconds(task)
         median = statistics.median(seconds(task)[1] for _ in range(repeats))
         print(f"{name:32s} {median:8.3f} s   first call {first:7.3f} s")
-        rows.append({"penalty": "", "solver": name, "seconds": median, "first": first, "objective": ""})
+        rows.append(
+            {"penalty": "", "solver": name, "seconds": median, "first": first, "objective": ""}
+        )
     return rows
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--set", default="adult_train")
     arguments.add_argument("--repeats", type=int, default=5)
     arguments.add_argument("--patience", type=float, default=10.0, help="seconds, see above")
@@ -165,12 +188,17 @@ def main() -> None:
     import skglm
     import sklearn
 
-    warnings.simplefilter("ignore")  # peers that stop at their iteration limit say so; the objective shows it
+    warnings.simplefilter(
+        "ignore"
+    )  # peers that stop at their iteration limit say so; the objective shows it
     X, y = rule_matrix(options.set)
     patterns = Design.of(X).n_patterns
-    versions = f"jax {jax.__version__}, scikit-learn {sklearn.__version__}, skglm {skglm.__version__}"
+    versions = (
+        f"jax {jax.__version__}, scikit-learn {sklearn.__version__}, skglm {skglm.__version__}"
+    )
     print(
-        f"{options.set}: {X.shape[0]} rows, {X.shape[1]} rules, {patterns} patterns; {os.cpu_count()} cores; {versions}"
+        f"{options.set}: {X.shape[0]} rows, {X.shape[1]} rules, {patterns} patterns; "
+        f"{os.cpu_count()} cores; {versions}"
     )
     print(f"medians of {options.repeats} runs; the first call apart", flush=True)
     rows = single_penalties(X, y, options.repeats, options.patience) + rest(X, y, options.repeats)

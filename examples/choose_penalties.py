@@ -1,4 +1,5 @@
-"""Choose the size of a model by cross-validation, read what was tried, and test the model on held-out rows.
+"""Choose the size of a model by cross-validation, read what was tried, and test
+the model on held-out rows.
 
 python examples/choose_penalties.py
 """
@@ -19,7 +20,8 @@ print(lire.details["cross_validation"], "\n")
 
 for name, fit in {"boosting": boosted, "LIRE": lire}.items():
     print(
-        f"{name:10}{jr.support(fit.model):>3} rules, {jr.local_support(fit.model, test.X):.1f} per row on average; "
+        f"{name:10}{jr.support(fit.model):>3} rules, {jr.local_support(fit.model, test.X):.1f} per "
+        "row on average; "
         f"test accuracy {jr.accuracy(fit.model, test.X, test.y):.3f}"
     )
 print(f"\n{lire.model}")

@@ -1,4 +1,5 @@
-"""Explain a linear model step by step: update an old model, show the price of interpretability, draw the front.
+"""Explain a linear model step by step: update an old model, show the price of
+interpretability, draw the front.
 
     python examples/explain_linear_model.py [--output FOLDER]
 
@@ -15,8 +16,12 @@ from jaxrules import paths
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="folder for the plots; without it, none are drawn")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, help="folder for the plots; without it, none are drawn"
+    )
     output = parser.parse_args().output
 
     data = jr.datasets.load("diabetes")
@@ -33,7 +38,10 @@ def main() -> None:
 
     greedy = paths.greedy(train.X, train.y, steps=5, start=old.model, standardise=True)
     direct = paths.direct(train.X, train.y, start=old.model, standardise=True)
-    print(f"\nSum of the costs along five steps: optimal {update.objective:.4f}, greedy {greedy.loss:.4f}")
+    print(
+        f"\nSum of the costs along five steps: optimal {update.objective:.4f}, greedy "
+        f"{greedy.loss:.4f}"
+    )
     for step in range(len(update.model) + 1):
         residual = test.y - jr.predict(update.model, test.X, step=step)
         print(f"  after step {step}: R^2 on the test rows {1 - residual.var() / test.y.var():.3f}")
@@ -49,7 +57,9 @@ def main() -> None:
 
         output.mkdir(parents=True, exist_ok=True)
         _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-        jr.plots.path_costs({"optimal": update.model, "greedy": greedy, "direct": direct}, ax=axes[0])
+        jr.plots.path_costs(
+            {"optimal": update.model, "greedy": greedy, "direct": direct}, ax=axes[0]
+        )
         jr.plots.price_of_interpretability(front, ax=axes[1])
         plt.savefig(output / "explain_linear_model.svg")
 

@@ -21,7 +21,10 @@ def main() -> None:
     start = jr.boosting.fit(train.X, train.y, max_rules=5, search="greedy").model
     tuned = jr.finetune(start, train.X, train.y)
     print(f"boosted rules, test risk {jr.risk(start, test.X, test.y):.2f}:\n{start}\n")
-    print(f"tuned, test risk {jr.risk(tuned.model, test.X, test.y):.2f} at the same complexity:\n{tuned.model}\n")
+    print(
+        f"tuned, test risk {jr.risk(tuned.model, test.X, test.y):.2f} at the same "
+        f"complexity:\n{tuned.model}\n"
+    )
 
     print("LTRNet with five strengths of the L1 penalty, trained side by side:")
     fits = jr.ltrnet.path(train.X, train.y, l1_penalties=(3e-4, 1e-3, 3e-3, 1e-2, 3e-2))
@@ -32,7 +35,10 @@ def main() -> None:
     soft, row = fits[1].details["soft_model"], test.X.numeric_matrix()[:1]
     slopes = jax.grad(lambda x: soft(x)[0])(row)[0]
     steepest = np.argsort(-np.abs(slopes))[:3]
-    print("\nthe prediction for the first test row changes most with", *(test.X.names[j] for j in steepest))
+    print(
+        "\nthe prediction for the first test row changes most with",
+        *(test.X.names[j] for j in steepest),
+    )
 
 
 if __name__ == "__main__":

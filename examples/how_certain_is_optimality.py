@@ -30,7 +30,9 @@ print(best.model)
 # do they agree?
 
 # %%
-near = jr.exact_list.near_optimal(train.X, train.y, max_rules=2, max_literals=1, quantiles=4, within=0.01)
+near = jr.exact_list.near_optimal(
+    train.X, train.y, max_rules=2, max_literals=1, quantiles=4, within=0.01
+)
 print(near)
 agreed = near.possible(test.X).sum(axis=1) == 1
 print(f"all of them predict the same label on {agreed.mean():.0%} of the test rows")
@@ -42,7 +44,9 @@ print(f"all of them predict the same label on {agreed.mean():.0%} of the test ro
 # not be the optimal ensemble.
 
 # %%
-fit = jr.boosting.fit(train.X, train.y, max_rules=3, max_length=2, max_cut_points=5, max_evaluations=None)
+fit = jr.boosting.fit(
+    train.X, train.y, max_rules=3, max_length=2, max_cut_points=5, max_evaluations=None
+)
 for rule, stage in enumerate(fit.details["stages"]):
     print(f"gap {stage.gap:.1e}  {fit.model.conjunctions.describe(rule)}")
 
@@ -62,7 +66,12 @@ for rule, stage in enumerate(hasty.details["stages"]):
 # question:
 
 # %%
-stable = jr.stability(lambda X, y: jr.boosting.fit(X, y, max_rules=2, max_cut_points=5), train.X, train.y, replicates=5)
+stable = jr.stability(
+    lambda X, y: jr.boosting.fit(X, y, max_rules=2, max_cut_points=5),
+    train.X,
+    train.y,
+    replicates=5,
+)
 print(stable)
 
 # %% [markdown]

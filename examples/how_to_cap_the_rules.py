@@ -28,7 +28,10 @@ print(jr.boosting.fit(train.X, train.y, max_rules=2, max_length=2, max_cut_point
 path = jr.boosting.path(train.X, train.y, max_rules=6, max_cut_points=5)
 for rules, fit in enumerate(path, 1):
     loss, accuracy = jr.risk(fit.model, test.X, test.y), jr.accuracy(fit.model, test.X, test.y)
-    print(f"{rules} rules, complexity {jr.complexity(fit.model)}: log loss {loss:.3f}, accuracy {accuracy:.3f}")
+    print(
+        f"{rules} rules, complexity {jr.complexity(fit.model)}: log loss {loss:.3f}, accuracy "
+        f"{accuracy:.3f}"
+    )
 
 # %% [markdown]
 # ## A penalty
@@ -53,11 +56,16 @@ plt.show()
 
 
 def boosting(X, y):
-    return {f"max_rules={m}": fit for m, fit in enumerate(jr.boosting.path(X, y, max_rules=4, max_cut_points=4), 1)}
+    return {
+        f"max_rules={m}": fit
+        for m, fit in enumerate(jr.boosting.path(X, y, max_rules=4, max_cut_points=4), 1)
+    }
 
 
 methods = {"boosting": boosting, "cart": "cart"}
-found = jr.compare(train.X, train.y, methods=methods, max_complexity=20, folds=3, inner_folds=2, seed=0)
+found = jr.compare(
+    train.X, train.y, methods=methods, max_complexity=20, folds=3, inner_folds=2, seed=0
+)
 print(found)
 print(found.refit("boosting", train.X, train.y).model)
 

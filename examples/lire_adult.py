@@ -1,4 +1,5 @@
-"""LIRE and RuleFit on Adult: accuracy against the number of rules to read, and both models side by side.
+"""LIRE and RuleFit on Adult: accuracy against the number of rules to read, and
+both models side by side.
 
     JAXRULES_DATA=/folder/with/manifest.json python examples/lire_adult.py [picture.png]
 
@@ -42,14 +43,23 @@ def side_by_side(left: list[tuple[str, bool]], right: list[tuple[str, bool]]) ->
         text = f"{line[0]:{WIDTH}}"
         return f"\033[1m{text}\033[0m" if line[1] else text
 
-    return "\n".join(f"{styled(a)} | {styled(b)}" for a, b in zip_longest(left, right, fillvalue=("", False)))
+    return "\n".join(
+        f"{styled(a)} | {styled(b)}" for a, b in zip_longest(left, right, fillvalue=("", False))
+    )
 
 
 def equal_support(
     some: tuple[jr.Fit, ...], others: tuple[jr.Fit, ...], most: int
 ) -> tuple[jr.RuleEnsemble, jr.RuleEnsemble]:
-    """A pair of models, one from each, with the same number of rules: as many as possible up to `most`."""
-    pairs = [(a.model, b.model) for a in some for b in others if jr.support(a.model) == jr.support(b.model) <= most]
+    """A pair of models, one from each, with the same number of rules: as many
+    as possible up to `most`.
+    """
+    pairs = [
+        (a.model, b.model)
+        for a in some
+        for b in others
+        if jr.support(a.model) == jr.support(b.model) <= most
+    ]
     return max(pairs, key=lambda pair: jr.support(pair[0]))
 
 
@@ -60,13 +70,19 @@ print(f"{len(train)} people to learn from, {len(test)} to test on, {len(rules)} 
 
 common = {"rules": rules, "missing": "own_category"}
 lire = jr.lire.path(train.X, train.y, global_penalties=np.geomspace(0.01, 0.0004, 12), **common)
-rulefit = jr.rulefit.path(train.X, train.y, penalties=np.geomspace(0.06, 0.0015, 40).tolist(), **common)
+rulefit = jr.rulefit.path(
+    train.X, train.y, penalties=np.geomspace(0.06, 0.0015, 40).tolist(), **common
+)
 
 print(f"{'':10}{'support':>9}{'local support':>15}{'test accuracy':>15}")
 fronts = {}
 for name, fits in (("LIRE", lire), ("RuleFit", rulefit)):
     fronts[name] = [
-        (jr.support(fit.model), jr.local_support(fit.model, test.X), jr.accuracy(fit.model, test.X, test.y))
+        (
+            jr.support(fit.model),
+            jr.local_support(fit.model, test.X),
+            jr.accuracy(fit.model, test.X, test.y),
+        )
         for fit in fits
     ]
     for size, local, accuracy in fronts[name]:
@@ -82,7 +98,8 @@ for name, column, feature in zip(person.names, person.columns, person.schema.fea
     print(f"  {name}: {value:g}" if feature.categories is None else f"  {name}: {value}")
 print()
 titles = [
-    f"{name}: accuracy {jr.accuracy(model, test.X, test.y):.3f}, {jr.local_support(model, test.X):.1f} rules a person"
+    f"{name}: accuracy {jr.accuracy(model, test.X, test.y):.3f}, "
+    f"{jr.local_support(model, test.X):.1f} rules a person"
     for name, model in (("RuleFit", equal), ("LIRE", small))
 ]
 print(side_by_side(table_lines(titles[0], equal, person), table_lines(titles[1], small, person)))

@@ -32,7 +32,9 @@ def draw(models: dict[str, jr.RuleEnsemble], X: jr.Table, y: np.ndarray, path: P
     """Draw the decision regions and the test rows."""
     import matplotlib.pyplot as plt
 
-    _, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False)
+    _, axes = plt.subplots(
+        1, len(models), figsize=(4 * len(models), 3.8), layout="constrained", squeeze=False
+    )
     for ax, (title, model) in zip(axes[0], models.items(), strict=True):
         jr.plots.decision_regions(model, X, y, ax).set_title(title, loc="left")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,8 +43,12 @@ def draw(models: dict[str, jr.RuleEnsemble], X: jr.Table, y: np.ndarray, path: P
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="folder for the plot; without it, none is drawn")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, help="folder for the plot; without it, none is drawn"
+    )
     output = parser.parse_args().output
 
     if "banknote" in jr.datasets.available():
@@ -57,11 +63,22 @@ def main() -> None:
 
     # Plain rules by the same kind of boosting: as many as it takes to be as accurate, at most ten.
     plain = jr.boosting.path(
-        X, train.y, loss="logistic", objective="gradient_sum", search="greedy", corrective=True, intercept=True,
-        per_unit=False, objective_tolerance=0.3, max_rules=10, max_cut_points=None,
-    )  # fmt: skip
+        X,
+        train.y,
+        loss="logistic",
+        objective="gradient_sum",
+        search="greedy",
+        corrective=True,
+        intercept=True,
+        per_unit=False,
+        objective_tolerance=0.3,
+        max_rules=10,
+        max_cut_points=None,
+    )
     wanted = jr.accuracy(oblique, X, train.y)
-    enough = next((fit for fit in plain if jr.accuracy(fit.model, X, train.y) >= wanted), plain[-1]).model
+    enough = next(
+        (fit for fit in plain if jr.accuracy(fit.model, X, train.y) >= wanted), plain[-1]
+    ).model
     title = f"{jr.support(enough)} plain rule{'s' * (jr.support(enough) != 1)}"
     report(title, enough, X_test, test.y)
 
@@ -76,7 +93,12 @@ def main() -> None:
         print(f"  {rules}: log loss {risk:.3f}, accuracy {accuracy:.3f} after adding   {newest}")
 
     if output is not None:
-        draw({"one oblique rule": oblique, title: enough}, X_test, test.y, output / "oblique_rules.svg")
+        draw(
+            {"one oblique rule": oblique, title: enough},
+            X_test,
+            test.y,
+            output / "oblique_rules.svg",
+        )
 
 
 if __name__ == "__main__":

@@ -9,13 +9,22 @@ data = jr.datasets.load("breast_cancer")
 train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
 trees = jr.default_forest(train.X, train.y, kind="boosted_trees", seed=0)
 rules = jr.extract_rules(trees, train.X)
-print(f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rules)} candidate rules\n")
+print(
+    f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rules)} candidate "
+    "rules\n"
+)
 
 fits = {
     "RuleFit": jr.rulefit.fit(train.X, train.y, l1_penalty=0.04, rules=rules, progress=True),
     "LIRE": jr.lire.fit(train.X, train.y, rules=rules, progress=True),
     "boosting": jr.boosting.fit(
-        train.X, train.y, loss="logistic", max_rules=4, l2_penalty=5.0, max_cut_points=4, progress=True
+        train.X,
+        train.y,
+        loss="logistic",
+        max_rules=4,
+        l2_penalty=5.0,
+        max_cut_points=4,
+        progress=True,
     ),
 }
 

@@ -21,7 +21,11 @@ def side_by_side(columns: Iterable[tuple[str, str]]) -> None:
     blocks = [[title, "", *text.splitlines()] for title, text in columns]
     widths = [max(map(len, block)) for block in blocks]
     for lines in itertools.zip_longest(*blocks, fillvalue=""):
-        print("   ".join(f"{line:<{width}}" for line, width in zip(lines, widths, strict=True)).rstrip())
+        print(
+            "   ".join(
+                f"{line:<{width}}" for line, width in zip(lines, widths, strict=True)
+            ).rstrip()
+        )
 
 
 def compare(name: str, max_rules: int, literal_penalty: float, quantiles: int) -> jr.RuleList:
@@ -30,10 +34,15 @@ def compare(name: str, max_rules: int, literal_penalty: float, quantiles: int) -
     setting = {"max_rules": max_rules, "literal_penalty": literal_penalty, "quantiles": quantiles}
     print(f"\n{name}: at most {max_rules} rules, {literal_penalty:g} rows per literal")
     found = jr.ssrl.fit(data.X, data.y, **setting)
-    best = jr.exact_list.fit(data.X, data.y, **setting)  # over all conditions of at most two literals
+    best = jr.exact_list.fit(
+        data.X, data.y, **setting
+    )  # over all conditions of at most two literals
     side_by_side((title, str(fit.model)) for title, fit in (("SSRL", found), ("exact", best)))
     for title, fit in (("SSRL", found), ("exact", best)):
-        accuracy, proof = jr.accuracy(fit.model, data.X, data.y), "" if fit.bound is None else f" <= {fit.bound:g}"
+        accuracy, proof = (
+            jr.accuracy(fit.model, data.X, data.y),
+            "" if fit.bound is None else f" <= {fit.bound:g}",
+        )
         print(
             f"  {title}: objective {fit.objective:g}{proof} ({fit.status}), "
             f"accuracy {accuracy:.3f}, {fit.seconds:.1f} s"

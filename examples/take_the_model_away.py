@@ -51,7 +51,9 @@ import tumour
 print(json.dumps([tumour.predict(row) for row in json.load(sys.stdin)]))
 """
 command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(folder)]
-answer = subprocess.run(command, input=json.dumps(rows), capture_output=True, text=True, check=True).stdout
+answer = subprocess.run(
+    command, input=json.dumps(rows), capture_output=True, text=True, check=True
+).stdout
 print(equal(json.loads(answer)))
 
 # %% [markdown]
@@ -65,7 +67,9 @@ quoted = [f'"{name}"' for name in test.X.names]
 with contextlib.closing(sqlite3.connect(":memory:")) as database:
     database.execute(f"CREATE TABLE tumours ({', '.join(f'{name} REAL' for name in quoted)})")
     places = ", ".join("?" * len(quoted))
-    database.executemany(f"INSERT INTO tumours VALUES ({places})", [list(row.values()) for row in rows])
+    database.executemany(
+        f"INSERT INTO tumours VALUES ({places})", [list(row.values()) for row in rows]
+    )
     found = database.execute(f"SELECT {jr.to_sql(model)} FROM tumours ORDER BY rowid").fetchall()
 print(equal([label for (label,) in found]))
 print(f"SELECT {jr.to_sql(model)} AS says FROM tumours")

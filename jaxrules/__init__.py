@@ -1,10 +1,11 @@
-"""Interpretable rule models on JAX: rule ensembles, optimal rule boosting, rule lists, coordinate paths.
+"""Interpretable rule models on JAX: rule ensembles, optimal rule boosting,
+rule lists, coordinate paths.
 
-Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.model`` is an immutable
-pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
+Every learner is a module with ``fit(X, y, ...)`` that returns a `Fit`; ``fit.model`` is an
+immutable pytree; `predict`, `predict_proba`, `decision_function` and `explain` work on all models.
 
-Functions that load and query models are imported with the package. Learners, data sets and tools load when their
-name is first used, so that prediction alone need not wait for them.
+Functions that load and query models are imported with the package. Learners, data sets and tools
+load when their name is first used, so that prediction alone need not wait for them.
 """
 
 from __future__ import annotations
@@ -43,13 +44,22 @@ if TYPE_CHECKING:
     from jaxrules.ensembles.finetune import finetune
     from jaxrules.ensembles.growing import default_forest
     from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
-    from jaxrules.inspection import Importance, importance, operating_point, rule_report, scores_by_group
+    from jaxrules.inspection import (
+        Importance,
+        importance,
+        operating_point,
+        rule_report,
+        scores_by_group,
+    )
     from jaxrules.lists import drnet, exact_list, ssrl
 
 # The same imports for `__getattr__`; tests/test_import.py compares them.
 _MODULES = (
     *("jaxrules.datasets", "jaxrules.estimators", "jaxrules.lire", "jaxrules.plots"),
-    *("jaxrules.ensembles." + name for name in ("boosting", "glrm", "lltboost", "ltrnet", "rulefit")),
+    *(
+        "jaxrules.ensembles." + name
+        for name in ("boosting", "glrm", "lltboost", "ltrnet", "rulefit")
+    ),
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {
@@ -60,7 +70,13 @@ _NAMES = {
     "jaxrules.ensembles.finetune": ("finetune",),
     "jaxrules.ensembles.growing": ("default_forest",),
     "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
-    "jaxrules.inspection": ("Importance", "importance", "operating_point", "rule_report", "scores_by_group"),
+    "jaxrules.inspection": (
+        "Importance",
+        "importance",
+        "operating_point",
+        "rule_report",
+        "scores_by_group",
+    ),
 }
 
 __version__ = "0.2.0"

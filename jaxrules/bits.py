@@ -43,26 +43,34 @@ def transposed(words: Words, n_bits: int) -> Words:
         for left in range(0, n_bits, 8 * _TILE):
             count = min(8 * _TILE, n_bits - left)
             tile = octets[start : start + _TILE, left // 8 : (left + count + 7) // 8]
-            columns = np.ascontiguousarray(np.unpackbits(tile, axis=1, count=count, bitorder="little").T)
+            columns = np.ascontiguousarray(
+                np.unpackbits(tile, axis=1, count=count, bitorder="little").T
+            )
             packed = np.packbits(columns, axis=1, bitorder="little")
             result[left : left + count, start // 8 : start // 8 + packed.shape[1]] = packed
     return result.view("<u8")
 
 
 def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first place of each distinct row of words, ascending, and the distinct row of each row."""
+    """The first place of each distinct row of words, ascending, and the
+    distinct row of each row.
+    """
     key = np.zeros(len(words), np.uint64)
     for word in words.T:  # hash each row, so that one integer sort suffices
         key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     same = first[inverse]
-    if not all(np.array_equal(word[same], word) for word in words.T):  # hash collision: sort the rows themselves
+    if not all(
+        np.array_equal(word[same], word) for word in words.T
+    ):  # hash collision: sort the rows themselves
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return numbered(first, inverse.ravel())
 
 
-def numbered(first: NDArray[np.intp], inverse: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def numbered(
+    first: NDArray[np.intp], inverse: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct things, numbered by first appearance."""
     order = np.argsort(first)
     rank = np.empty_like(order)

@@ -1,7 +1,8 @@
-"""Checks of arguments, the same for every learner: each returns the plain Python value, or refuses it.
+"""Checks of arguments, the same for every learner: each returns the plain
+Python value, or refuses it.
 
-Python's and NumPy's numbers are welcome. A flag is no number, a number no flag, and NaN and infinity are neither.
-Messages name the argument and say what it may be.
+Python's and NumPy's numbers are welcome. A flag is no number, a number no flag, and NaN and
+infinity are neither. Messages name the argument and say what it may be.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ LARGEST = 2**62
 
 
 _ALSO_CALLED = {
-    "random_state": ("seed",), "verbose": ("progress",), "timeout": ("time_limit",), "max_depth": ("max_length",),
-    "n_rules": ("max_rules", "max_support"), "warm_start": ("start", "first"), "start": ("first",),
-}  # fmt: skip
+    "random_state": ("seed",),
+    "verbose": ("progress",),
+    "timeout": ("time_limit",),
+    "max_depth": ("max_length",),
+    "n_rules": ("max_rules", "max_support"),
+    "warm_start": ("start", "first"),
+    "start": ("first",),
+}
 """What arguments are called elsewhere."""
 
 
@@ -38,16 +44,24 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
     """
     from difflib import get_close_matches
 
-    close = [one for one in _ALSO_CALLED.get(name, ()) if one in known] or get_close_matches(name, known, 1)
+    close = [one for one in _ALSO_CALLED.get(name, ()) if one in known] or get_close_matches(
+        name, known, 1
+    )
     remedy = f"did you mean {close[0]!r}?" if close else f"see help({function})"
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {remedy}")
 
 
 def its_conjunctions(value: Any) -> str:
-    """What to pass instead of a Fit or a model, where rules are wanted; nothing for other objects."""
+    """What to pass instead of a Fit or a model, where rules are wanted;
+    nothing for other objects.
+    """
     if hasattr(value, "conjunctions"):
         return "; pass its conjunctions"
-    return "; pass its model.conjunctions" if hasattr(getattr(value, "model", None), "conjunctions") else ""
+    return (
+        "; pass its model.conjunctions"
+        if hasattr(getattr(value, "model", None), "conjunctions")
+        else ""
+    )
 
 
 def require(holds: bool | np.bool_, message: str) -> None:
@@ -74,7 +88,8 @@ def number(
     at_most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """A finite number within limits, which belong to the range (`at_least`, `at_most`) or not (`above`, `below`).
+    """A finite number within limits, which belong to the range (`at_least`, `at_most`)
+    or not (`above`, `below`).
 
     Raises:
         TypeError: if it is no number.
@@ -114,18 +129,26 @@ def sequence(name: str, values: Any, **limits: float) -> NDArray[np.float64]:
 
     Raises:
         TypeError: for anything but a sequence of numbers.
-        ValueError: if it is empty, not one-dimensional, or one of them is NaN, infinite or out of range.
+        ValueError: if it is empty, not one-dimensional, or one of them is NaN,
+            infinite or out of range.
     """
-    if isinstance(values, str) or not (isinstance(values, Sequence) or hasattr(values, "__array__")):
-        raise TypeError(f"{name} must be a non-empty sequence of numbers, got {type(values).__name__}")
+    if isinstance(values, str) or not (
+        isinstance(values, Sequence) or hasattr(values, "__array__")
+    ):
+        raise TypeError(
+            f"{name} must be a non-empty sequence of numbers, got {type(values).__name__}"
+        )
     plain = values if isinstance(values, Sequence) else np.asarray(values)
     if np.ndim(plain) != 1 or not len(plain):
-        raise ValueError(f"{name} must be a non-empty sequence of numbers, got shape {np.shape(plain)}")
+        raise ValueError(
+            f"{name} must be a non-empty sequence of numbers, got shape {np.shape(plain)}"
+        )
     return np.array([number(name, value, **limits) for value in plain])
 
 
 def array(name: str, values: Any) -> NDArray[np.float64]:
-    """Numbers or booleans as an array of its own, float64; of any shape, NaN and infinity among them.
+    """Numbers or booleans as an array of its own, float64; of any shape, NaN and infinity among
+    them.
 
     Raises:
         TypeError: for anything else, or rows of different lengths.
@@ -147,7 +170,10 @@ def concrete(name: str, value: Any) -> None:
         TypeError: naming the argument.
     """
     if isinstance(value, jax.core.Tracer):
-        raise TypeError(f"{name} is being traced by JAX, and has no values yet; call this outside jit, grad and vmap")
+        raise TypeError(
+            f"{name} is being traced by JAX, and has no values yet; call this outside jit, grad "
+            "and vmap"
+        )
 
 
 def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int = LARGEST) -> int:
@@ -208,5 +234,7 @@ def instance(name: str, value: Any, kind: type[Value], source: str) -> Value:
         TypeError: naming both.
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {kind.__name__} (see {source}), got {type(value).__name__}")
+        raise TypeError(
+            f"{name} must be {kind.__name__} (see {source}), got {type(value).__name__}"
+        )
     return value

@@ -1,10 +1,12 @@
-"""The vocabulary of rules: conditions, conjunctions, and the pools of propositions that they are built from.
+"""The vocabulary of rules: conditions, conjunctions, and the pools of propositions
+that they are built from.
 
-A `Condition` restricts one column or one `Direction` (a linear combination of columns): a number to an
-interval, a category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are propositions: each is
-one yes/no question about a row, as a learner asks it. `Conjunctions` hold many rules as a struct of arrays,
-a pytree; conditions of a rule on the same column are merged. A `PropositionPool` is the same struct with one
-condition per rule. It also gives a rule search its answers on a table, and conjunctions of chosen propositions.
+A `Condition` restricts one column or one `Direction` (a linear combination of columns): a number to
+an interval, a category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are
+propositions: each is one yes/no question about a row, as a learner asks it. `Conjunctions` hold
+many rules as a struct of arrays, a pytree; conditions of a rule on the same column are merged. A
+`PropositionPool` is the same struct with one condition per rule. It also gives a rule search its
+answers on a table, and conjunctions of chosen propositions.
 
 `jaxrules.lowered` evaluates the rules.
 """
@@ -27,7 +29,16 @@ from numpy.typing import NDArray
 from jaxrules import checks, display
 from jaxrules.bits import Words, n_words, pack
 from jaxrules.checks import require
-from jaxrules.lowered import Axis, Direction, Directions, Lowered, cell_range, interval_holds, like, rises
+from jaxrules.lowered import (
+    Axis,
+    Direction,
+    Directions,
+    Lowered,
+    cell_range,
+    interval_holds,
+    like,
+    rises,
+)
 from jaxrules.runs import checkpoint
 from jaxrules.table import MISSING, Feature, Schema, Table
 
@@ -41,7 +52,8 @@ _MOST_CELLS = 2**16 - 4  # cell codes are uint16
 
 @dataclass(frozen=True)
 class Condition:
-    """A restriction of one column or direction: ``lower < x <= upper`` (ends open or closed), or ``x in categories``.
+    """A restriction of one column or direction: ``lower < x <= upper`` (ends open or
+    closed), or ``x in categories``.
 
     Attributes:
         feature: index of the column, or the direction, whose value is then x; see `Direction`.
@@ -84,11 +96,15 @@ class Condition:
     @classmethod
     def one_of(cls, feature: int, codes: Sequence[int], missing: bool = False) -> Condition:
         """x in codes; the code `MISSING` stands for a missing value."""
-        return cls(feature, missing=missing or MISSING in codes, categories=frozenset(codes) - {MISSING})
+        return cls(
+            feature, missing=missing or MISSING in codes, categories=frozenset(codes) - {MISSING}
+        )
 
     @classmethod
     def none_of(cls, feature: int, codes: Sequence[int], n_categories: int) -> Condition:
-        """x not in codes; satisfied by unseen categories, and by missing values unless `MISSING` is a code."""
+        """x not in codes; satisfied by unseen categories, and by missing values
+        unless `MISSING` is a code.
+        """
         others = frozenset(range(n_categories)) - frozenset(codes)
         return cls(feature, missing=MISSING not in codes, categories=others, unseen=True)
 
@@ -109,16 +125,24 @@ class Condition:
     def __and__(self, other: Condition) -> Condition:
         """The conjunction of two conditions on the same feature, as one condition."""
         if self.feature != other.feature:
-            raise ValueError(f"conditions on features {self.feature} and {other.feature} cannot be merged")
+            raise ValueError(
+                f"conditions on features {self.feature} and {other.feature} cannot be merged"
+            )
         if (self.categories is None) != (other.categories is None):
-            raise ValueError(f"feature {self.feature} has both an interval and a set of categories as conditions")
+            raise ValueError(
+                f"feature {self.feature} has both an interval and a set of categories as conditions"
+            )
         missing, unseen = self.missing and other.missing, self.unseen and other.unseen
         if self.categories is not None and other.categories is not None:
             both = self.categories & other.categories
             return Condition(self.feature, missing=missing, categories=both, unseen=unseen)
         # An open end is tighter than a closed one at the same value.
-        lower, lower_open = max((self.lower, not self.lower_closed), (other.lower, not other.lower_closed))
-        upper, upper_closed = min((self.upper, self.upper_closed), (other.upper, other.upper_closed))
+        lower, lower_open = max(
+            (self.lower, not self.lower_closed), (other.lower, not other.lower_closed)
+        )
+        upper, upper_closed = min(
+            (self.upper, self.upper_closed), (other.upper, other.upper_closed)
+        )
         return Condition(self.feature, lower, upper, not lower_open, upper_closed, missing)
 
     @property
@@ -134,28 +158,46 @@ class Condition:
             ValueError: if the condition does not fit the schema (feature, kind, category).
         """
         if isinstance(self.feature, Direction):
-            require(self.categories is None, "a direction is numeric; give it an interval, not categories")
+            require(
+                self.categories is None,
+                "a direction is numeric; give it an interval, not categories",
+            )
             return self
         name, categories = (feature := _feature(schema, self.feature)).name, feature.categories
         if self.categories is None:
-            require(categories is None, f"feature {name!r} is categorical; give it categories, not an interval")
+            require(
+                categories is None,
+                f"feature {name!r} is categorical; give it categories, not an interval",
+            )
             ends: tuple[Any, Any] = self.lower, self.upper
             for end in ends:
                 if not isinstance(end, numbers.Real):
-                    raise TypeError(f"the ends of a condition on {name!r} must be numbers, got {end!r}")
+                    raise TypeError(
+                        f"the ends of a condition on {name!r} must be numbers, got {end!r}"
+                    )
             return self
-        require(categories is not None, f"feature {name!r} is numeric; give it an interval, not categories")
+        require(
+            categories is not None,
+            f"feature {name!r} is numeric; give it an interval, not categories",
+        )
         known = self.categories <= set(range(len(categories or ())))
         require(known, f"a condition on {name!r} names a category code beyond its {categories}")
         return self
 
     def n_propositions(self, schema: Schema) -> int:
-        """The fewest propositions that make it: one per finite end or per excluded category, else one."""
+        """The fewest propositions that make it: one per finite end or per
+        excluded category, else one.
+        """
         if self.categories is None:
             return max(1, math.isfinite(self.lower) + math.isfinite(self.upper))
         if not self.unseen:
             return 1
-        return max(1, len(_feature(schema, self.feature).categories or ()) - len(self.categories) + (not self.missing))
+        return max(
+            1,
+            len(_feature(schema, self.feature).categories or ())
+            - len(self.categories)
+            + (not self.missing),
+        )
 
     def parts(self, schema: Schema) -> list[Condition]:
         """The propositions that make it, as `n_propositions` counts them."""
@@ -172,18 +214,27 @@ class Condition:
         return parts + ([] if self.missing else [Condition.is_present(self.feature, n)]) or [self]
 
     def describe(self, schema: Schema) -> str:
-        """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values if the schema admits them."""
+        """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values
+        if the schema admits them.
+        """
         # Refused missing values are not mentioned; the texts of `unseen` conditions imply them.
         missing = self.missing if schema.missing != "refuse" else self.unseen
         if isinstance(self.feature, Direction):
             name = self.feature.describe(schema)
         else:
-            name, categories = schema.features[self.feature].name, schema.features[self.feature].categories
+            name, categories = (
+                schema.features[self.feature].name,
+                schema.features[self.feature].categories,
+            )
             if categories is not None:
-                return display.set_text(name, categories, self.categories or (), self.unseen, missing)
+                return display.set_text(
+                    name, categories, self.categories or (), self.unseen, missing
+                )
         if self.admits_no_number:
             return f"{name} is missing" if missing else f"{name} never"
-        return display.interval_text(name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing)
+        return display.interval_text(
+            name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing
+        )
 
 
 def _checked(rules: Iterable[Iterable[Proposition]]) -> Iterator[Iterable[Proposition]]:
@@ -192,7 +243,9 @@ def _checked(rules: Iterable[Iterable[Proposition]]) -> Iterator[Iterable[Propos
         propositions = list(_iterated(rule, "rules must hold lists of conditions"))
         for one in propositions:
             if not callable(getattr(one, "condition", None)):
-                raise TypeError(f"rules must be made of conditions (see jaxrules.Condition), got {one!r}")
+                raise TypeError(
+                    f"rules must be made of conditions (see jaxrules.Condition), got {one!r}"
+                )
         yield propositions
 
 
@@ -212,7 +265,9 @@ def _feature(schema: Schema, index: Any) -> Feature:
 
 @dataclass(frozen=True)
 class Threshold:
-    """feature <= value, feature >= value, feature < value or feature > value; not satisfied by a missing value."""
+    """feature <= value, feature >= value, feature < value or feature > value; not
+    satisfied by a missing value.
+    """
 
     feature: int
     operator: Literal["<=", ">=", "<", ">"]
@@ -220,16 +275,24 @@ class Threshold:
 
     def condition(self, schema: Schema) -> Condition:
         """The same as a condition of a rule."""
-        makers = {"<=": Condition.at_most, ">=": Condition.at_least, "<": Condition.below, ">": Condition.above}
+        makers = {
+            "<=": Condition.at_most,
+            ">=": Condition.at_least,
+            "<": Condition.below,
+            ">": Condition.above,
+        }
         require(
-            self.operator in makers, f"the operator of a Threshold must be one of {list(makers)}, got {self.operator!r}"
+            self.operator in makers,
+            f"the operator of a Threshold must be one of {list(makers)}, got {self.operator!r}",
         )
         return makers[self.operator](self.feature, self.value).condition(schema)
 
 
 @dataclass(frozen=True)
 class Category:
-    """feature == category or feature != category (missing values too); `code` is the category's place in the schema."""
+    """feature == category or feature != category (missing values too); `code` is the
+    category's place in the schema.
+    """
 
     feature: int
     operator: Literal["==", "!="]
@@ -237,7 +300,10 @@ class Category:
 
     def condition(self, schema: Schema) -> Condition:
         """The same as a condition of a rule."""
-        name, categories = (feature := _feature(schema, self.feature)).name, feature.categories or ()
+        name, categories = (
+            (feature := _feature(schema, self.feature)).name,
+            feature.categories or (),
+        )
         known = 0 <= self.code < len(categories)
         require(known, f"a Category has code {self.code}, which column {name!r} does not have")
         if self.operator == "==":
@@ -256,13 +322,17 @@ class Missing:
         """The same as a condition of a rule."""
         categories = _feature(schema, self.feature).categories
         if self.present:
-            return Condition.is_present(self.feature, None if categories is None else len(categories))
+            return Condition.is_present(
+                self.feature, None if categories is None else len(categories)
+            )
         return Condition.is_missing(self.feature, numeric=categories is None)
 
 
 @dataclass(frozen=True)
 class Halfspace:
-    """sum of weight * feature >= value; not satisfied where a value is missing. See `Direction` for the attributes."""
+    """sum of weight * feature >= value; not satisfied where a value is missing. See
+    `Direction` for the attributes.
+    """
 
     features: tuple[int, ...]
     weights: tuple[float, ...]
@@ -291,12 +361,14 @@ class Conjunctions:
 
     Attributes:
         offsets: int32, shape (rules + 1,).
-        feature: int32, shape (conditions,): a column, or a direction if at least the number of columns.
+        feature: int32, shape (conditions,): a column, or a direction if at
+            least the number of columns.
         lower, upper: float64, shape (conditions,); infinite for no end.
         lower_closed, upper_closed, missing, unseen: bool, shape (conditions,); see `Condition`.
-        allowed: bool, shape (conditions, most categories of a feature); all False for numeric features.
-        propositions: int32, shape (rules,): the number of propositions (e.g. splits of a tree) in each rule
-            before conditions on the same column were merged.
+        allowed: bool, shape (conditions, most categories of a feature); all
+            False for numeric features.
+        propositions: int32, shape (rules,): the number of propositions (e.g. splits of a tree) in
+            each rule before conditions on the same column were merged.
         schema: the columns of the rules (static).
         directions: the linear combinations of columns that conditions use, all distinct.
     """
@@ -316,39 +388,68 @@ class Conjunctions:
 
     @classmethod
     def build(
-        cls, schema: Schema, rules: Iterable[Iterable[Proposition]], propositions: Sequence[int] | None = None
+        cls,
+        schema: Schema,
+        rules: Iterable[Iterable[Proposition]],
+        propositions: Sequence[int] | None = None,
     ) -> Self:
-        """The conjunctions of these propositions; conditions of a rule on the same column or direction are merged.
+        """The conjunctions of these propositions; conditions of a rule on the same
+        column or direction are merged.
 
         Args:
             schema: the columns.
             rules: the propositions of every rule.
-            propositions: their number in every rule; None counts them, an interval with two ends as two.
+            propositions: their number in every rule; None counts them, an
+                interval with two ends as two.
 
         Raises:
             TypeError: if `schema` is not a schema, or `rules` not lists of propositions.
             ValueError: if a proposition does not fit the schema (feature, kind, category).
         """
         checks.instance("schema", schema, Schema, "jaxrules.as_table(X).schema")
-        given = [[proposition.condition(schema) for proposition in rule] for rule in _checked(rules)]
+        given = [
+            [proposition.condition(schema) for proposition in rule] for rule in _checked(rules)
+        ]
         if propositions is None:
-            propositions = [sum(condition.n_propositions(schema) for condition in rule) for rule in given]
+            propositions = [
+                sum(condition.n_propositions(schema) for condition in rule) for rule in given
+            ]
         merged = [_merge(rule) for rule in given]
         flat = [condition for rule in merged for condition in rule]
-        directions = [condition.feature for condition in flat if isinstance(condition.feature, Direction)]
-        place = {direction: len(schema.features) + d for d, direction in enumerate(dict.fromkeys(directions))}
+        directions = [
+            condition.feature for condition in flat if isinstance(condition.feature, Direction)
+        ]
+        place = {
+            direction: len(schema.features) + d
+            for d, direction in enumerate(dict.fromkeys(directions))
+        }
         allowed = np.zeros((len(flat), _most_categories(schema)), bool)
         for i, condition in enumerate(flat):
             if condition.categories:
                 allowed[i, sorted(condition.categories)] = True
-        offsets, counts = np.cumsum([0] + [len(rule) for rule in merged]), np.array(propositions, np.int32)
-        feature = np.array([c.feature if isinstance(c.feature, int) else place[c.feature] for c in flat], np.int32)
-        arrays: dict[str, Any] = {name: np.array([getattr(c, name) for c in flat], bool) for name in _FLAGS}
-        arrays |= {name: np.array([getattr(c, name) for c in flat], np.float64) for name in ("lower", "upper")}
+        offsets, counts = (
+            np.cumsum([0] + [len(rule) for rule in merged]),
+            np.array(propositions, np.int32),
+        )
+        feature = np.array(
+            [c.feature if isinstance(c.feature, int) else place[c.feature] for c in flat], np.int32
+        )
+        arrays: dict[str, Any] = {
+            name: np.array([getattr(c, name) for c in flat], bool) for name in _FLAGS
+        }
+        arrays |= {
+            name: np.array([getattr(c, name) for c in flat], np.float64)
+            for name in ("lower", "upper")
+        }
         conjunctions = cls(
-            offsets.astype(np.int32), feature, **arrays, allowed=allowed, propositions=counts, schema=schema,
+            offsets.astype(np.int32),
+            feature,
+            **arrays,
+            allowed=allowed,
+            propositions=counts,
+            schema=schema,
             directions=Directions.build(place),
-        )  # fmt: skip
+        )
         conjunctions.validate()
         return conjunctions
 
@@ -365,7 +466,9 @@ class Conjunctions:
             given, shape = getattr(self, name).shape, (n, width) if name == "allowed" else (n,)
             require(given == shape, f"{name} must have shape {shape}, got {given}")
         require(((feature >= 0) & (feature < n_axes)).all(), f"feature must lie in 0..{n_axes - 1}")
-        require(not np.isnan([self.lower, self.upper]).any(), "the ends of an interval must not be NaN")
+        require(
+            not np.isnan([self.lower, self.upper]).any(), "the ends of an interval must not be NaN"
+        )
         places = np.repeat(np.arange(len(self)), self.lengths) * n_axes + feature
         require(len(np.unique(places)) == n, "a rule has two conditions on one feature; merge them")
         sizes = [len(f.categories or ()) for f in self.schema.features] + [0] * len(self.directions)
@@ -377,7 +480,10 @@ class Conjunctions:
             "an interval is for numeric features, unseen for categorical ones",
         )
         counted = self.propositions.shape == (len(self),) and (self.propositions >= 0).all()
-        require(counted, f"propositions must hold one number of at least 0 for each of {len(self)} rules")
+        require(
+            counted,
+            f"propositions must hold one number of at least 0 for each of {len(self)} rules",
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -390,11 +496,15 @@ class Conjunctions:
     @property
     def is_numeric(self) -> NDArray[np.bool_]:
         """Whether a condition is an interval, shape (conditions,)."""
-        return np.array([f.is_numeric for f in self.schema.features] + [True] * len(self.directions))[self.feature]
+        return np.array(
+            [f.is_numeric for f in self.schema.features] + [True] * len(self.directions)
+        )[self.feature]
 
     def rule(self, index: int) -> tuple[Condition, ...]:
         """The conditions of one rule."""
-        return tuple(self._condition(i) for i in range(self.offsets[index], self.offsets[index + 1]))
+        return tuple(
+            self._condition(i) for i in range(self.offsets[index], self.offsets[index + 1])
+        )
 
     def __iter__(self) -> Iterator[tuple[Condition, ...]]:
         return (self.rule(index) for index in range(len(self)))
@@ -404,16 +514,22 @@ class Conjunctions:
         numeric = feature >= n_columns or self.schema.features[feature].is_numeric
         return Condition(
             self.directions[feature - n_columns] if feature >= n_columns else feature,
-            float(self.lower[i]), float(self.upper[i]), bool(self.lower_closed[i]), bool(self.upper_closed[i]),
-            bool(self.missing[i]), None if numeric else frozenset(np.flatnonzero(self.allowed[i]).tolist()),
+            float(self.lower[i]),
+            float(self.upper[i]),
+            bool(self.lower_closed[i]),
+            bool(self.upper_closed[i]),
+            bool(self.missing[i]),
+            None if numeric else frozenset(np.flatnonzero(self.allowed[i]).tolist()),
             bool(self.unseen[i]),
-        )  # fmt: skip
+        )
 
     def take(self, rules: NDArray[Any] | Sequence[int]) -> Self:
         """The rules with these indices (or of this boolean mask), in this order."""
         chosen = np.arange(len(self))[np.asarray(rules, dtype=None if len(rules) else np.int64)]
         lengths = self.lengths[chosen]
-        starts = np.repeat(self.offsets[chosen] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        starts = np.repeat(
+            self.offsets[chosen] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths
+        )
         conditions = (starts + np.arange(lengths.sum())).astype(np.int64)
         arrays = {name: getattr(self, name)[conditions] for name in _CONDITION_ARRAYS}
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -428,15 +544,22 @@ class Conjunctions:
         same = all(part.schema.features == columns for part in parts)
         require(same, "the conjunctions are for different columns; build them from the same data")
         arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in _CONDITION_ARRAYS
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in _CONDITION_ARRAYS
         }
         before = np.cumsum([0] + [len(part.directions) for part in parts])
-        shifts = np.repeat(before[:-1], [len(part.feature) for part in parts]) * (arrays["feature"] >= n_columns)
+        shifts = np.repeat(before[:-1], [len(part.feature) for part in parts]) * (
+            arrays["feature"] >= n_columns
+        )
         arrays["feature"] = (arrays["feature"] + shifts).astype(np.int32)
-        offsets = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)])).astype(np.int32)
+        offsets = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)])).astype(
+            np.int32
+        )
         propositions = np.concatenate([part.propositions for part in parts])
         directions = [direction for part in parts for direction in part.directions]
-        return cls(offsets, **arrays, propositions=propositions, schema=parts[0].schema)._compact(directions)
+        return cls(offsets, **arrays, propositions=propositions, schema=parts[0].schema)._compact(
+            directions
+        )
 
     def _compact(self, directions: Iterable[Direction]) -> Self:
         """Without unused or duplicate directions; the rest in order of first use."""
@@ -450,8 +573,8 @@ class Conjunctions:
     def with_short_thresholds(self, table: Table) -> Self:
         """With the shortest thresholds that leave every rule true on the same rows of the table.
 
-        A threshold moves to the nearest number with the fewest decimals between the two values of its column
-        (or direction) that it separates. Thresholds beyond the table's values stay.
+        A threshold moves to the nearest number with the fewest decimals between the two values of
+        its column (or direction) that it separates. Thresholds beyond the table's values stay.
         """
         ends: dict[str, Any] = {"lower": self.lower.copy(), "upper": self.upper.copy()}
         for index in np.unique(self.feature[self.is_numeric]).tolist():
@@ -459,8 +582,13 @@ class Conjunctions:
             values = self._values(index, table)
             known = np.unique(values[~np.isnan(values)])
             for name, new in ends.items():
-                is_open = ~self.lower_closed[on] if name == "lower" else self.upper_closed[on]  # "x > t" or "x <= t"
-                for below in (False, True):  # whether a value that equals the threshold lies below it
+                is_open = (
+                    ~self.lower_closed[on] if name == "lower" else self.upper_closed[on]
+                )  # "x > t" or "x <= t"
+                for below in (
+                    False,
+                    True,
+                ):  # whether a value that equals the threshold lies below it
                     some = on[(is_open == below) & np.isfinite(new[on])]
                     new[some] = _shortened(new[some], known, below)
         admits = (ends["lower"] < ends["upper"]) | ~(self.lower < self.upper)
@@ -470,17 +598,26 @@ class Conjunctions:
     def _values(self, index: int, table: Table) -> NDArray[np.float64]:
         """A numeric column of the table, or the values of a direction, shape (rows,)."""
         n_columns = len(self.schema.features)
-        return table.columns[index] if index < n_columns else self.directions.project(index - n_columns, table)
+        return (
+            table.columns[index]
+            if index < n_columns
+            else self.directions.project(index - n_columns, table)
+        )
 
     def with_schema(self, schema: Schema) -> Self:
         """The same rules with a schema of the same columns (e.g. with other classes)."""
         same = schema.features == self.schema.features
-        require(same, "rules were built for columns other than those of X; build them from the same data")
+        require(
+            same,
+            "rules were built for columns other than those of X; build them from the same data",
+        )
         return replace(self, schema=schema)
 
     def describe(self, index: int, both: str = " & ") -> str:
         """One rule as text, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
-        return both.join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
+        return (
+            both.join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rules, {len(self.feature)} conditions)"
@@ -506,9 +643,14 @@ class Conjunctions:
         """`batches` as bits, uint64, shape (rows, words); see `jaxrules.bits`."""
         return self._batches(table, Lowered.packed)
 
-    def _batches(self, table: Table, check: Callable[[Lowered, Table], Any]) -> Iterator[tuple[slice, Any]]:
+    def _batches(
+        self, table: Table, check: Callable[[Lowered, Table], Any]
+    ) -> Iterator[tuple[slice, Any]]:
         same = table.schema.features == self.schema.features
-        require(same, "the table and the rules have different columns; use jaxrules.table.conform(X, schema)")
+        require(
+            same,
+            "the table and the rules have different columns; use jaxrules.table.conform(X, schema)",
+        )
         lowered = self.lowered()
         size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
         blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
@@ -533,20 +675,34 @@ class Conjunctions:
             X: shape (rows, features); NaN is missing; a categorical column holds codes, including
                 `MISSING` and `UNSEEN`.
         """
-        n_rules, n_conditions, shape = len(self), self.feature.shape[0], ("rows", len(self.schema.features))
+        n_rules, n_conditions, shape = (
+            len(self),
+            self.feature.shape[0],
+            ("rows", len(self.schema.features)),
+        )
         fit = X.ndim == 2 and X.shape[1] == shape[1]
-        require(fit, f"X must have shape (rows, {shape[1]}) under jit or vmap, got {X.shape}; one row is X[None, :]")
+        require(
+            fit,
+            f"X must have shape (rows, {shape[1]}) under jit or vmap, got {X.shape}; one row is "
+            "X[None, :]",
+        )
         if len(self.directions):
             X = jnp.concatenate([X, self.directions.project_traced(X, self.schema)], axis=1)
         x = X[:, self.feature]
         lower, upper = like(self.lower, X)[None], like(self.upper, X)[None]
-        holds = interval_holds(x, lower, upper, self.lower_closed[None], self.upper_closed[None], self.missing[None])
+        holds = interval_holds(
+            x, lower, upper, self.lower_closed[None], self.upper_closed[None], self.missing[None]
+        )
         if self.allowed.shape[1]:
             # Columns of the look-up: the categories, then unseen (code -2), then missing (code -1).
-            lookup = jnp.concatenate([self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1)
+            lookup = jnp.concatenate(
+                [self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1
+            )
             codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32) % lookup.shape[1]
             in_set = lookup[jnp.arange(n_conditions)[None], codes]
-            numeric = jnp.array([f.is_numeric for f in self.schema.features] + [True] * len(self.directions))
+            numeric = jnp.array(
+                [f.is_numeric for f in self.schema.features] + [True] * len(self.directions)
+            )
             holds = jnp.where(numeric[self.feature][None], holds, in_set)
         rule = jnp.searchsorted(self.offsets[1:], jnp.arange(n_conditions), side="right")
         violations = jax.ops.segment_sum((~holds).T.astype(jnp.int32), rule, num_segments=n_rules)
@@ -563,16 +719,24 @@ class Conjunctions:
                 end = min(word + _WORDS_PER_BLOCK, words)
                 block = on[(rule_of[on] >= 64 * word) & (rule_of[on] < 64 * end)]
                 ok = np.ones((axis.n_cells, 64 * (end - word)), bool)
-                ok[:, rule_of[block] - 64 * word] = self._cells(axis, block).T  # one condition per rule and axis
+                ok[:, rule_of[block] - 64 * word] = self._cells(
+                    axis, block
+                ).T  # one condition per rule and axis
                 bits[:, word:end] = pack(ok)
             axes.append(axis)
             tables.append(bits)
         return Lowered(len(self), self.directions, tuple(axes), tuple(tables))
 
-    def _axes(self, chosen: NDArray[np.bool_] | None = None) -> Iterator[tuple[Axis, NDArray[np.int64]]]:
-        """The axes of the (chosen) conditions, cut at the ends of their intervals, each with its conditions."""
+    def _axes(
+        self, chosen: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[Axis, NDArray[np.int64]]]:
+        """The axes of the (chosen) conditions, cut at the ends of their intervals,
+        each with its conditions.
+        """
         for index in np.unique(self.feature if chosen is None else self.feature[chosen]).tolist():
-            on = np.flatnonzero(self.feature == index if chosen is None else chosen & (self.feature == index))
+            on = np.flatnonzero(
+                self.feature == index if chosen is None else chosen & (self.feature == index)
+            )
             if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
                 yield Axis(index, None, self.allowed.shape[1] + 2), on
                 continue
@@ -583,12 +747,16 @@ class Conjunctions:
     def _range(self, axis: Axis, on: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first and last cell of these intervals."""
         assert axis.cuts is not None
-        return cell_range(self.lower[on], self.upper[on], self.lower_closed[on], self.upper_closed[on], axis.cuts)
+        return cell_range(
+            self.lower[on], self.upper[on], self.lower_closed[on], self.upper_closed[on], axis.cuts
+        )
 
     def _cells(self, axis: Axis, on: NDArray[Any]) -> NDArray[np.bool_]:
         """Which cells satisfy these conditions, shape (conditions, cells)."""
         if axis.cuts is None:
-            return np.concatenate([self.allowed[on], self.unseen[on, None], self.missing[on, None]], axis=1)
+            return np.concatenate(
+                [self.allowed[on], self.unseen[on, None], self.missing[on, None]], axis=1
+            )
         first, last = self._range(axis, on)
         cells = np.arange(axis.n_cells - 1)
         holds = (cells >= first[:, None]) & (cells <= last[:, None])
@@ -603,7 +771,9 @@ def _most_categories(schema: Schema) -> int:
     return max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
 
 
-def _shortened(thresholds: NDArray[np.float64], values: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
+def _shortened(
+    thresholds: NDArray[np.float64], values: NDArray[np.float64], below: bool
+) -> NDArray[np.float64]:
     """The shortest numbers that separate the same `values`, which are distinct and sorted.
 
     `below`: a value equal to a threshold lies below it.
@@ -612,7 +782,9 @@ def _shortened(thresholds: NDArray[np.float64], values: NDArray[np.float64], bel
     after = np.searchsorted(values, distinct, side="right" if below else "left")
     for i, k in enumerate(after.tolist()):
         if 0 < k < len(values):
-            distinct[i] = display.shortest_number(float(distinct[i]), float(values[k - 1]), float(values[k]), below)
+            distinct[i] = display.shortest_number(
+                float(distinct[i]), float(values[k - 1]), float(values[k]), below
+            )
     return distinct[place]
 
 
@@ -629,12 +801,12 @@ def _merge(rule: Sequence[Condition]) -> list[Condition]:
 
 
 class CellCodes(NamedTuple):
-    """Propositions as comparisons of integer codes: proposition a holds where codes[:, column[a]] >= cell[a]
-    if above[a], else where codes[:, column[a]] <= cell[a].
+    """Propositions as comparisons of integer codes: proposition a holds where codes[:, column[a]]
+    >= cell[a] if above[a], else where codes[:, column[a]] <= cell[a].
 
     K thresholds on a column or direction cut it into 2 K + 1 cells: the values and the gaps between
-    them. Thresholds on a feature share a code column (two if values are missing: a missing value lies
-    above all "<=" and below all ">="). Every other proposition has its own.
+    them. Thresholds on a feature share a code column (two if values are missing: a missing value
+    lies above all "<=" and below all ">="). Every other proposition has its own.
     """
 
     codes: NDArray[np.uint16]  # (rows, code columns)
@@ -646,7 +818,9 @@ class CellCodes(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class PropositionPool(Conjunctions):
-    """Propositions to build rules from: conjunctions of one condition each. Made by `of` or `propositions_of`."""
+    """Propositions to build rules from: conjunctions of one condition each. Made by
+    `of` or `propositions_of`.
+    """
 
     @classmethod
     def of(cls, schema: Schema, propositions: Iterable[Proposition]) -> PropositionPool:
@@ -658,11 +832,15 @@ class PropositionPool(Conjunctions):
         return cls.build(schema, [[proposition] for proposition in propositions])
 
     def validate(self) -> None:
-        """Check shapes, ranges and kinds, and that every rule has one condition; a ValueError names what is wrong."""
+        """Check shapes, ranges and kinds, and that every rule has one condition; a
+        ValueError names what is wrong.
+        """
         super().validate()
         require((self.lengths == 1).all(), "every proposition of a pool must be one condition")
 
-    def conjunctions(self, rules: Iterable[Iterable[int]], schema: Schema | None = None) -> Conjunctions:
+    def conjunctions(
+        self, rules: Iterable[Iterable[int]], schema: Schema | None = None
+    ) -> Conjunctions:
         """The conjunctions of propositions of this pool, given by their indices.
 
         Args:
@@ -677,10 +855,12 @@ class PropositionPool(Conjunctions):
         )
 
     def distinct(self, table: Table, tags: NDArray[np.bool_] | None = None) -> Self:
-        """Without propositions that hold on all rows or on none; of those true on the same rows, the first.
+        """Without propositions that hold on all rows or on none; of those true on
+        the same rows, the first.
 
-        Propositions with different tags, shape (propositions, tags), are distinct. Sets of rows are compared by
-        their sizes and by three sums of random integers, one integer per row (exact in float64).
+        Propositions with different tags, shape (propositions, tags), are distinct. Sets of
+        rows are compared by their sizes and by three sums of random integers, one integer
+        per row (exact in float64).
         """
         n_rows = table.n_rows
         marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
@@ -688,13 +868,20 @@ class PropositionPool(Conjunctions):
         for axis, on in self._axes():
             checkpoint()
             cells = axis.cells(table, self.directions)
-            of_cell = np.stack([np.bincount(cells, mark, axis.n_cells) for mark in (np.ones(n_rows), *marks)], axis=1)
+            of_cell = np.stack(
+                [np.bincount(cells, mark, axis.n_cells) for mark in (np.ones(n_rows), *marks)],
+                axis=1,
+            )
             if axis.cuts is None:
                 sums[on] = self._cells(axis, on) @ of_cell
             else:
                 first, last = self._range(axis, on)
                 below = np.concatenate([np.zeros((1, 4)), np.cumsum(of_cell, axis=0)])
-                sums[on] = below[np.maximum(first, last + 1)] - below[first] + self.missing[on, None] * of_cell[-1]
+                sums[on] = (
+                    below[np.maximum(first, last + 1)]
+                    - below[first]
+                    + self.missing[on, None] * of_cell[-1]
+                )
         some = np.flatnonzero((sums[:, 0] > 0) & (sums[:, 0] < n_rows)).tolist()
         if tags is not None:
             sums = np.concatenate([sums, tags], axis=1)
@@ -719,7 +906,11 @@ class PropositionPool(Conjunctions):
             checkpoint()
             if axis.n_cells > _MOST_CELLS:
                 n_cuts, n_columns = axis.n_cells // 2 - 1, len(self.schema.features)
-                name = f"column {self.schema.names[axis.feature]!r}" if axis.feature < n_columns else "a direction"
+                name = (
+                    f"column {self.schema.names[axis.feature]!r}"
+                    if axis.feature < n_columns
+                    else "a direction"
+                )
                 raise ValueError(f"{name} has {n_cuts} cut points; set max_cut_points to use fewer")
             cells = axis.cells(table, self.directions) + 1
             missing = cells == axis.n_cells
@@ -743,10 +934,11 @@ class PropositionPool(Conjunctions):
 def propositions_of(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
     """All propositions that distinguish rows of the table.
 
-    A numeric column is compared with each of its values from both sides, or with at most `max_cut_points`
-    quantiles (at the shares i / (max_cut_points + 1), see `readable_quantiles`), open and closed. Categories are
-    compared by ``==`` and ``!=``. A column with missing values also gets "is missing" and "is not missing".
-    Propositions that hold on all rows or on none, and those true on the same rows as an earlier one, are left out.
+    A numeric column is compared with each of its values from both sides, or with at most
+    `max_cut_points` quantiles (at the shares i / (max_cut_points + 1), see `readable_quantiles`),
+    open and closed. Categories are compared by ``==`` and ``!=``. A column with missing values also
+    gets "is missing" and "is not missing". Propositions that hold on all rows or on none, and those
+    true on the same rows as an earlier one, are left out.
 
     Raises:
         TypeError, ValueError: if max_cut_points is not a positive integer.
@@ -755,13 +947,16 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
 
 
 def all_propositions(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
-    """`propositions_of`, but with propositions that hold on all rows or on none, and with duplicates.
+    """`propositions_of`, but with propositions that hold on all rows or on
+    none, and with duplicates.
 
     Raises:
         TypeError, ValueError: if max_cut_points is not a positive integer.
     """
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    given: list[tuple[Proposition, NDArray[np.float64]]] = []  # and the values that replace the 0 of a threshold
+    given: list[
+        tuple[Proposition, NDArray[np.float64]]
+    ] = []  # and the values that replace the 0 of a threshold
     for index, feature in enumerate(table.schema.features):
         checkpoint()
         missing, no_value = table.missing_mask(index), np.zeros(1)
@@ -776,8 +971,14 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
             given += [(Missing(index, present=present), no_value) for present in (False, True)]
     values = [value for _, value in given]
     pool = PropositionPool.of(table.schema, [proposition for proposition, _ in given])
-    pool, ends = pool.take(np.repeat(np.arange(len(pool)), list(map(len, values)))), np.concatenate(values)
-    lower, upper = np.where(pool.lower == 0, ends, pool.lower), np.where(pool.upper == 0, ends, pool.upper)
+    pool, ends = (
+        pool.take(np.repeat(np.arange(len(pool)), list(map(len, values)))),
+        np.concatenate(values),
+    )
+    lower, upper = (
+        np.where(pool.lower == 0, ends, pool.lower),
+        np.where(pool.upper == 0, ends, pool.upper),
+    )
     return replace(pool, lower=lower, upper=upper)
 
 
@@ -788,11 +989,18 @@ def _cut_points(
     cuts = np.unique(x)
     if max_cut_points is None or len(cuts) <= max_cut_points + 1:
         return cuts, ("<=", ">=")  # x < v is x <= the value before v
-    return readable_quantiles(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)), ("<=", ">=", "<", ">")
+    return readable_quantiles(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)), (
+        "<=",
+        ">=",
+        "<",
+        ">",
+    )
 
 
 def readable_quantiles(x: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Linearly interpolated quantiles; one between two values is rounded to the fewest decimals that keep it there."""
+    """Linearly interpolated quantiles; one between two values is rounded to the fewest
+    decimals that keep it there.
+    """
     values, cuts = np.unique(x), np.unique(np.quantile(x, shares))
     for i, k in enumerate(np.minimum(np.searchsorted(values, cuts), len(values) - 1).tolist()):
         low, high = float(values[max(k - 1, 0)]), float(values[k])

@@ -1,25 +1,30 @@
 """Constraints: forbidden, required and monotone features; an expert's rules.
 
-``forbidden``, ``required``, ``monotone`` and ``first`` mean the same in all learners that take them.
+``forbidden``, ``required``, ``monotone`` and ``first`` mean the same in all learners that take
+them.
 
-**Lists.** A list is monotone in a numeric feature if raising the feature, all else equal, never moves the
-prediction to an earlier class. This holds if conditions with only a lower end ("x >= t") occur only in rules
-of the last class, and conditions with only an upper end ("x < t") only in rules of the first class: as the
-feature rises, the row starts to satisfy only rules of the last class and stops satisfying only rules of the first.
+**Lists.** A list is monotone in a numeric feature if raising the feature, all else equal, never
+moves the prediction to an earlier class. This holds if conditions with only a lower end ("x >= t")
+occur only in rules of the last class, and conditions with only an upper end ("x < t") only in rules
+of the first class: as the feature rises, the row starts to satisfy only rules of the last class and
+stops satisfying only rules of the first.
 
-**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if every rule with
-conditions on x_j has there either only lower ends and w_k >= 0, or only upper ends and w_k <= 0. Proof: with the
-other columns fixed, the rule's other conditions are constant, and each condition on x_j is a step from 0 to 1 (a
-lower end) or from 1 to 0 (an upper end). A product of steps of one kind is 0 everywhere or a step of that kind.
-Hence w_k r_k never falls, with w_k >= 0 in the first case and w_k <= 0 in the second, and neither does a sum of such
-terms. Floating-point addition in a fixed order is monotone in its terms, so computed scores are monotone as well.
-A condition on a linear combination of columns counts as one on x_j, reversed if the weight of x_j is negative;
-"x_j is missing" does not constrain present values. Links are increasing, so predicted means, probabilities of
-the second of two classes, and labels are monotone too. With direction -1 the two signs are exchanged.
+**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if every
+rule with conditions on x_j has there either only lower ends and w_k >= 0, or only upper ends and
+w_k <= 0. Proof: with the other columns fixed, the rule's other conditions are constant, and each
+condition on x_j is a step from 0 to 1 (a lower end) or from 1 to 0 (an upper end). A product of
+steps of one kind is 0 everywhere or a step of that kind. Hence w_k r_k never falls, with w_k >= 0
+in the first case and w_k <= 0 in the second, and neither does a sum of such terms. Floating-point
+addition in a fixed order is monotone in its terms, so computed scores are monotone as well. A
+condition on a linear combination of columns counts as one on x_j, reversed if the weight of x_j is
+negative; "x_j is missing" does not constrain present values. Links are increasing, so predicted
+means, probabilities of the second of two classes, and labels are monotone too. With direction -1
+the two signs are exchanged.
 
-With K > 2 classes, one score each, the score of the last class never falls and that of the first never rises in x_j;
-the others do not depend on it. The label, the class of the greatest score, then never moves to an earlier
-class: only the last can overtake another, and only the first can be overtaken.
+With K > 2 classes, one score each, the score of the last class never falls and that of the
+first never rises in x_j; the others do not depend on it. The label, the class of the
+greatest score, then never moves to an earlier class: only the last can overtake another, and
+only the first can be overtaken.
 """
 
 from __future__ import annotations
@@ -77,15 +82,23 @@ class Constraints:
         for key, direction in (monotone or {}).items():
             column = _column(schema, "monotone", key)
             name = schema.names[column]
-            require(schema.features[column].is_numeric, f"monotone names the categorical column {name!r}")
+            require(
+                schema.features[column].is_numeric,
+                f"monotone names the categorical column {name!r}",
+            )
             if isinstance(direction, bool) or np.ndim(direction) or direction not in (1, -1):
-                raise ValueError(f"monotone must be 1 (rising) or -1 (falling) for {name!r}, got {direction!r}")
+                raise ValueError(
+                    f"monotone must be 1 (rising) or -1 (falling) for {name!r}, got {direction!r}"
+                )
             directions[column] = int(direction)
         banned = frozenset(_columns(schema, "forbidden", forbidden))
         wanted = tuple(dict.fromkeys(_columns(schema, "required", required)))
         both = [schema.names[column] for column in wanted if column in banned]
         require(not both, f"required and forbidden both name {both}")
-        require(len(banned) < len(schema.names), "forbidden names every column; leave at least one that rules may use")
+        require(
+            len(banned) < len(schema.names),
+            "forbidden names every column; leave at least one that rules may use",
+        )
         require(len(wanted) < 64, f"required names {len(wanted)} columns; 63 are the most")
         return cls(banned, wanted, tuple(directions.items()))
 
@@ -94,7 +107,10 @@ class Constraints:
         if not self.forbidden:
             return table
         return replace(
-            table, columns=tuple(np.zeros_like(c) if f in self.forbidden else c for f, c in enumerate(table.columns))
+            table,
+            columns=tuple(
+                np.zeros_like(c) if f in self.forbidden else c for f, c in enumerate(table.columns)
+            ),
         )
 
     def warn_of_constants(self, table: Table) -> None:
@@ -102,7 +118,9 @@ class Constraints:
         columns = [column for f, column in enumerate(table.columns) if f not in self.forbidden]
         if table.n_rows > 1 and all((column == column[0]).all() for column in columns):
             which = " that rules may use" if self.forbidden else ""
-            warnings.warn(f"no column of X{which} varies; the model is a constant", UserWarning, stacklevel=4)
+            warnings.warn(
+                f"no column of X{which} varies; the model is a constant", UserWarning, stacklevel=4
+            )
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
         """Which labels each rule may have, (rules, classes); none if it uses a forbidden column."""
@@ -121,7 +139,8 @@ class Constraints:
         return allowed
 
     def signs(self, rules: Conjunctions, output: int = 0, n_outputs: int = 1) -> Bools:
-        """Whether the weight of each rule may be negative, and positive, in a score of an ensemble: (rules, 2).
+        """Whether the weight of each rule may be negative, and positive, in a score
+        of an ensemble: (rules, 2).
 
         Args:
             rules: the rules.
@@ -131,21 +150,28 @@ class Constraints:
         if n_outputs == 1:
             return self.allows(rules, 2)
         labels = self.allows(rules, n_outputs)
-        against = {0: -1, n_outputs - 1: 0}.get(output, output)  # the class favoured by a negative weight
+        against = {0: -1, n_outputs - 1: 0}.get(
+            output, output
+        )  # the class favoured by a negative weight
         return labels[:, [against, output]]
 
     def of_output(self, output: int, n_outputs: int) -> Constraints:
-        """The constraints on the score of one output: with more than two classes, the first falls where the last
-        rises, and the others do not use monotone columns."""
+        """The constraints on the score of one output: with more than two classes, the first falls
+        where the last rises, and the others do not use monotone columns.
+        """
         if n_outputs == 1 or output == n_outputs - 1:
             return self
         if output == 0:
-            return replace(self, monotone=tuple((column, -direction) for column, direction in self.monotone))
-        return replace(self, forbidden=self.forbidden | {column for column, _ in self.monotone}, monotone=())
+            return replace(
+                self, monotone=tuple((column, -direction) for column, direction in self.monotone)
+            )
+        return replace(
+            self, forbidden=self.forbidden | {column for column, _ in self.monotone}, monotone=()
+        )
 
     def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
-        """The propositions of a pool that some rule may use; of those true on the same rows and admissible in the
-        same rules, the first.
+        """The propositions of a pool that some rule may use; of those true on the same rows and
+        admissible in the same rules, the first.
 
         Raises:
             ValueError: if forbidden and monotone exclude all.
@@ -156,7 +182,8 @@ class Constraints:
         return pool.take(some).distinct(table, allowed[some])
 
     def first(self, schema: Schema, given: Any, n_outputs: int) -> Conjunctions:
-        """An expert's rules, the argument `first` of an ensemble, which must meet the other constraints.
+        """An expert's rules, the argument `first` of an ensemble, which must
+        meet the other constraints.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -166,7 +193,8 @@ class Constraints:
         if barred:
             text = rules.describe(barred[0])
             raise ValueError(
-                f"first has the rule {text!r}, which has no admissible weight under forbidden and monotone"
+                f"first has the rule {text!r}, which has no admissible weight under forbidden and "
+                "monotone"
             )
         return rules
 
@@ -177,10 +205,14 @@ class Constraints:
             ValueError: naming the argument.
         """
         n = len(first)
-        require(n < max_rules, f"first has {n} rules, but max_rules={max_rules} leaves none to learn; raise max_rules")
+        require(
+            n < max_rules,
+            f"first has {n} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+        )
         left = sum(not using.any() for using in self.using(first))
         require(
-            left <= max_rules - n, f"required has {left} columns that first does not use, but max_rules={max_rules}"
+            left <= max_rules - n,
+            f"required has {left} columns that first does not use, but max_rules={max_rules}",
         )
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
@@ -197,7 +229,9 @@ class Constraints:
         """For each required column, which rules use it, (rules,)."""
         rule_of = np.repeat(np.arange(len(rules)), rules.lengths)
         every = np.arange(len(rules))
-        return [np.isin(every, rule_of[_weights_of(rules, column) != 0]) for column in self.required]
+        return [
+            np.isin(every, rule_of[_weights_of(rules, column) != 0]) for column in self.required
+        ]
 
     def uses(self, rules: Conjunctions) -> NDArray[np.uint64]:
         """Which of the required columns each rule uses, as bits, (rules,)."""
@@ -219,13 +253,16 @@ def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
         raise TypeError(f"{name} must be Conjunctions, got {type(given).__name__}{remedy}")
     rules = checks.instance(name, given, Conjunctions, "jaxrules.Conjunctions.build")
     if rules.schema.features != schema.features:
-        raise ValueError(f"{name} was built for columns other than those of X; build it from the same table")
+        raise ValueError(
+            f"{name} was built for columns other than those of X; build it from the same table"
+        )
     return rules.with_schema(schema)
 
 
 def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
-    """The weight of a column in each condition, (conditions,): 1 for a condition on the column itself, its weight
-    in a direction (that of its first category), else 0."""
+    """The weight of a column in each condition, (conditions,): 1 for a condition on the column
+    itself, its weight in a direction (that of its first category), else 0.
+    """
     axes = np.zeros(len(rules.schema.features) + len(rules.directions))
     axes[column] = 1.0
     for d, direction in enumerate(rules.directions, start=len(rules.schema.features)):
@@ -235,10 +272,14 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
 
 
 def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
-    """Columns by name or position; refuses iterators, which only the first of several fits could read."""
+    """Columns by name or position; refuses iterators, which only the first
+    of several fits could read.
+    """
     nested = hasattr(keys, "ndim") and keys.ndim != 1
     if isinstance(keys, (str, bytes, Iterator)) or not isinstance(keys, Iterable) or nested:
-        raise TypeError(f"{name} must be a list of column names or positions, got {type(keys).__name__}")
+        raise TypeError(
+            f"{name} must be a list of column names or positions, got {type(keys).__name__}"
+        )
     return [_column(schema, name, key) for key in keys]
 
 
@@ -251,7 +292,10 @@ def _column(schema: Schema, name: str, key: Any) -> int:
     """A column by name or position."""
     n = len(schema.names)
     if isinstance(key, str):
-        require(key in schema.names, f"{name} names {key!r}, which is no column; those are {list(schema.names)}")
+        require(
+            key in schema.names,
+            f"{name} names {key!r}, which is no column; those are {list(schema.names)}",
+        )
         return schema.names.index(key)
     if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
         raise TypeError(f"{name} must name columns by name or position, got {key!r}")

@@ -1,12 +1,12 @@
 """Cross-validation, the same for all learners: which setting predicts held-out rows best.
 
-For each fold, the settings are fitted to the rows of the other folds and evaluated on its own rows. Everything
-that depends on labels (rules from trees, cut points, default prices) is made anew. The risk is the mean loss on
-the held-out rows. For classes it is the log-loss of the model's probabilities, even if the exponential loss was
-minimised, because a single confident mistake can make that arbitrarily large. The setting of least mean risk is
-chosen; or, by the one-standard-error rule (Breiman et al., "Classification and Regression Trees", 1984,
-Sec. 3.4.3), the smallest model whose mean risk lies within one standard error of the least. The last fit uses
-all rows.
+For each fold, the settings are fitted to the rows of the other folds and evaluated on its own rows.
+Everything that depends on labels (rules from trees, cut points, default prices) is made anew. The
+risk is the mean loss on the held-out rows. For classes it is the log-loss of the model's
+probabilities, even if the exponential loss was minimised, because a single confident mistake can
+make that arbitrarily large. The setting of least mean risk is chosen; or, by the one-standard-error
+rule (Breiman et al., "Classification and Regression Trees", 1984, Sec. 3.4.3), the smallest model
+whose mean risk lies within one standard error of the least. The last fit uses all rows.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 Walk = Callable[[int, TrainingData, Run], Iterator[RuleEnsemble]]
-"""Yields the models of one fold, setting by setting, given the fold, its training rows and its run. It ends early
-when the run is stopped, and yields no unfinished model."""
+"""Yields the models of one fold, setting by setting, given the fold, its training rows and its run.
+It ends early when the run is stopped, and yields no unfinished model.
+"""
 
 SHARE = 0.8
 """Share of the time limit for the folds; the rest is for the last fit."""
@@ -40,11 +41,13 @@ SHARE = 0.8
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """The measurements of cross-validation by setting, in the `Fit.details` of a cross-validated fit.
+    """The measurements of cross-validation by setting, in the `Fit.details`
+    of a cross-validated fit.
 
     Attributes:
         settings: the values tried, by name of the argument.
-        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time ended before.
+        risks: mean loss on the held-out rows of each fold, shape (folds, settings);
+            NaN if time ended before.
         sizes: number of rules of each model, shape (folds, settings); NaN as above.
         chosen: index of the chosen setting.
     """
@@ -79,11 +82,15 @@ class CrossValidation:
         names = list(self.settings[0])
         lines = [[*names, "risk", "s.e.", "rules", ""]]
         for i, setting in enumerate(self.settings):
-            figures = [f"{number:.4g}" for number in (*setting.values(), self.risk[i], self.standard_error[i])]
+            figures = [
+                f"{number:.4g}"
+                for number in (*setting.values(), self.risk[i], self.standard_error[i])
+            ]
             lines.append([*figures, f"{self.size[i]:.1f}", "<- chosen" if i == self.chosen else ""])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
-            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
         )
 
     __repr__ = __str__
@@ -98,7 +105,8 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     n_rows, seed = len(data.target), checks.seed(seed)
     if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
         raise ValueError(
-            f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got {n_folds}; "
+            f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got "
+            f"{n_folds}; "
             "use fewer folds, or fit with given penalties"
         )
     if data.classes is None:
@@ -113,7 +121,9 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     return spread(n_rows, data.labels, n_folds, seed)
 
 
-def spread(n_rows: int, classes: NDArray[Any] | None, n_folds: int, seed: int | Sequence[int]) -> NDArray[np.int64]:
+def spread(
+    n_rows: int, classes: NDArray[Any] | None, n_folds: int, seed: int | Sequence[int]
+) -> NDArray[np.int64]:
     """The fold of each row, shape (rows,): random, stratified by class."""
     order = np.random.default_rng(seed).permutation(n_rows)
     if classes is not None:
@@ -143,8 +153,9 @@ def cross_validated(
         run: gets its total and progress.
         one_standard_error: choose the smallest model within one standard error of the best.
         otherwise: the setting to choose if time ends before any has been measured.
-        patience: number of settings without a fall of the mean risk after which the rest is skipped; all folds then
-            proceed in turns, setting by setting. None finishes fold after fold.
+        patience: number of settings without a fall of the mean risk after which the rest
+            is skipped; all folds then proceed in turns, setting by setting. None
+            finishes fold after fold.
     """
     n_folds = int(fold_of.max()) + 1
     risks, sizes = np.full((2, n_folds, len(settings)), np.nan)
@@ -155,9 +166,15 @@ def cross_validated(
         for done, (k, i, model) in enumerate(models(data, walk, fold_of, run), start=1):
             risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), support(model)
             run.report(done, risks[k, i], int(sizes[k, i]))
-            if patience is not None and k == n_folds - 1 and i - risks[:, : i + 1].mean(axis=0).argmin() >= patience:
+            if (
+                patience is not None
+                and k == n_folds - 1
+                and i - risks[:, : i + 1].mean(axis=0).argmin() >= patience
+            ):
                 break
-    return CrossValidation(tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise))
+    return CrossValidation(
+        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise)
+    )
 
 
 def _fold_after_fold(
@@ -186,19 +203,25 @@ def _in_turns(
 
 
 def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
-    """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss."""
-    scores = np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
+    """The mean loss of a model over rows and outputs; the log-loss
+    instead of the exponential loss.
+    """
+    scores = (
+        np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
+    )
     loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
     pairs = zip(data.outputs, scale * scores, strict=True)
     return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
 
 
 def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
-    """Of the settings measured in the most folds, the one of least mean risk, or the smallest model close to it.
+    """Of the settings measured in the most folds, the one of least mean risk, or the
+    smallest model close to it.
 
     Args:
         risks, sizes: shape (folds, settings); NaN if time ended before.
-        one_standard_error: choose the smallest model whose mean risk is within one standard error of the least.
+        one_standard_error: choose the smallest model whose mean risk is within one
+            standard error of the least.
         otherwise: the setting to choose if no fold has measured any.
     """
     folds_of = (~np.isnan(risks)).sum(axis=0)
@@ -226,8 +249,16 @@ def rows_of(data: TrainingData) -> dict[str, Any]:
 
 
 def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of a `cross_validate` that are also options of `fit`, without the data, weights and limits."""
-    options = set(inspect.signature(fit).parameters) - {"X", "y", "sample_weight", "time_limit", "progress"}
+    """The arguments of a `cross_validate` that are also options of `fit`, without the
+    data, weights and limits.
+    """
+    options = set(inspect.signature(fit).parameters) - {
+        "X",
+        "y",
+        "sample_weight",
+        "time_limit",
+        "progress",
+    }
     chosen_here = {"n_folds", "one_standard_error"}
     return {name: value for name, value in arguments.items() if name in options - chosen_here}
 
@@ -237,8 +268,12 @@ def unfinished(fit: Fit[Any]) -> bool:
     return fit.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
-def last_fit(found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]) -> Fit[RuleEnsemble]:
-    """The fit with the chosen setting on all rows, in the remaining time; keeps the status that ended the folds."""
+def last_fit(
+    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]
+) -> Fit[RuleEnsemble]:
+    """The fit with the chosen setting on all rows, in the remaining time; keeps the
+    status that ended the folds.
+    """
     interrupted = run.limit is Status.INTERRUPTED
     last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
     cut = np.isnan(found.risks).any()

@@ -1,12 +1,13 @@
 """Data sets by name: scikit-learn's own, a folder of files with a manifest, or OpenML.
 
-`load` looks in this order: the sets bundled with scikit-learn and its generators, which need no file; the
-folder `data_home`, or that of the environment variable JAXRULES_DATA; OpenML.
+`load` looks in this order: the sets bundled with scikit-learn and its generators, which need no
+file; the folder `data_home`, or that of the environment variable JAXRULES_DATA; OpenML.
 
-The folder holds ``manifest.json``, a list of entries with ``name``, ``file`` (CSV, also gzipped, UTF-8, a header
-row, the target column last and named ``target``, empty cells for missing values), ``sha256``, ``task`` ("binary",
-"multiclass" or "regression"), ``categorical`` (names of the categorical columns) and, optionally,
-``positive_class`` (a label) and ``note``. Class labels are integers if all are whole numbers, else text.
+The folder holds ``manifest.json``, a list of entries with ``name``, ``file`` (CSV, also gzipped,
+UTF-8, a header row, the target column last and named ``target``, empty cells for missing values),
+``sha256``, ``task`` ("binary", "multiclass" or "regression"), ``categorical`` (names of the
+categorical columns) and, optionally, ``positive_class`` (a label) and ``note``. Class labels are
+integers if all are whole numbers, else text.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Dataset:
         X: the features; missing values are kept, and `fit` refuses them by default.
         y: the target, shape (rows,): text or integer labels, or numbers.
         task: "binary", "multiclass" or "regression".
-        positive_class: the label of interest of a binary task according to its source, or None. Learners ignore
-            it: their positive class is the second label in sorted order.
+        positive_class: the label of interest of a binary task according to its source, or None.
+            Learners ignore it: their positive class is the second label in sorted order.
         note: remarks on the source and on changes.
     """
 
@@ -62,16 +63,18 @@ class Dataset:
         return replace(self, X=self.X[rows], y=self.y[rows])
 
     def __repr__(self) -> str:
-        return f"Dataset({self.name!r}, {self.task}, {self.X.n_rows} rows, {self.X.shape[1]} columns)"
+        return (
+            f"Dataset({self.name!r}, {self.task}, {self.X.n_rows} rows, {self.X.shape[1]} columns)"
+        )
 
 
 def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: int = 0) -> Dataset:
     """The data set of this name.
 
     Args:
-        name: "breast_cancer", "iris", "wine", "digits" or "diabetes" (bundled with scikit-learn), "friedman1",
-            "friedman2" or "friedman3" (its generators, 2000 rows), a name in the folder's manifest, or one of the
-            known sets on OpenML; see `available`.
+        name: "breast_cancer", "iris", "wine", "digits" or "diabetes" (bundled with scikit-learn),
+            "friedman1", "friedman2" or "friedman3" (its generators, 2000 rows), a name in the
+            folder's manifest, or one of the known sets on OpenML; see `available`.
         data_home: folder of files; None for that of the environment variable JAXRULES_DATA.
         seed: of the generators.
 
@@ -81,7 +84,9 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
     """
     seed = checks.seed(seed)
     if not isinstance(name, str):
-        raise TypeError(f"name must be the name of a data set, see available(), got {type(name).__name__}")
+        raise TypeError(
+            f"name must be the name of a data set, see available(), got {type(name).__name__}"
+        )
     if name in _BUNDLED:
         return _BUNDLED[name](name)
     if name in _GENERATED:
@@ -93,7 +98,8 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
     if name in _OPENML:
         return _from_openml(name)
     raise ValueError(
-        f"unknown data set {name!r}; available are {', '.join(available(data_home))}. For others, put "
+        f"unknown data set {name!r}; available are {', '.join(available(data_home))}. For others, "
+        "put "
         f"the CSV file and a manifest.json that lists it into a folder, and pass the folder as "
         f"data_home or name it in {DATA_HOME_VARIABLE}"
     )
@@ -102,11 +108,17 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
 def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
     """The names that `load` knows; those on OpenML need a network."""
     home = _home(data_home)
-    files = [] if home is None else [name for name, entry in _manifest(home).items() if entry.get("file")]
+    files = (
+        []
+        if home is None
+        else [name for name, entry in _manifest(home).items() if entry.get("file")]
+    )
     return tuple(sorted({*_BUNDLED, *_GENERATED, *_OPENML, *files}))
 
 
-def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -> tuple[Dataset, Dataset]:
+def train_test_split(
+    data: Dataset, *, test_size: float = 0.25, seed: int = 0
+) -> tuple[Dataset, Dataset]:
     """A random split into training and test rows, stratified by class.
 
     Args:
@@ -122,7 +134,8 @@ def train_test_split(data: Dataset, *, test_size: float = 0.25, seed: int = 0) -
     n_test = round(test_size * len(data)) if 0 < test_size < 1 else 0
     if not 0 < n_test < len(data):
         raise ValueError(
-            f"test_size must be a fraction between 0 and 1 that leaves training and test rows, got {test_size}"
+            "test_size must be a fraction between 0 and 1 that leaves training and test rows, got "
+            f"{test_size}"
         )
     order = np.random.default_rng(seed).permutation(len(data))
     if data.task != "regression":
@@ -151,7 +164,9 @@ def _diabetes(name: str) -> Dataset:
 
     bunch = load_diabetes(scaled=False)
     X = as_table(bunch.data, feature_names=list(bunch.feature_names))
-    return Dataset(name, X, bunch.target, "regression", note="bundled with scikit-learn, features not scaled")
+    return Dataset(
+        name, X, bunch.target, "regression", note="bundled with scikit-learn, features not scaled"
+    )
 
 
 def _generated(name: str, seed: int) -> Dataset:
@@ -183,7 +198,11 @@ def _home(data_home: str | os.PathLike[str] | None) -> Path | None:
     if not isinstance(named, (str, os.PathLike)) or "\0" in os.fspath(named):
         raise TypeError(f"data_home must be the path of a folder, got {named!r}")
     if not (Path(named) / "manifest.json").is_file():
-        source = "data_home" if data_home is not None else f"the environment variable {DATA_HOME_VARIABLE}"
+        source = (
+            "data_home"
+            if data_home is not None
+            else f"the environment variable {DATA_HOME_VARIABLE}"
+        )
         raise FileNotFoundError(f"{source} names {str(named)!r}, which has no manifest.json")
     return Path(named)
 
@@ -193,27 +212,41 @@ def _manifest(home: Path) -> dict[str, dict[str, Any]]:
     try:
         return {entry["name"]: entry for entry in json.loads(path.read_text("utf-8"))}
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{str(path)!r} is not a list of entries that each have a name: {error!r}") from error
+        raise ValueError(
+            f"{str(path)!r} is not a list of entries that each have a name: {error!r}"
+        ) from error
 
 
 def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
     if not path.is_file():
-        raise FileNotFoundError(f"{path.name} of the data set {entry['name']!r} is not in {str(path.parent)!r}")
+        raise FileNotFoundError(
+            f"{path.name} of the data set {entry['name']!r} is not in {str(path.parent)!r}"
+        )
     if entry.get("task") not in get_args(Task):
-        raise ValueError(f"the task of {entry['name']!r} in manifest.json must be one of {', '.join(get_args(Task))}")
+        raise ValueError(
+            f"the task of {entry['name']!r} in manifest.json must be one of "
+            f"{', '.join(get_args(Task))}"
+        )
     content = path.read_bytes()
     if "sha256" in entry and hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        raise ValueError(f"{path.name} is not the file that manifest.json describes (its sha256 differs)")
+        raise ValueError(
+            f"{path.name} is not the file that manifest.json describes (its sha256 differs)"
+        )
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
     header, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
     if not rows or header[-1] != "target" or set(map(len, rows)) != {len(header)}:
-        raise ValueError(f"{path.name} must have {len(header)} cells in every row, and a last column named target")
+        raise ValueError(
+            f"{path.name} must have {len(header)} cells in every row, and a last column named "
+            "target"
+        )
     *columns, target = zip(*rows, strict=True)
     if "" in target:
         raise ValueError(f"{path.name} has rows without a target; drop them")
     y = _numbers(target, "target", path.name) if entry["task"] == "regression" else _labels(target)
     table = _table(header[:-1], columns, entry.get("categorical", ()), path.name)
-    return Dataset(entry["name"], table, y, entry["task"], _positive(entry, y), entry.get("note", ""))
+    return Dataset(
+        entry["name"], table, y, entry["task"], _positive(entry, y), entry.get("note", "")
+    )
 
 
 def _positive(entry: dict[str, Any], y: NDArray[Any]) -> Label | None:
@@ -224,14 +257,19 @@ def _positive(entry: dict[str, Any], y: NDArray[Any]) -> Label | None:
     known: dict[str, Label] = {str(label): label for label in np.unique(y).tolist()}
     if str(given) not in known:
         raise ValueError(
-            f"the positive_class {given!r} of {entry['name']!r} in manifest.json is not a label in its file"
+            f"the positive_class {given!r} of {entry['name']!r} in manifest.json is not a label in "
+            "its file"
         )
     return known[str(given)]
 
 
-def _table(names: Sequence[str], columns: Sequence[Sequence[str]], categorical: Sequence[str], file: str) -> Table:
+def _table(
+    names: Sequence[str], columns: Sequence[Sequence[str]], categorical: Sequence[str], file: str
+) -> Table:
     if absent := sorted(set(categorical) - set(names)):
-        raise ValueError(f"{file} lacks the categorical columns {', '.join(absent)} that manifest.json lists")
+        raise ValueError(
+            f"{file} lacks the categorical columns {', '.join(absent)} that manifest.json lists"
+        )
     features: list[Feature] = []
     arrays: list[NDArray[Any]] = []
     for name, cells in zip(names, columns, strict=True):
@@ -251,10 +289,13 @@ def _table(names: Sequence[str], columns: Sequence[Sequence[str]], categorical: 
 def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
     """The cells as numbers, NaN where empty."""
     try:
-        return np.fromiter((float(cell) if cell else np.nan for cell in cells), np.float64, len(cells))
+        return np.fromiter(
+            (float(cell) if cell else np.nan for cell in cells), np.float64, len(cells)
+        )
     except ValueError as error:
         raise ValueError(
-            f"column {name!r} of {file} is neither numeric nor listed as categorical in manifest.json"
+            f"column {name!r} of {file} is neither numeric nor listed as categorical in "
+            "manifest.json"
         ) from error
 
 
@@ -286,15 +327,24 @@ def _from_openml(name: str) -> Dataset:
     try:
         bunch = fetch_openml(data_id=data_id, as_frame=True)
     except ImportError as error:
-        raise ImportError(f"loading {name!r} from OpenML needs pandas; pip install pandas") from error
+        raise ImportError(
+            f"loading {name!r} from OpenML needs pandas; pip install pandas"
+        ) from error
     except OSError as error:
         raise FileNotFoundError(
-            f"{name!r} could not be downloaded from OpenML (data id {data_id}); put its CSV file and a "
-            "manifest.json that lists it into a folder, and pass the folder as data_home or name it in "
+            f"{name!r} could not be downloaded from OpenML (data id {data_id}); put its CSV file "
+            "and a "
+            "manifest.json that lists it into a folder, and pass the folder as data_home or name "
+            "it in "
             f"{DATA_HOME_VARIABLE}"
         ) from error
     table = as_table(bunch.data, missing="own_category")
     table = as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
     return Dataset(
-        name, table, _labels(np.asarray(bunch.target, dtype=str).tolist()), task, positive, f"OpenML data id {data_id}"
+        name,
+        table,
+        _labels(np.asarray(bunch.target, dtype=str).tolist()),
+        task,
+        positive,
+        f"OpenML data id {data_id}",
     )

@@ -17,11 +17,17 @@ import numpy as np
 
 def plain(text: str) -> str:
     """A name for printing: control characters are escaped, so that no terminal obeys them."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    )
 
 
 def number(value: float, digits: int = 5) -> str:
-    """A number for display: whole numbers in full, others with at least `digits` digits; only 0 shows as 0."""
+    """A number for display: whole numbers in full, others with at least `digits`
+    digits; only 0 shows as 0.
+    """
     if not math.isfinite(value):
         return str(float(value))
     size = abs(value)
@@ -37,10 +43,12 @@ def number(value: float, digits: int = 5) -> str:
 
 
 def shortest_number(near: float, low: float, high: float, low_belongs: bool = False) -> float:
-    """The number nearest to `near` with the fewest decimals in (low, high], or [low, high) if `low_belongs`.
+    """The number nearest to
+    `near` with the fewest decimals in (low, high], or [low, high) if `low_belongs`.
 
-    Only `near` itself may be an end of the interval, so that a threshold stays between the values that it separates.
-    A `near` outside the interval is first moved into it. The ends may be infinite.
+    Only `near` itself may be an end of the interval, so that a threshold stays between
+    the values that it separates. A `near` outside the interval is first moved into it.
+    The ends may be infinite.
     """
 
     def inside(number: float) -> bool:
@@ -69,7 +77,9 @@ _ENOUGH_DECIMALS = 25
 def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool
 ) -> str:
-    """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to it."""
+    """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a
+    missing value belongs to it.
+    """
     subject, (low, high) = plain(subject), _distinct(lower, upper)
     if lower == upper:
         text = f"{subject} == {low}"
@@ -95,12 +105,22 @@ def _distinct(lower: float, upper: float) -> tuple[str, str]:
 def _in_full(value: float, digits: int) -> str:
     """A threshold: all of its digits if there are at most nine."""
     wider = range(digits, max(digits, _SHORT) + 1)
-    return next((text for text in (number(value, d) for d in wider) if float(text) == value), number(value, digits))
+    return next(
+        (text for text in (number(value, d) for d in wider) if float(text) == value),
+        number(value, digits),
+    )
 
 
-def set_text(name: str, categories: Sequence[str], allowed: Iterable[int], unseen: bool, missing: bool) -> str:
-    """A set of categories, e.g. ``Sex == Male``, ``Job not in {Sales, Tech}``; `unseen`: whether others belong."""
-    name, chosen = plain(name), set(range(len(categories))).difference(allowed) if unseen else allowed
+def set_text(
+    name: str, categories: Sequence[str], allowed: Iterable[int], unseen: bool, missing: bool
+) -> str:
+    """A set of categories, e.g. ``Sex == Male``, ``Job not in {Sales, Tech}``;
+    `unseen`: whether others belong.
+    """
+    name, chosen = (
+        plain(name),
+        set(range(len(categories))).difference(allowed) if unseen else allowed,
+    )
     words = [_category(categories[code]) for code in sorted(chosen)]
     listed = words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"
     if unseen:  # a negated condition: a missing value satisfies it unless it is listed
@@ -166,15 +186,22 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lines of cells, the columns flush left."""
     texts = [[plain(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts)
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in texts
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain HTML table; every text is escaped."""
-    head = "".join(f"<th style='text-align:left'>{html.escape(plain(cell))}</th>" for cell in header)
+    head = "".join(
+        f"<th style='text-align:left'>{html.escape(plain(cell))}</th>" for cell in header
+    )
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(plain(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{html.escape(plain(cell))}</td>" for cell in row)
+        + "</tr>"
         for row in rows
     )
     title = html.escape(plain(title))

@@ -1,7 +1,7 @@
 """Editing a model: drop rules, set weights by hand, refit, calibrate, simplify.
 
-Every function returns a new model of the same type, so that calls can be chained, and the result can be saved,
-explained and exported as before::
+Every function returns a new model of the same type, so that calls can be chained, and the result
+can be saved, explained and exported as before::
 
     smaller = jr.without_rules(model, [2])                # by position, or by its text
     by_hand = jr.with_weights(smaller, {0: 1.5})          # an expert's weight for one rule
@@ -57,10 +57,15 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
     kept = np.setdiff1d(np.arange(len(model.conjunctions)), gone)
     conjunctions = model.conjunctions.take(kept)
     if isinstance(model, RuleEnsemble):
-        return dataclasses.replace(model, conjunctions=conjunctions, weights=np.asarray(model.weights)[kept])
+        return dataclasses.replace(
+            model, conjunctions=conjunctions, weights=np.asarray(model.weights)[kept]
+        )
     says = np.append(kept, len(model.conjunctions))
     return dataclasses.replace(
-        model, conjunctions=conjunctions, labels=model.labels[says], probabilities=model.probabilities[says]
+        model,
+        conjunctions=conjunctions,
+        labels=model.labels[says],
+        probabilities=model.probabilities[says],
     )
 
 
@@ -74,20 +79,22 @@ def refit(
     l2_penalty: float | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> ModelT:
-    """The same rules with the best weights for these data; for a rule list, with their labels and frequencies.
+    """The same rules with the best weights for these data; for a rule list, with
+    their labels and frequencies.
 
-    The weights and the intercept (and the coefficients of linear terms, on the scale 0.4 / standard deviation) minimise
-    the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several outputs, classes that do not use a
-    rule still do not. The result is deterministic.
+    The weights and the intercept (and the coefficients of linear terms, on the scale 0.4 / standard
+    deviation) minimise the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several
+    outputs, classes that do not use a rule still do not. The result is deterministic.
 
     Args:
         model: a rule ensemble, or a rule list.
         X: data with the columns of the model.
         y: the target, with the classes of the model if it has any, shape (rows,).
-        keep: rules whose weights (in a list: labels and frequencies) stay unchanged, by position or text.
+        keep: rules whose weights (in a list: labels and frequencies) stay
+            unchanged, by position or text.
         loss: None for the loss of the fit; a user's loss must be passed again.
-        l2_penalty: the ridge, at least 0. None: that of the fit if it had one, else 1; the L1 penalties of
-            `jaxrules.rulefit` and `jaxrules.glrm` do not shrink the weights again.
+        l2_penalty: the ridge, at least 0. None: that of the fit if it had one, else 1; the L1
+            penalties of `jaxrules.rulefit` and `jaxrules.glrm` do not shrink the weights again.
         sample_weight: weight of every row, shape (rows,).
 
     Raises:
@@ -97,7 +104,10 @@ def refit(
     _of_rules(model)
     kept = rules_named(model.conjunctions, "keep", keep)
     if isinstance(model, RuleList):
-        checks.require(loss is None and l2_penalty is None, "a rule list is refitted without loss and l2_penalty")
+        checks.require(
+            loss is None and l2_penalty is None,
+            "a rule list is refitted without loss and l2_penalty",
+        )
         return _counted(model, X, y, sample_weight, kept, before=0.0)
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
@@ -111,13 +121,17 @@ def _ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     ridge = options.get("l2_penalty")
     if ridge is None:
         return _RIDGE
-    return float(ridge) * (1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum()))
+    return float(ridge) * (
+        1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
+    )
 
 
 class _Refit:
     """The columns to weigh, rules and scaled linear terms, on merged rows if the loss allows it."""
 
-    def __init__(self, model: RuleEnsemble, data: TrainingData, ridge: float, kept: NDArray[np.int64]) -> None:
+    def __init__(
+        self, model: RuleEnsemble, data: TrainingData, ridge: float, kept: NDArray[np.int64]
+    ) -> None:
         self.old, self.loss, self.ridge = model, data.loss, ridge
         activations = Activations.of(model.conjunctions, data.table)
         self.columns = activations.dense.astype(np.float64)
@@ -132,7 +146,12 @@ class _Refit:
         if model.linear is not None:
             coefficients = np.asarray(model.linear.coefficients, np.float64)
             values = model.linear.values(data.table)
-            spread = np.sqrt(np.average((values - np.average(values, 0, data.weights)) ** 2, 0, data.weights)) / 0.4
+            spread = (
+                np.sqrt(
+                    np.average((values - np.average(values, 0, data.weights)) ** 2, 0, data.weights)
+                )
+                / 0.4
+            )
             spread[spread == 0] = 1.0
             self.columns = np.concatenate([self.columns, values / spread], axis=1)
             self.scale = np.append(self.scale, spread)
@@ -141,11 +160,17 @@ class _Refit:
         self.target, self.weights = data.outputs, data.weights
         if merged:
             self.weights = activations.totals(data.weights)
-            self.target = np.array([activations.totals(data.weights * one) / self.weights for one in data.outputs])
+            self.target = np.array(
+                [activations.totals(data.weights * one) / self.weights for one in data.outputs]
+            )
 
     def model(self) -> RuleEnsemble:
         """With the best weights."""
-        old, weights, intercept = self.old, self.start.copy(), np.array(self.old.intercept, np.float64)
+        old, weights, intercept = (
+            self.old,
+            self.start.copy(),
+            np.array(self.old.intercept, np.float64),
+        )
         moves = dict(old.options).get("intercept") is not False
         given: dict[str, Any] = {"l2_penalty": self.ridge, "sample_weight": self.weights}
         if old.link == "softmax":
@@ -154,7 +179,9 @@ class _Refit:
             )
         else:
             for k, free in enumerate(self.free.T):
-                fixed = self.columns[:, ~free] @ weights[~free, k] + (0.0 if moves else intercept[k])
+                fixed = self.columns[:, ~free] @ weights[~free, k] + (
+                    0.0 if moves else intercept[k]
+                )
                 weights[free, k], found = refit_weights(
                     self.loss, self.target[k], self.columns[:, free], intercept=moves, offset=fixed,
                     start=(weights[free, k], float(intercept[k])), **given,
@@ -163,23 +190,29 @@ class _Refit:
         n, linear = len(old.conjunctions), old.linear
         if linear is not None:
             linear = dataclasses.replace(linear, coefficients=weights[n:] / self.scale[n:, None])
-        return dataclasses.replace(old, weights=weights[:n], intercept=intercept, linear=linear, loss=self.loss.name)
+        return dataclasses.replace(
+            old, weights=weights[:n], intercept=intercept, linear=linear, loss=self.loss.name
+        )
 
 
 # Probabilities
 
 
-def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> ModelT:
+def calibrate(
+    model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> ModelT:
     """The model with probabilities calibrated on these rows, which should be held-out rows.
 
-    The scores of a rule ensemble are mapped linearly: one factor for its weights and a shift of its intercept
-    (Platt 1999); separately per class if they were fitted one against the rest, with one factor for all if they were
-    fitted together. The map minimises the logistic loss of the probabilities, with Platt's targets (N + 1) / (N + 2)
-    in place of 1, so that it stays finite on separable rows. The order of the rows by score stays; labels may change,
-    since a score of 0 still means a probability of one half.
+    The scores of a rule ensemble are mapped linearly: one factor for its weights and a shift of its
+    intercept (Platt 1999); separately per class if they were fitted one against the rest, with one
+    factor for all if they were fitted together. The map minimises the logistic loss of the
+    probabilities, with Platt's targets (N + 1) / (N + 2) in place of 1, so that it stays finite on
+    separable rows. The order of the rows by score stays; labels may change, since a score of 0
+    still means a probability of one half.
 
-    Each rule of a rule list gets the class frequencies of the rows that it decides here, smoothed by the previous
-    frequencies with the weight of one row per class (Cestnik's m-estimate, m the number of classes). Labels stay.
+    Each rule of a rule list gets the class frequencies of the rows that it decides here, smoothed
+    by the previous frequencies with the weight of one row per class (Cestnik's m-estimate, m the
+    number of classes). Labels stay.
 
     The result is a model of the same type; exports and files work as before.
 
@@ -191,11 +224,14 @@ def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike |
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
-        ValueError: for a model that predicts numbers, data that do not fit it, or scores that do not increase with
-            the class.
+        ValueError: for a model that predicts numbers, data that do not fit it, or scores that do
+            not increase with the class.
     """
     _of_rules(model)
-    checks.require(model.schema.classes is not None, "model predicts numbers; it has no probabilities to calibrate")
+    checks.require(
+        model.schema.classes is not None,
+        "model predicts numbers; it has no probabilities to calibrate",
+    )
     if isinstance(model, RuleList):
         before = float(len(model.schema.classes or ()))
         return _counted(model, X, y, sample_weight, np.zeros(0, np.int64), before=before)
@@ -211,15 +247,22 @@ def calibrate(model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike |
             _platt(doubled * one, is_positive, weights, classes[len(classes) - model.n_outputs + k])
             for k, (one, is_positive) in enumerate(zip(scores.T, positive.T, strict=True))
         ]
-        slopes, shifts = np.array([slope for slope, _ in lines]), np.array([shift for _, shift in lines]) / doubled
+        slopes, shifts = (
+            np.array([slope for slope, _ in lines]),
+            np.array([shift for _, shift in lines]) / doubled,
+        )
     linear = model.linear
     if linear is not None:
         linear = dataclasses.replace(linear, coefficients=np.asarray(linear.coefficients) * slopes)
     intercept = np.asarray(model.intercept, np.float64) * slopes + shifts
-    return dataclasses.replace(model, weights=np.asarray(model.weights) * slopes, intercept=intercept, linear=linear)
+    return dataclasses.replace(
+        model, weights=np.asarray(model.weights) * slopes, intercept=intercept, linear=linear
+    )
 
 
-def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: Label) -> tuple[float, float]:
+def _platt(
+    scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: Label
+) -> tuple[float, float]:
     """Slope and shift of the linear map with the best log-odds."""
     n = weights @ positive, weights @ ~positive
     target = np.where(positive, 1 - 2 / (n[0] + 2), 2 / (n[1] + 2) - 1)
@@ -227,7 +270,12 @@ def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: 
     given: dict[str, Any] = {"l2_penalty": 0.0, "intercept": True, "sample_weight": weights}
     if not varies:
         return 1.0, refit_weights(
-            logistic, target, np.zeros((len(scores), 0)), start=(np.zeros(0), 0.0), offset=scores, **given
+            logistic,
+            target,
+            np.zeros((len(scores), 0)),
+            start=(np.zeros(0), 0.0),
+            offset=scores,
+            **given,
         )[1]
     scale = float(np.abs(scores).max())
     slope, shift = refit_weights(
@@ -235,7 +283,8 @@ def _platt(scores: Floats, positive: NDArray[np.bool_], weights: Floats, label: 
     )
     if not slope[0] > 0:
         raise ValueError(
-            f"X and y cannot calibrate the model: rows of class {label!r} do not have higher scores; "
+            f"X and y cannot calibrate the model: rows of class {label!r} do not have higher "
+            "scores; "
             "refit it, or use more rows"
         )
     return float(slope[0]) / scale, shift
@@ -255,20 +304,29 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
         return float(loss), np.append((slopes * scores).sum() / scale, slopes.sum(axis=0))
 
     start = np.append(scale, np.zeros(n_classes))
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9}).x
+    found = minimize(
+        objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9}
+    ).x
     if not found[0] > 0:
         raise ValueError(
-            "X and y cannot calibrate the model: the rows of a class do not have higher scores for it; "
+            "X and y cannot calibrate the model: the rows of a class do not have higher scores for "
+            "it; "
             "refit it, or use more rows"
         )
     return np.full(n_classes, found[0] / scale), found[1:] - found[1:].mean()
 
 
 def _counted(
-    model: RuleList, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, kept: NDArray[np.int64], before: float
+    model: RuleList,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    kept: NDArray[np.int64],
+    before: float,
 ) -> RuleList:
-    """The class frequencies of the rows that each rule decides, plus the previous ones with this weight; without it,
-    plus one row per class, and with new labels."""
+    """The class frequencies of the rows that each rule decides, plus the previous ones with this
+    weight; without it, plus one row per class, and with new labels.
+    """
     table, codes, weights = _labelled(model, X, y, sample_weight)
     decided = np.zeros_like(model.probabilities)
     np.add.at(decided, (model.position(table), codes), weights)
@@ -297,11 +355,13 @@ def _labelled(
 
 
 def simplify(model: ModelT, X: Any) -> ModelT:
-    """A shorter form of the same model: on these rows every rule and every prediction stays the same.
+    """A shorter form of the same model: on these rows every rule and every
+    prediction stays the same.
 
-    Conditions that make no difference to their rule on the rows are dropped, thresholds are rounded as far as no row
-    changes sides, rules of weight 0 are dropped, and rules with equal conditions are merged (in a list, the first
-    stays). Other rows may fall between an old threshold and the new one.
+    Conditions that make no difference to their rule on the rows are dropped, thresholds are
+    rounded as far as no row changes sides, rules of weight 0 are dropped, and rules with equal
+    conditions are merged (in a list, the first stays). Other rows may fall between an old
+    threshold and the new one.
 
     Args:
         model: a rule ensemble or a rule list.
@@ -316,13 +376,21 @@ def simplify(model: ModelT, X: Any) -> ModelT:
     checks.require(table.n_rows > 0, "X has no rows")
     shorter = []
     for rule in rules:
-        holds = Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        holds = (
+            Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        )
         shorter.append([rule[i] for i in needed(holds, [1.0] * len(rule))])
-    counts = [min(int(n), sum(c.n_propositions(rules.schema) for c in one)) if len(one) < len(rule) else int(n)
-              for n, one, rule in zip(rules.propositions, shorter, rules, strict=True)]  # fmt: skip
+    counts = [
+        min(int(n), sum(c.n_propositions(rules.schema) for c in one))
+        if len(one) < len(rule)
+        else int(n)
+        for n, one, rule in zip(rules.propositions, shorter, rules, strict=True)
+    ]
     conjunctions = Conjunctions.build(rules.schema, shorter, counts).with_short_thresholds(table)
     place: dict[frozenset[Any], int] = {}
-    first = np.array([place.setdefault(frozenset(rule), i) for i, rule in enumerate(conjunctions)], np.int64)
+    first = np.array(
+        [place.setdefault(frozenset(rule), i) for i, rule in enumerate(conjunctions)], np.int64
+    )
     kept = np.unique(first)
     if isinstance(model, RuleList):
         says = np.append(kept, len(rules))
@@ -337,7 +405,9 @@ def simplify(model: ModelT, X: Any) -> ModelT:
     always = conjunctions.lengths == 0  # true on all rows: join the intercept
     intercept = np.asarray(model.intercept, np.float64) + weights[always].sum(axis=0)
     kept = kept[weights[kept].any(axis=1) & ~always[kept]]
-    return dataclasses.replace(model, conjunctions=conjunctions.take(kept), weights=weights[kept], intercept=intercept)
+    return dataclasses.replace(
+        model, conjunctions=conjunctions.take(kept), weights=weights[kept], intercept=intercept
+    )
 
 
 def _of_rules(model: Any) -> None:

@@ -1,4 +1,5 @@
-"""scikit-learn estimators: each learner as a class, for pipelines, searches over settings and cross-validation::
+"""scikit-learn estimators: each learner as a class, for pipelines, searches over
+settings and cross-validation::
 
     from jaxrules.estimators import LIREClassifier
 
@@ -6,11 +7,12 @@
     print(model.model_)             # the rules
     model.predict(X_new)
 
-The parameters are the keyword arguments of the learner's `fit`, with its defaults and the loss that suits the class.
-``penalty="cv"`` (LIRE, RuleFit, GLRM and boosting) chooses the penalties, or the number of rules up to `max_rules`, by
-the learner's `cross_validate`. `fit` keeps the learner's result in ``fit_`` (status, certificate, history) and its
-model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and so on. Dataframes may have columns of text and
-categories; arrays hold numbers.
+The parameters are the keyword arguments of the learner's
+`fit`, with its defaults and the loss that suits the class. ``penalty="cv"`` (LIRE, RuleFit, GLRM
+and boosting) chooses the penalties, or the number of rules up to
+`max_rules`, by the learner's `cross_validate`. `fit` keeps the learner's result in ``fit_``
+(status, certificate, history) and its model in ``model_``, for `jaxrules.explain`, `jaxrules.save`
+and so on. Dataframes may have columns of text and categories; arrays hold numbers.
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ class _RuleModel(BaseEstimator):
             cls.__init__ = _constructor(learner, defaults)  # type: ignore[method-assign]  # with a written signature
 
     def _columns(self, X: Any, reset: bool = False) -> Any:
-        """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything else as an array of numbers."""
+        """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything
+        else as an array of numbers.
+        """
         if isinstance(X, Table):  # the model checks its names
             if reset:
                 self.feature_names_in_ = np.array(X.schema.names, object)
@@ -87,16 +91,26 @@ class _RuleModel(BaseEstimator):
             try:
                 validate_data(self, X, reset=reset, skip_check_array=True)
             except nw.exceptions.DuplicateError as error:
-                raise ValueError(f"X has columns of the same name; give every column its own name. {error}") from error
+                raise ValueError(
+                    f"X has columns of the same name; give every column its own name. {error}"
+                ) from error
             return X
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             raise TypeError("X is a masked array; pass X.filled(numpy.nan)")
         finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
-        return validate_data(self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset)
+        return validate_data(
+            self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset
+        )
 
     def _fit(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
-        settings, learner = {name: getattr(self, name) for name in _parameters(self._learner)}, self._learner
-        if self._chooser is not None and checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
+        settings, learner = (
+            {name: getattr(self, name) for name in _parameters(self._learner)},
+            self._learner,
+        )
+        if (
+            self._chooser is not None
+            and checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv"
+        ):
             settings, learner = self._left_open(settings), self._chooser
         self.fit_ = learner(X, y, sample_weight=sample_weight, **settings)
         self.model_ = self.fit_.model
@@ -107,9 +121,14 @@ class _RuleModel(BaseEstimator):
         assert self._chooser is not None
         known = _parameters(self._chooser)
         for name, parameter in _parameters(self._learner).items():
-            if name not in known and settings[name] is not parameter.default and settings[name] != parameter.default:
+            if (
+                name not in known
+                and settings[name] is not parameter.default
+                and settings[name] != parameter.default
+            ):
                 raise ValueError(
-                    f'{name} cannot be set with penalty="cv", which chooses the penalties; leave it at its default'
+                    f'{name} cannot be set with penalty="cv", which chooses the penalties; leave '
+                    "it at its default"
                 )
         return {name: value for name, value in settings.items() if name in known}
 
@@ -129,7 +148,9 @@ class _RuleModel(BaseEstimator):
 
 
 class _Classifier(ClassifierMixin, _RuleModel):
-    def __init_subclass__(cls, learner: Callable[..., Fit[Any]] | None = None, **defaults: Any) -> None:
+    def __init_subclass__(
+        cls, learner: Callable[..., Fit[Any]] | None = None, **defaults: Any
+    ) -> None:
         super().__init_subclass__(learner, class_weight=None, **defaults)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -138,18 +159,23 @@ class _Classifier(ClassifierMixin, _RuleModel):
         Args:
             X: dataframe, or array of numbers, shape (rows, columns).
             y: labels of two or more classes, shape (rows,).
-            sample_weight: not negative, shape (rows,); multiplied by the weights from `class_weight`.
+            sample_weight: not negative, shape (rows,); multiplied by the
+                weights from `class_weight`.
         """
         X = self._columns(X, reset=True)
         labels = _target(self, y)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has only one class, {self.classes_[0]!r}; a classifier needs at least two")
+            raise ValueError(
+                f"y has only one class, {self.classes_[0]!r}; a classifier needs at least two"
+            )
         _require_target(self, ("sign",), "a classifier")
         if self.class_weight is not None:
             of_class = compute_sample_weight(self.class_weight, labels)
-            sample_weight = of_class if sample_weight is None else of_class * np.asarray(sample_weight)
+            sample_weight = (
+                of_class if sample_weight is None else of_class * np.asarray(sample_weight)
+            )
         return self._fit(X, labels, sample_weight)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -183,8 +209,12 @@ def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
     NumPy would drop a mask, and silently turn the list [1, "a"] into text.
     """
     if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    return column_or_1d(target_array(y) if isinstance(y, (list, tuple, np.ma.MaskedArray)) else y, warn=True)
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    return column_or_1d(
+        target_array(y) if isinstance(y, (list, tuple, np.ma.MaskedArray)) else y, warn=True
+    )
 
 
 def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) -> None:
@@ -200,17 +230,27 @@ def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter
 
 
 def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> Callable[..., None]:
-    """An `__init__` with the learner's keyword arguments that only stores them, as scikit-learn requires."""
+    """An `__init__` with the learner's keyword arguments that only stores them,
+    as scikit-learn requires.
+    """
     found = _parameters(learner)
-    added = {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in defaults if name not in found}
-    parameters = [p.replace(default=defaults.get(name, p.default)) for name, p in (found | added).items()]
+    added = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+        for name in defaults
+        if name not in found
+    }
+    parameters = [
+        p.replace(default=defaults.get(name, p.default)) for name, p in (found | added).items()
+    ]
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature([this, *parameters])
 
     def __init__(self: Any, **settings: Any) -> None:
         for name in settings.keys() - signature.parameters.keys():
             kind = type(self)
-            raise checks.unknown_argument(f"{kind.__module__}.{kind.__name__}", name, list(signature.parameters))
+            raise checks.unknown_argument(
+                f"{kind.__module__}.{kind.__name__}", name, list(signature.parameters)
+            )
         bound = signature.bind(self, **settings)
         bound.apply_defaults()
         for name, value in bound.arguments.items():
@@ -222,7 +262,9 @@ def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> 
     return __init__
 
 
-class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate, loss="logistic"):
+class LIREClassifier(
+    _ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate, loss="logistic"
+):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
 
@@ -230,15 +272,21 @@ class LIRERegressor(_Regressor, learner=lire.fit, chooser=lire.cross_validate, l
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
 
-class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="logistic"):
+class RuleFitClassifier(
+    _ScoredClassifier, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="logistic"
+):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
 
-class RuleFitRegressor(_Regressor, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="squared"):
+class RuleFitRegressor(
+    _Regressor, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="squared"
+):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
 
-class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_validate, loss="logistic"):
+class GLRMClassifier(
+    _ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_validate, loss="logistic"
+):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
 
@@ -246,11 +294,15 @@ class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate, l
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
 
-class RuleBoostingClassifier(_ScoredClassifier, learner=boosting.fit, chooser=boosting.cross_validate, loss="logistic"):
+class RuleBoostingClassifier(
+    _ScoredClassifier, learner=boosting.fit, chooser=boosting.cross_validate, loss="logistic"
+):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
 
-class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.cross_validate, loss="squared"):
+class RuleBoostingRegressor(
+    _Regressor, learner=boosting.fit, chooser=boosting.cross_validate, loss="squared"
+):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
 
@@ -271,7 +323,9 @@ class LTRNetRegressor(_Regressor, learner=ltrnet.fit, loss="squared"):
 
 
 class DRNetClassifier(_Classifier, learner=drnet.fit):
-    """A rule set (an OR of ANDs) from a trained network, for every class but one: `jaxrules.drnet`."""
+    """A rule set (an OR of ANDs) from a trained network, for every class
+    but one: `jaxrules.drnet`.
+    """
 
 
 class SSRLClassifier(_Classifier, learner=ssrl.fit):

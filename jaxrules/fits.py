@@ -1,4 +1,6 @@
-"""What every learner returns: a `Fit`, which says why it ended (`Status`) and how it went (`Step`)."""
+"""What every learner returns: a `Fit`, which says why it ended (`Status`)
+and how it went (`Step`).
+"""
 
 from __future__ import annotations
 
@@ -90,17 +92,22 @@ class Fit(Generic[ModelT]):
     def advice(self) -> str:
         """What the status means for this fit, and what to do next."""
         open_end = self.status is Status.CONVERGED and self.bound is None
-        return self.status.advice + (" Nothing is proved: it may be a local optimum." if open_end else "")
+        return self.status.advice + (
+            " Nothing is proved: it may be a local optimum." if open_end else ""
+        )
 
     def __repr__(self) -> str:
         certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
         return (
-            f"Fit(status={self.status.value}, objective={self.objective:.6g} ({self.sense}){certificate}, "
+            f"Fit(status={self.status.value}, objective={self.objective:.6g} "
+            f"({self.sense}){certificate}, "
             f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.advice}"
         )
 
     def _repr_html_(self) -> str:
         """How the fit ended, and its model."""
         told = html.escape(repr(self)).replace("\n", "<br>")
-        show = getattr(self.model, "_repr_html_", lambda: f"<pre>{html.escape(str(self.model))}</pre>")
+        show = getattr(
+            self.model, "_repr_html_", lambda: f"<pre>{html.escape(str(self.model))}</pre>"
+        )
         return f"<p>{told}</p>{show()}"

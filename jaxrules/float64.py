@@ -1,15 +1,17 @@
 """float64 kernels without the global flag.
 
-Objectives and certificates need float64; the user's global JAX configuration stays as it is. A kernel
-decorated with `x64_kernel` is jitted once at module level, runs inside the `jax.enable_x64` context
-(which keys the jit cache), and returns NumPy arrays: no float64 jax.Array leaves this module, because
-outside the context JAX would quietly truncate it. A host function that calls several kernels one after the
-other is decorated with `in_x64` and calls their ``.jitted``: the arrays between them stay on the device.
+Objectives and certificates need float64; the user's global JAX configuration stays as it is. A
+kernel decorated with `x64_kernel` is jitted once at module level, runs inside the `jax.enable_x64`
+context (which keys the jit cache), and returns NumPy arrays: no float64 jax.Array leaves this
+module, because outside the context JAX would quietly truncate it. A host function that calls
+several kernels one after the other is decorated with `in_x64` and calls their ``.jitted``: the
+arrays between them stay on the device.
 
-JAX 0.10's `jax_explicit_x64_dtypes` cannot take the place of the context: it lets only dtypes that are spelt out
-be 64 bits wide, while NumPy arguments of a jitted function still arrive as float32, `zeros` and `where` default to
-float32, and reductions such as `argmax` over float64 fail. It also is a global flag without a public context
-manager, and arrays that outlive it are truncated with the same warning.
+JAX 0.10's `jax_explicit_x64_dtypes` cannot take the place of the context: it lets only dtypes
+that are spelt out be 64 bits wide, while NumPy arguments of a jitted function still arrive as
+float32, `zeros` and `where` default to float32, and reductions such as `argmax` over float64
+fail. It also is a global flag without a public context manager, and arrays that outlive it are
+truncated with the same warning.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ import numpy as np
 
 @contextlib.contextmanager
 def our_settings() -> Iterator[None]:
-    """JAX as the library needs it, whatever the user's configuration says: dtypes promoted, NumPy arrays taken, kernels
-    compiled. Also a decorator."""
+    """JAX as the library needs it, whatever the user's configuration says: dtypes promoted, NumPy
+    arrays taken, kernels compiled. Also a decorator.
+    """
     with jax.numpy_dtype_promotion("standard"), jax.transfer_guard("allow"), jax.disable_jit(False):
         yield
 
@@ -64,12 +67,15 @@ _WORTH_IT = 1 << 20
 
 
 def worth_an_accelerator(entries: int) -> bool:
-    """Whether a matrix of so many entries is to lie on an accelerator: it is large, and JAX has one. Small ones do not
-    start JAX's backend."""
+    """Whether a matrix of so many entries is to lie on an accelerator: it is large, and JAX has
+    one. Small ones do not start JAX's backend.
+    """
     return entries > _WORTH_IT and jax.default_backend() != "cpu"
 
 
 def on_device(arrays: Any) -> Any:
-    """The arrays in the memory of the device, float64 kept: for kernels alone, which else copy them at every call."""
+    """The arrays in the memory of the device, float64 kept: for kernels alone, which
+    else copy them at every call.
+    """
     with our_settings(), jax.enable_x64(True):
         return jax.device_put(arrays)

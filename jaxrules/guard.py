@@ -17,13 +17,17 @@ Result = TypeVar("Result")
 
 
 def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function of `time_limit` that keeps it from call to return, and never lets KeyboardInterrupt out.
+    """A function of `time_limit` that keeps it from call to return, and never
+    lets KeyboardInterrupt out.
 
-    The clock starts with the call. Until the return Ctrl-C is deferred (see `Interrupt`), while data are prepared too.
+    The clock starts with the call. Until the return Ctrl-C is deferred (see `Interrupt`),
+    while data are prepared too.
 
     Raises:
-        TypeError: for a constraint that it does not know, naming the learners that do, and for any other argument.
-        RuntimeError: in a process forked off one that has used JAX, where a fit would wait for ever.
+        TypeError: for a constraint that it does not know, naming the learners that do,
+            and for any other argument.
+        RuntimeError: in a process forked off one that has used JAX, where a fit would wait for
+            ever.
     """
     known = list(inspect.signature(fit).parameters)
 
@@ -33,7 +37,10 @@ def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         for name in kwargs.keys() - known:
             of = fit.__module__.rpartition(".")[2]
             if name in KEPT_BY:
-                raise TypeError(f"{of}.{fit.__name__} cannot keep {name}; {KEPT_BY[name]} can (docs/constraints.md)")
+                raise TypeError(
+                    f"{of}.{fit.__name__} cannot keep {name}; {KEPT_BY[name]} can "
+                    "(docs/constraints.md)"
+                )
             raise checks.unknown_argument(f"jaxrules.{of}.{fit.__name__}", name, known)
         with Interrupt().deferred():
             kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]  # it checks

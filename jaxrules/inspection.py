@@ -1,4 +1,6 @@
-"""Inspection of models: importance and overlap of rules, scores by group, and choice of a threshold."""
+"""Inspection of models: importance and overlap of rules, scores by group,
+and choice of a threshold.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks, display
 from jaxrules.conditions import Conjunctions
 from jaxrules.metrics import known_labels, used_rules
-from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict, predict_proba
+from jaxrules.models import (
+    RuleEnsemble,
+    RuleList,
+    decision_function,
+    not_a_model,
+    predict,
+    predict_proba,
+)
 from jaxrules.rows import needed
 from jaxrules.table import Label, Schema, Table, check_sample_weight, conform, target_array
 
 
 class Importance(NamedTuple):
-    """A rule or linear term as text, its importance, and its weight in the score (per unit for a linear term).
+    """A rule or linear term as text, its importance, and its weight in the score
+    (per unit for a linear term).
 
     `weight` is None in rule lists and for more than one output.
     """
@@ -31,11 +41,13 @@ class Importance(NamedTuple):
 
 @functools.singledispatch
 def importance(model: Any, X: Any) -> tuple[Importance, ...]:
-    """The importance of rules and linear terms, the most important first, without those of importance 0.
+    """The importance of rules and linear terms, the most important first,
+    without those of importance 0.
 
-    In an ensemble it is the standard deviation of the contribution to the score over the rows of `X`: for a rule
-    |weight| sqrt(s (1 - s)) with its share of rows s (Friedman and Popescu 2008, Eq. 28 and 29); averaged over
-    outputs. In a rule list it is the share of rows that the rule decides; the default is "otherwise".
+    In an ensemble it is the standard deviation of the contribution to the score over the rows of
+    `X`: for a rule |weight| sqrt(s (1 - s)) with its share of rows s (Friedman and Popescu 2008,
+    Eq. 28 and 29); averaged over outputs. In a rule list it is the share of rows that the rule
+    decides; the default is "otherwise".
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
@@ -52,14 +64,22 @@ def _(model: RuleEnsemble, X: Any) -> tuple[Importance, ...]:
         held += satisfied.sum(axis=0)
     share = held / table.n_rows
     parts = [
-        (model.conjunctions.describe(r), weights[r], spread) for r, spread in enumerate(np.sqrt(share * (1 - share)))
+        (model.conjunctions.describe(r), weights[r], spread)
+        for r, spread in enumerate(np.sqrt(share * (1 - share)))
     ]
     if model.linear is not None:
         coefficients = np.asarray(model.linear.coefficients, np.float64)
         spreads = model.linear.values(table).std(axis=0)
-        parts += [(model.linear.describe(t, model.schema), coefficients[t], spread) for t, spread in enumerate(spreads)]
+        parts += [
+            (model.linear.describe(t, model.schema), coefficients[t], spread)
+            for t, spread in enumerate(spreads)
+        ]
     found = [
-        Importance(text, float(np.abs(weight).mean() * spread), float(weight[0]) if len(weight) == 1 else None)
+        Importance(
+            text,
+            float(np.abs(weight).mean() * spread),
+            float(weight[0]) if len(weight) == 1 else None,
+        )
         for text, weight, spread in parts
     ]
     return _ranked(found)
@@ -69,8 +89,13 @@ def _(model: RuleEnsemble, X: Any) -> tuple[Importance, ...]:
 def _(model: RuleList, X: Any) -> tuple[Importance, ...]:
     table = _rows(model, X)
     shares = np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
-    texts = [*(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))), "otherwise"]
-    return _ranked(Importance(text, float(share), None) for text, share in zip(texts, shares, strict=True))
+    texts = [
+        *(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))),
+        "otherwise",
+    ]
+    return _ranked(
+        Importance(text, float(share), None) for text, share in zip(texts, shares, strict=True)
+    )
 
 
 def _rows(model: Any, X: Any) -> Table:
@@ -97,7 +122,8 @@ class RuleUse(NamedTuple):
         alone: the share of rows on which no other rule in use holds.
         like: the position in the report of the rule that overlaps most; None for a single rule.
         overlap: rows of both / rows of either (Jaccard).
-        idle: its conditions that can all be removed together without changing the rows on which it holds.
+        idle: its conditions that can all be removed together without changing
+            the rows on which it holds.
     """
 
     text: str
@@ -114,7 +140,8 @@ class RuleReport:
 
     Attributes:
         rules: one `RuleUse` each.
-        overlap: rows of both / rows of either for every pair, shape (rules, rules); 0 where neither holds.
+        overlap: rows of both / rows of either for every pair, shape (rules,
+            rules); 0 where neither holds.
     """
 
     rules: tuple[RuleUse, ...]
@@ -124,7 +151,9 @@ class RuleReport:
         return display.text_table(*self._rows())
 
     def _repr_html_(self) -> str:
-        return display.html_table(f"{display.counted(len(self.rules), 'rule')} in use", *self._rows())
+        return display.html_table(
+            f"{display.counted(len(self.rules), 'rule')} in use", *self._rows()
+        )
 
     def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows: list[tuple[str, ...]] = [
@@ -139,7 +168,8 @@ class RuleReport:
 
 
 def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
-    """How often rules hold, which are nearly the same, and which conditions make no difference on these rows.
+    """How often rules hold, which are nearly the same, and which conditions make no
+    difference on these rows.
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
@@ -157,12 +187,24 @@ def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
     others = np.where(np.eye(len(rules), dtype=bool), -1.0, overlap)
     used = []
     for r, rule in enumerate(rules):
-        holds = Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        holds = (
+            Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        )
         kept = needed(holds, [1.0] * len(rule))
-        idle = tuple(condition.describe(rules.schema) for i, condition in enumerate(rule) if i not in kept)
+        idle = tuple(
+            condition.describe(rules.schema) for i, condition in enumerate(rule) if i not in kept
+        )
         like = int(others[r].argmax()) if len(rules) > 1 else None
         share = held[r] / table.n_rows, alone[r] / table.n_rows
-        used.append(RuleUse(rules.describe(r), *share, like, 0.0 if like is None else float(overlap[r, like]), idle))
+        used.append(
+            RuleUse(
+                rules.describe(r),
+                *share,
+                like,
+                0.0 if like is None else float(overlap[r, like]),
+                idle,
+            )
+        )
     return RuleReport(tuple(used), overlap)
 
 
@@ -185,9 +227,10 @@ def scores_by_group(
 ) -> tuple[GroupScores, ...]:
     """Accuracy and error rates of each group of rows, in sorted order of groups.
 
-    For two classes also the share of rows predicted as the second class (alarms), the share of these among rows of
-    the first class (false positives), and the share of other predictions among rows of the second (false negatives).
-    None without such rows (of positive weight), or for more classes.
+    For two classes also the share of rows predicted as the second class (alarms), the share
+    of these among rows of the first class (false positives), and the share of other
+    predictions among rows of the second (false negatives). None without such rows (of
+    positive weight), or for more classes.
 
     Args:
         model: any model with classes.
@@ -201,8 +244,15 @@ def scores_by_group(
     checks.concrete("X", X)
     predicted, classes = np.asarray(predict(model, X)), model.schema.classes
     checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
-    truth, weights = known_labels(y, classes, len(predicted)), check_sample_weight(sample_weight, len(predicted))
-    member = _column(model, X, groups) if isinstance(groups, str) else target_array(groups, len(predicted), "groups")
+    truth, weights = (
+        known_labels(y, classes, len(predicted)),
+        check_sample_weight(sample_weight, len(predicted)),
+    )
+    member = (
+        _column(model, X, groups)
+        if isinstance(groups, str)
+        else target_array(groups, len(predicted), "groups")
+    )
     alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
     names, codes = np.unique(member, return_inverse=True)
     return tuple(
@@ -221,7 +271,10 @@ def scores_by_group(
 def _column(model: Any, X: Any, name: str) -> NDArray[Any]:
     """A column's numbers, or the names of its categories."""
     table = conform(X, model.schema)
-    checks.require(name in table.names, f"groups must be one group per row or a column of X, which has no {name!r}")
+    checks.require(
+        name in table.names,
+        f"groups must be one group per row or a column of X, which has no {name!r}",
+    )
     place = table.names.index(name)
     categories = table.schema.features[place].categories
     if categories is None:
@@ -229,13 +282,17 @@ def _column(model: Any, X: Any, name: str) -> NDArray[Any]:
     return np.array([*categories, "(unseen)", "(missing)"])[table.columns[place]]
 
 
-def _share(what: NDArray[np.bool_], among: NDArray[np.bool_], weights: NDArray[np.float64]) -> float | None:
+def _share(
+    what: NDArray[np.bool_], among: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> float | None:
     total = float(weights[among].sum())
     return float(weights[among & what].sum() / total) if total else None
 
 
 class OperatingPoint(NamedTuple):
-    """A threshold, the share of rows above it, and, given targets, the share of each class above it."""
+    """A threshold, the share of rows above it, and, given targets, the share of each class above
+    it.
+    """
 
     threshold: float
     alarms: float
@@ -244,12 +301,18 @@ class OperatingPoint(NamedTuple):
 
 
 def operating_point(
-    model: Any, X: Any, y: ArrayLike | None = None, *, max_alarms: float, sample_weight: ArrayLike | None = None
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    max_alarms: float,
+    sample_weight: ArrayLike | None = None,
 ) -> OperatingPoint:
     """The lowest threshold with alarms on at most this share of rows; choose it on training rows.
 
-    An alarm is ``decision_function(model, X) > threshold``, and ``predict_proba(model, X)[:, 1] > threshold`` for rule
-    lists. The threshold lies halfway between two observed scores; it is -inf if all rows may be alarms.
+    An alarm is ``decision_function(model, X) > threshold``, and
+    ``predict_proba(model, X)[:, 1] > threshold`` for rule lists. The threshold lies halfway between
+    two observed scores; it is -inf if all rows may be alarms.
 
     Args:
         model: a model of two classes, with one score.
@@ -267,16 +330,28 @@ def operating_point(
     classes: tuple[Label, ...] = model.schema.classes or ()
     checks.require(len(classes) == 2, "model must have two classes: alarms are rows of the second")
     table = _rows(model, X)
-    score = predict_proba(model, table)[:, 1] if isinstance(model, RuleList) else decision_function(model, table)
+    score = (
+        predict_proba(model, table)[:, 1]
+        if isinstance(model, RuleList)
+        else decision_function(model, table)
+    )
     score = np.asarray(score, np.float64)
     weights = check_sample_weight(sample_weight, len(score))
     values, place = np.unique(score, return_inverse=True)
-    above = np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()  # at least value i
+    above = (
+        np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()
+    )  # at least value i
     first = int(np.argmax(above <= limit * (1 + 1e-12)))  # alarms from here on
-    threshold = -np.inf if first == 0 else float((values[first - 1] + values[min(first, len(values) - 1)]) / 2)
+    threshold = (
+        -np.inf
+        if first == 0
+        else float((values[first - 1] + values[min(first, len(values) - 1)]) / 2)
+    )
     alarm = score > threshold
     share = float(weights[alarm].sum() / weights.sum())
     if y is None:
         return OperatingPoint(threshold, share)
     positive = known_labels(y, classes, len(score)) == classes[1]
-    return OperatingPoint(threshold, share, _share(alarm, positive, weights), _share(alarm, ~positive, weights))
+    return OperatingPoint(
+        threshold, share, _share(alarm, positive, weights), _share(alarm, ~positive, weights)
+    )

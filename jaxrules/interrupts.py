@@ -14,18 +14,21 @@ from types import FrameType
 class Interrupt:
     """Ctrl-C, during a fit. Every one of them is one of these:
 
-    - **deferred**: the first. It is remembered; the fit ends when it next asks (`pressed`), with its best model so far.
-    - **raised**: a later one, inside a `block`. KeyboardInterrupt leaves the current step at once, and the caller of
-      `block` swallows it.
-    - **without effect**: a later one where raising would do harm. Outside of blocks (data are prepared, the result is
-      put together) nothing would swallow it, nor while a block is entered or left. An import or a compilation that
-      the fit has begun would stay half done for the whole process.
-    - **forgotten**: the first, if nobody asks any more, because the fit is complete and about to return.
-    - **not heard**: the user has a handler of SIGINT, or the shell lets it be ignored; that stays in force. Nor does a
-      fit in another thread hear any: Python hands signals to the main thread.
+    - **deferred**: the first. It is remembered; the fit ends when it next asks (`pressed`),
+      with its best model so far.
+    - **raised**: a later one, inside a `block`. KeyboardInterrupt leaves the current step at once,
+      and the caller of `block` swallows it.
+    - **without effect**: a later one where raising would do harm. Outside of blocks (data
+      are prepared, the result is put together) nothing would swallow it, nor while a block
+      is entered or left. An import or a compilation that the fit has begun would stay half
+      done for the whole process.
+    - **forgotten**: the first, if nobody asks any more, because the fit is
+      complete and about to return.
+    - **not heard**: the user has a handler of SIGINT, or the shell lets it be ignored; that stays
+      in force. Nor does a fit in another thread hear any: Python hands signals to the main thread.
 
-    A fit inside another one, in a progress callback say, leaves the signals to the outer one: its Ctrl-C counts for
-    both. The user's words for all this are in docs/certificates.md.
+    A fit inside another one, in a progress callback say, leaves the signals to the outer one: its
+    Ctrl-C counts for both. The user's words for all this are in docs/certificates.md.
     """
 
     def __init__(self) -> None:
@@ -76,7 +79,9 @@ _ORDERLY = (__name__, "jaxrules.runs", "contextlib")
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
 """The packages that import and compile."""
 _CALLS = "jaxrules.guard"
-"""The module that calls every fit. What called it, say an import of the user's program, is no concern of the fit."""
+"""The module that calls every fit. What called it, say an import of the user's program,
+is no concern of the fit.
+"""
 
 
 def _keeps_order(frame: FrameType | None) -> bool:
@@ -95,7 +100,9 @@ def _is_loading(frame: FrameType | None) -> bool:
 
 
 class _Fork:
-    """Whether this process was forked off one in which JAX had started: JAX waits there for threads that are not."""
+    """Whether this process was forked off one in which JAX had started: JAX waits there
+    for threads that are not.
+    """
 
     def __init__(self) -> None:
         self.is_child = self._started = False
@@ -103,8 +110,9 @@ class _Fork:
             os.register_at_fork(before=self._before, after_in_child=self._after)
 
     def _before(self) -> None:
-        # JAX says this in a private module alone. A release that does not have it counts as started: a fit in the child
-        # is then refused, and does not hang (tests/test_interrupts.py notices).
+        # JAX says this in a private module alone. A release that does not have it counts as
+        # started: a fit in the child is then refused, and does not hang
+        # (tests/test_interrupts.py notices).
         bridge = sys.modules.get("jax._src.xla_bridge")
         self._started = getattr(bridge, "backends_are_initialized", lambda: True)()
 
@@ -123,6 +131,8 @@ def refuse_forks() -> None:
     """
     if _FORK.is_child:
         raise RuntimeError(
-            "this process was forked after JAX had started, and JAX does not work in such a process; start "
-            'workers with multiprocessing.get_context("spawn") or joblib (loky), or fork before JAX is used'
+            "this process was forked after JAX had started, and JAX does not work in such a "
+            "process; start "
+            'workers with multiprocessing.get_context("spawn") or joblib (loky), or fork before '
+            "JAX is used"
         )

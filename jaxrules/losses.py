@@ -5,15 +5,16 @@
     exponential  exp(-y f)                 y in {-1, +1}    f is half the log-odds of +1
     poisson      exp(f) - y f              y >= 0           f is the log of the mean count
 
-Rows that have one score in common (equal rows of a binary matrix) can be merged. As functions of the score all
-four losses are a(f) + y b(f) + c(y), so that their weighted sum over such rows is, up to a constant, the loss of
-the mean target times the summed weight: `merge_rows`. The mean target of classes lies between -1 and +1, and
-its loss is the mean of the two classes' losses, (1 + y) / 2 l(+1, f) + (1 - y) / 2 l(-1, f).
+Rows that have one score in common (equal rows of a binary matrix) can be merged. As functions of
+the score all four losses are a(f) + y b(f) + c(y), so that their weighted sum over such rows is, up
+to a constant, the loss of the mean target times the summed weight: `merge_rows`. The mean target of
+classes lies between -1 and +1, and its loss is the mean of the two classes' losses, (1 + y) / 2
+l(+1, f) + (1 - y) / 2 l(-1, f).
 
 Every function works element by element on NumPy arrays (float64 in, float64 out) and on jax arrays,
-traced ones included. A learner turns ``loss="logistic"`` or a user's own function into a `Loss` with
-`loss_by_name`, takes checked derivatives with `derivatives`, and names what a loss lacks with `require`.
-Objectives are means over rows.
+traced ones included. A learner turns ``loss="logistic"`` or a user's own function into a
+`Loss` with `loss_by_name`, takes checked derivatives with
+`derivatives`, and names what a loss lacks with `require`. Objectives are means over rows.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ LossFunction = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss that is convex and twice differentiable in the score. Hashable: a static argument for jit. Losses are
-    equal where all their functions are; copies and pickles of the library's are these losses themselves.
+    """A loss that is convex and twice differentiable in the score. Hashable: a static argument
+    for jit. Losses are equal where all their functions are; copies and pickles of the library's
+    are these losses themselves.
 
     Attributes:
         name: what errors and printed models call it.
@@ -50,8 +52,8 @@ class Loss:
         link: how a score becomes a prediction: "identity", "logistic" (probability of +1),
             "exponential" (probability of +1 from twice the score), "log" (mean count exp(f)).
         curvature_bound: an upper bound on the curvature over all scores, or None if there is none.
-        conjugate: (y, dual) -> the largest dual * score - value(y, score) over all scores, infinite outside of
-            its domain; or None. Certificates (bounds by Fenchel duality) need it.
+        conjugate: (y, dual) -> the largest dual * score - value(y, score) over all scores, infinite
+            outside of its domain; or None. Certificates (bounds by Fenchel duality) need it.
         mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
         quadratic: whether the curvature is the same at every score.
         together: (y, score) -> value, gradient and curvature, where they share work; see `terms`.
@@ -73,7 +75,8 @@ class Loss:
         return f"Loss({self.name})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # A string names a variable of this module: solvers ask which of the library's losses one is.
+        # A string names a variable of this module: solvers ask which of the
+        # library's losses one is.
         return self.name if _BY_NAME.get(self.name) is self else super().__reduce_ex__(protocol)
 
     def terms(self, y: Array, score: Array) -> tuple[Array, Array, Array]:
@@ -115,7 +118,8 @@ def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array],
     return xp.where(outside, xp.inf, conjugate(xp.clip(values, low, high)))
 
 
-# The logistic loss through exp(-|f|), the odds of the less likely class: nothing overflows, cancels or is lost.
+# The logistic loss through exp(-|f|), the odds of the less likely class: nothing
+# overflows, cancels or is lost.
 
 
 def _odds(score: Array) -> Array:
@@ -130,7 +134,9 @@ def _logistic_value(y: Array, score: Array, odds: Array = None) -> Array:
 def _logistic_gradient(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
     positive, negative = (1 + y) / 2, (1 - y) / 2
-    return _numpy(odds).where(score >= 0, negative - positive * odds, negative * odds - positive) / (1 + odds)
+    return _numpy(odds).where(
+        score >= 0, negative - positive * odds, negative * odds - positive
+    ) / (1 + odds)
 
 
 def _logistic_curvature(y: Array, score: Array, odds: Array = None) -> Array:
@@ -155,10 +161,13 @@ _BEYOND = 1e30
 
 
 def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
-    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f): 0 for a class that is absent, whatever the score."""
+    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f): 0 for a class that is
+    absent, whatever the score.
+    """
     xp = _numpy(y, score)
     positive, negative = (1 + y) / 2, (1 - y) / 2
-    # An exponent of an absent class is at most 0; sooner than `where`, and no exponent of another reaches the limit.
+    # An exponent of an absent class is at most 0; sooner than `where`, and no exponent of
+    # another reaches the limit.
     return (
         positive * xp.exp(xp.minimum(-score, _BEYOND * positive)),
         negative * xp.exp(xp.minimum(score, _BEYOND * negative)),
@@ -181,8 +190,8 @@ def _exponential_terms(y: Array, score: Array) -> tuple[Array, Array, Array]:
 
 
 def _exponential_conjugate(y: Array, dual: Array) -> Array:
-    # The maximum is where dual = q e^f - p e^-f, with p = (1 + y) / 2 and q = (1 - y) / 2; without one of the
-    # classes the dual must have the sign of the other.
+    # The maximum is where dual = q e^f - p e^-f, with p = (1 + y) / 2 and q = (1 - y) / 2; without
+    # one of the classes the dual must have the sign of the other.
     xp = _numpy(y, dual)
     size, least = xp.abs(dual), xp.sqrt(dual**2 + (1 - y) * (1 + y))
     share = xp.where(dual >= 0, 1 - y, 1 + y) / 2
@@ -220,7 +229,8 @@ exponential = Loss(
     curvature=_exponential_value,
     target="sign",
     link="exponential",
-    conjugate=_exponential_conjugate,  # the domain: y dual <= 0 for a class, everything between the classes
+    # the domain: y dual <= 0 for a class, everything between the classes
+    conjugate=_exponential_conjugate,
     mergeable=True,
     together=_exponential_terms,
 )
@@ -253,8 +263,8 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
     """The `Loss` that a learner's ``loss=`` argument means.
 
     Args:
-        loss: "squared", "logistic", "exponential", "poisson", a `Loss`, or a function of (y, score) made of
-            JAX operations, convex and twice differentiable in the score; see `custom`.
+        loss: "squared", "logistic", "exponential", "poisson", a `Loss`, or a function of (y, score)
+            made of JAX operations, convex and twice differentiable in the score; see `custom`.
 
     Raises:
         ValueError: for an unknown name.
@@ -264,7 +274,9 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
         return loss
     if isinstance(loss, str):
         if loss not in _BY_NAME:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, _BY_NAME))} or a function, got {loss!r}")
+            raise ValueError(
+                f"loss must be one of {', '.join(map(repr, _BY_NAME))} or a function, got {loss!r}"
+            )
         return _BY_NAME[loss]
     if callable(loss) and isinstance(loss, Hashable):
         return custom(loss)
@@ -275,11 +287,12 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
 def custom(function: LossFunction) -> Loss:
     """A loss from a user's scalar function of (y, score); its derivatives come from jax.grad.
 
-    The same function gives the same `Loss`, so that a second fit compiles nothing. NumPy arguments are
-    evaluated in float64 whatever the global precision; jax arrays in their own dtype.
+    The same function gives the same `Loss`, so that a second fit compiles nothing. NumPy arguments
+    are evaluated in float64 whatever the global precision; jax arrays in their own dtype.
 
     Raises:
-        TypeError: if JAX cannot differentiate it twice: it is no function of two numbers, or of other operations.
+        TypeError: if JAX cannot differentiate it twice: it is no function of two
+            numbers, or of other operations.
 
     >>> import jax.numpy as jnp, numpy as np
     >>> log_cosh = custom(lambda y, score: jnp.log(jnp.cosh(y - score)))
@@ -295,10 +308,13 @@ def custom(function: LossFunction) -> Loss:
             jax.eval_shape(curvature, number, number)
         except Exception as error:
             raise TypeError(
-                f"loss must be a function of (y, score) that JAX can differentiate twice; {name} is not: {error}"
+                f"loss must be a function of (y, score) that JAX can differentiate twice; {name} "
+                f"is not: {error}"
             ) from error
     return Loss(
-        f"custom {name}" if name in _BY_NAME else name,  # models keep the name: it must not pass for another loss
+        f"custom {name}"
+        if name in _BY_NAME
+        else name,  # models keep the name: it must not pass for another loss
         value=_elementwise(function),
         gradient=_elementwise(gradient),
         curvature=_elementwise(curvature),
@@ -322,11 +338,14 @@ def require(loss: Loss, piece: Literal["conjugate", "curvature_bound"], purpose:
     """A piece of the loss that not every loss has.
 
     Raises:
-        ValueError: names the loss, the piece that it lacks, what needs it, and the losses that have one.
+        ValueError: names the loss, the piece that it lacks, what needs it, and
+            the losses that have one.
     """
     found = getattr(loss, piece)
     if found is None:
-        others = ", ".join(repr(other.name) for other in _BY_NAME.values() if getattr(other, piece) is not None)
+        others = ", ".join(
+            repr(other.name) for other in _BY_NAME.values() if getattr(other, piece) is not None
+        )
         raise ValueError(
             f"loss {loss.name!r} has no {piece.replace('_', ' ')}; {purpose} needs one; "
             f"use {others}, or a jaxrules.losses.Loss that has one"
@@ -340,8 +359,8 @@ class MergedRows(NamedTuple):
     Attributes:
         target: (groups,) the weighted mean target of each group; 0 for a group without weight.
         weight: (groups,) the summed weight.
-        constant: what the weighted sum of the losses of the original rows has more than that of the merged
-            ones, whatever the scores; 0 but for real targets.
+        constant: what the weighted sum of the losses of the original rows has more than that of the
+            merged ones, whatever the scores; 0 but for real targets.
     """
 
     target: Floats
@@ -349,7 +368,9 @@ class MergedRows(NamedTuple):
     constant: float
 
 
-def merge_rows(loss: Loss, y: Floats, sample_weight: Floats, group: NDArray[np.integer], n_groups: int) -> MergedRows:
+def merge_rows(
+    loss: Loss, y: Floats, sample_weight: Floats, group: NDArray[np.integer], n_groups: int
+) -> MergedRows:
     """Merge rows that have one score in common.
 
     Args:
@@ -361,17 +382,23 @@ def merge_rows(loss: Loss, y: Floats, sample_weight: Floats, group: NDArray[np.i
         ValueError: if rows of a loss that is not mergeable are to be merged.
     """
     if not loss.mergeable and len(np.unique(group)) < len(group):
-        raise ValueError(f"loss {loss.name!r} is not mergeable: the mean target of rows does not give their loss")
+        raise ValueError(
+            f"loss {loss.name!r} is not mergeable: the mean target of rows does not give their loss"
+        )
     weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
     target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
     np.divide(target, weight, out=target, where=weight > 0)
     if loss.target == "sign":
-        np.clip(target, -1.0, 1.0, out=target)  # the quotient of two equal sums may round to above 1
+        np.clip(
+            target, -1.0, 1.0, out=target
+        )  # the quotient of two equal sums may round to above 1
         return MergedRows(target, weight, 0.0)
     if loss.target == "count":
         return MergedRows(target, weight, 0.0)
     mean = target[group]
-    return MergedRows(target, weight, float(sample_weight @ (loss.value(y, mean) - loss.value(mean, mean))))
+    return MergedRows(
+        target, weight, float(sample_weight @ (loss.value(y, mean) - loss.value(mean, mean)))
+    )
 
 
 def check_target(loss: Loss, y: np.ndarray, *, means: bool = False) -> None:
@@ -388,9 +415,13 @@ def check_target(loss: Loss, y: np.ndarray, *, means: bool = False) -> None:
     if loss.target == "sign":
         zeros_and_ones = np.any(y == 0.0) and np.all((y == 0.0) | (y == 1.0))
         if zeros_and_ones or np.any(np.abs(y) > 1.0) or not (means or np.all(np.abs(y) == 1.0)):
-            raise ValueError(f"y must be -1 or +1 for the {loss.name} loss; for labels 0 and 1 pass 2 * y - 1")
+            raise ValueError(
+                f"y must be -1 or +1 for the {loss.name} loss; for labels 0 and 1 pass 2 * y - 1"
+            )
     if loss.target == "count" and np.any(y < 0):
-        raise ValueError(f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}")
+        raise ValueError(
+            f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}"
+        )
 
 
 def derivatives(loss: Loss, y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -406,15 +437,20 @@ def derivatives(loss: Loss, y: np.ndarray, score: np.ndarray) -> tuple[np.ndarra
     curvature = np.asarray(loss.curvature(y, score), np.float64)
     if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(curvature))):
         raise ValueError(
-            f"loss {loss.name!r} has a non-finite derivative at scores between {np.min(score):.3g} and "
+            f"loss {loss.name!r} has a non-finite derivative at scores between {np.min(score):.3g} "
+            "and "
             f"{np.max(score):.3g}; a larger l2_penalty keeps scores moderate"
         )
     if np.any(curvature < 0):
-        raise ValueError(f"loss {loss.name!r} is not convex in the score: its second derivative is negative")
+        raise ValueError(
+            f"loss {loss.name!r} is not convex in the score: its second derivative is negative"
+        )
     return gradient, curvature
 
 
-def mean_loss(loss: Loss, y: np.ndarray, score: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+def mean_loss(
+    loss: Loss, y: np.ndarray, score: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
     """The (weighted) mean of the loss over rows."""
     return float(np.average(loss.value(y, score), weights=sample_weight))
 
@@ -423,23 +459,32 @@ def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = 
     """The constant score of least (weighted) mean loss.
 
     Raises:
-        ValueError: if no finite constant is best (for example only one class, or no positive count); as `derivatives`,
-            which looks at the scores 0 and the best.
+        ValueError: if no finite constant is best (for example only one class, or no positive
+            count); as `derivatives`, which looks at the scores 0 and the best.
     """
     nothing = np.zeros_like(y)
     derivatives(loss, y, nothing)
-    score = best_shift(loss, y, nothing, np.ones_like(y) if sample_weight is None else sample_weight)
+    score = best_shift(
+        loss, y, nothing, np.ones_like(y) if sample_weight is None else sample_weight
+    )
     derivatives(loss, y, nothing + score)
     if abs(score) > 30.0 and loss.link != "identity":
-        raise ValueError(f"y has no finite best constant under the {loss.name} loss; use intercept=False")
+        raise ValueError(
+            f"y has no finite best constant under the {loss.name} loss; use intercept=False"
+        )
     return score
 
 
 def best_shift(
-    loss: Loss, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, l2_penalty: float = 0.0
+    loss: Loss,
+    y: np.ndarray,
+    scores: np.ndarray,
+    sample_weight: np.ndarray,
+    l2_penalty: float = 0.0,
 ) -> float:
-    """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2: `shift_step`s until the gradient is
-    rounding."""
+    """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2: `shift_step`s until
+    the gradient is rounding.
+    """
     b, low, high, rounding = 0.0, -np.inf, np.inf, SHIFT_ROUNDING * np.finfo(np.float64).eps
     with np.errstate(all="ignore"):
         for step in range(SHIFT_STEPS):
@@ -448,7 +493,9 @@ def best_shift(
             size = float(np.abs(rows).sum()) + abs(l2_penalty * b)
             if abs(gradient) <= rounding * size or not low < high:
                 break
-            curvature = float(sample_weight @ np.asarray(loss.curvature(y, scores + b))) + l2_penalty
+            curvature = (
+                float(sample_weight @ np.asarray(loss.curvature(y, scores + b))) + l2_penalty
+            )
             b, low, high = map(float, shift_step(loss, b, low, high, gradient, curvature, step))
     return b
 
@@ -461,9 +508,16 @@ _LONGEST_SHIFT = 3.0  # of a logarithm in one step
 
 
 def shift_step(
-    loss: Loss, shift: Array, low: Array, high: Array, gradient: Array, curvature: Array, step: Array
+    loss: Loss,
+    shift: Array,
+    low: Array,
+    high: Array,
+    gradient: Array,
+    curvature: Array,
+    step: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of Newton's method in one dimension, inside the bracket that the signs of the gradient give.
+    """One step of Newton's method in one dimension, inside the bracket that the
+    signs of the gradient give.
 
     Args:
         shift: where we stand.
@@ -472,15 +526,20 @@ def shift_step(
         step: the steps before.
 
     Returns:
-        The next shift, and the bracket; it is empty where the shift stays, because the gradient is rounding.
+        The next shift, and the bracket; it is empty where the shift stays, because
+        the gradient is rounding.
     """
     xp = _numpy(gradient)
     low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)
     change = -gradient / (curvature + xp.finfo(xp.result_type(gradient, 1.0)).tiny)
     if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
         limit = _LONGEST_SHIFT * (2.0**step if loss.link == "identity" else 1.0)
-        change = xp.where(xp.isnan(change), -xp.sign(gradient) * limit, xp.clip(change, -limit, limit))
+        change = xp.where(
+            xp.isnan(change), -xp.sign(gradient) * limit, xp.clip(change, -limit, limit)
+        )
     newton, middle = shift + change, (low + high) / 2
-    outside = ((newton < low) | (newton > high)) & xp.isfinite(middle)  # while a side is open nothing is
+    outside = ((newton < low) | (newton > high)) & xp.isfinite(
+        middle
+    )  # while a side is open nothing is
     following = xp.where(outside, middle, newton)
     return following, low, xp.where(following == shift, low, high)

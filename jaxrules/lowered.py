@@ -1,13 +1,13 @@
 """How rules are evaluated: directions, cells and bit vectors.
 
-Rules use columns and *directions*: sparse linear combinations of columns, numbered after them as extra
-columns. The cut points of a column or direction divide its axis into cells: the points and the open
-intervals between them. A float64 binary search maps a value to its cell. Each cell has a bit vector of the
-rules that it does not violate. A row satisfies the rules that survive the bitwise AND over the axes. A row
-costs (axes x rules / 64) word operations, and no value is compared twice.
+Rules use columns and *directions*: sparse linear combinations of columns, numbered after them as
+extra columns. The cut points of a column or direction divide its axis into cells: the points and
+the open intervals between them. A float64 binary search maps a value to its cell. Each cell has a
+bit vector of the rules that it does not violate. A row satisfies the rules that survive the bitwise
+AND over the axes. A row costs (axes x rules / 64) word operations, and no value is compared twice.
 
-`interval_holds` defines an interval on values, `cell_range` on cells with known cut points. Everything that
-evaluates rules (prediction, proposition pools, a trace under JAX) uses one of them.
+`interval_holds` defines an interval on values, `cell_range` on cells with known cut points.
+Everything that evaluates rules (prediction, proposition pools, a trace under JAX) uses one of them.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from jaxrules.table import MISSING, Schema, Table
 
 @dataclass(frozen=True)
 class Direction:
-    """A numeric column computed from others: the sum of weight * column, terms sorted by (feature, category).
+    """A numeric column computed from others: the sum of weight * column, terms
+    sorted by (feature, category).
 
-    A categorical column enters as the 0/1 indicator of a category, or of a missing value (code `MISSING`): as in
-    `Table.one_hot`, a missing or unseen category is 0 in all others. If a number is missing, so is the sum.
+    A categorical column enters as the 0/1 indicator of a category, or of a missing value (code
+    `MISSING`): as in `Table.one_hot`, a missing or unseen category is 0 in all others. If a number
+    is missing, so is the sum.
 
     Attributes:
         features: the columns.
         weights: one per column; finite, not 0.
-        categories: per term, the category code of an indicator, `MISSING` for a number; empty for numbers only.
+        categories: per term, the category code of an indicator, `MISSING` for a
+            number; empty for numbers only.
     """
 
     features: tuple[int, ...]
@@ -51,14 +54,21 @@ class Direction:
         require(fit, "a direction needs at least one feature, with one weight (and category) each")
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))
-        require(ascend, "the features of a direction (or their categories) must be distinct and ascending")
+        require(
+            ascend,
+            "the features of a direction (or their categories) must be distinct and ascending",
+        )
 
     def describe(self, schema: Schema) -> str:
         """As text, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
         names = []
-        for feature, code in zip((schema.features[f] for f in self.features), self.categories, strict=True):
+        for feature, code in zip(
+            (schema.features[f] for f in self.features), self.categories, strict=True
+        ):
             given, missing = feature.categories, code == MISSING
-            text = given and display.set_text(feature.name, given, set() if missing else {code}, False, missing)
+            text = given and display.set_text(
+                feature.name, given, set() if missing else {code}, False, missing
+            )
             names.append(f"[{text}]" if text else feature.name)
         return display.sum_text(zip(self.weights, names, strict=True))
 
@@ -108,37 +118,61 @@ class Directions:
 
     def validate(self, schema: Schema) -> None:
         """Check shapes, ranges, kinds and orders; a ValueError names what is wrong."""
-        shapes, n = [array.shape for array in (self.feature, self.category, self.weight)], len(schema.features)
+        shapes, n = (
+            [array.shape for array in (self.feature, self.category, self.weight)],
+            len(schema.features),
+        )
         fit = self.feature.ndim == 1 and len(set(shapes)) == 1
-        require(fit, f"feature, category and weight of directions must have shape (terms,), got {shapes}")
+        require(
+            fit,
+            f"feature, category and weight of directions must have shape (terms,), got {shapes}",
+        )
         rise = rises(self.offsets, len(self.feature)) and (np.diff(self.offsets) > 0).all()
-        require(rise, "offsets of directions must rise from 0 to the number of terms, by at least one")
+        require(
+            rise, "offsets of directions must rise from 0 to the number of terms, by at least one"
+        )
         usable = np.isfinite(self.weight) & (self.weight != 0)
         require(usable.all(), "weights of directions must be finite and not 0")
         for f, code in zip(self.feature.tolist(), self.category.tolist(), strict=True):
             require(0 <= f < n, f"a direction names feature {f}; there are {n} features")
             known = MISSING <= code < len(schema.features[f].categories or ())
-            require(known, f"a direction has category {code} of {schema.features[f].name!r}, which does not exist")
+            require(
+                known,
+                f"a direction has category {code} of {schema.features[f].name!r}, which does not "
+                "exist",
+            )
         distinct = len(set(self)) == len(self)  # each direction checks its own order
         require(distinct, "two directions are equal; merge them")
 
     def project(self, index: int, table: Table) -> NDArray[np.float64]:
-        """The values of one direction, float64 sums in the order of the terms, NaN where missing; shape (rows,)."""
+        """The values of one direction, float64 sums in the order of the terms, NaN
+        where missing; shape (rows,).
+        """
         total, direction = np.zeros(table.n_rows), self[index]
         with np.errstate(over="ignore", invalid="ignore"):
-            for f, weight, code in zip(direction.features, direction.weights, direction.categories, strict=True):
+            for f, weight, code in zip(
+                direction.features, direction.weights, direction.categories, strict=True
+            ):
                 column = table.columns[f]
-                total += weight * (column if table.schema.features[f].is_numeric else column == code)
+                total += weight * (
+                    column if table.schema.features[f].is_numeric else column == code
+                )
         return total
 
     def project_traced(self, X: jax.Array, schema: Schema) -> jax.Array:
-        """All directions for use under jit, vmap and grad, in the dtype of `X`; shape (rows, directions)."""
+        """All directions for use under jit, vmap and grad, in the dtype of `X`;
+        shape (rows, directions).
+        """
         x = X[:, self.feature]
         codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32)
         is_numeric = jnp.array([feature.is_numeric for feature in schema.features])[self.feature]
         values = jnp.where(is_numeric[None], x, codes == jnp.asarray(self.category)[None])
-        direction = jnp.searchsorted(self.offsets[1:], jnp.arange(self.feature.shape[0]), side="right")
-        return jax.ops.segment_sum((values * like(self.weight, X)[None]).T, direction, num_segments=len(self)).T
+        direction = jnp.searchsorted(
+            self.offsets[1:], jnp.arange(self.feature.shape[0]), side="right"
+        )
+        return jax.ops.segment_sum(
+            (values * like(self.weight, X)[None]).T, direction, num_segments=len(self)
+        ).T
 
 
 def rises(offsets: NDArray[np.int32], end: int) -> bool:
@@ -156,8 +190,11 @@ def like(numbers: Any, X: jax.Array) -> jax.Array:
 # Intervals
 
 
-def interval_holds(x: Any, lower: Any, upper: Any, lower_closed: Any, upper_closed: Any, missing: Any) -> jax.Array:
-    """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes broadcast.
+def interval_holds(
+    x: Any, lower: Any, upper: Any, lower_closed: Any, upper_closed: Any, missing: Any
+) -> jax.Array:
+    """Whether values lie in intervals (NaN: whether a missing value
+    satisfies them); shapes broadcast.
 
     An infinite end is no end. Sums that overflow lie above (or below) all numbers.
     """
@@ -173,9 +210,11 @@ def cell_range(
     upper_closed: NDArray[np.bool_],
     cuts: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last cell of intervals whose finite ends are among `cuts`, in reverse order for empty ones.
+    """The first and the last cell of intervals whose finite ends are among `cuts`, in
+    reverse order for empty ones.
 
-    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 means "missing".
+    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2
+    cuts + 1 means "missing".
     """
     first = 2 * np.searchsorted(cuts, lower) + np.where(lower_closed, 1, 2)
     first = np.where(lower == -np.inf, 0, np.where(lower == np.inf, 2 * len(cuts) + 1, first))
@@ -192,7 +231,8 @@ class Axis(NamedTuple):
 
     Attributes:
         feature: the column; at least the number of columns for a direction.
-        cuts: the sorted cut points; None for a categorical column, whose cells are its codes, then unseen, missing.
+        cuts: the sorted cut points; None for a categorical column, whose cells are its
+            codes, then unseen, missing.
         n_cells: the number of cells.
     """
 
@@ -204,7 +244,9 @@ class Axis(NamedTuple):
         """The cell of every row, shape (rows,)."""
         n_columns = len(table.columns)
         if self.cuts is None:
-            return np.asarray(table.columns[self.feature] % self.n_cells)  # the codes -2 and -1 are the last two cells
+            return np.asarray(
+                table.columns[self.feature] % self.n_cells
+            )  # the codes -2 and -1 are the last two cells
         beyond = self.feature - n_columns
         x = table.columns[self.feature] if beyond < 0 else directions.project(beyond, table)
         before = np.searchsorted(self.cuts, x)
@@ -212,7 +254,8 @@ class Axis(NamedTuple):
         return np.where(np.isnan(x), self.n_cells - 1, 2 * before + at_cut)
 
     def comparisons(self, run: NDArray[np.bool_]) -> tuple[tuple[str, float], ...]:
-        """The comparisons that put a number in a run of cells, e.g. ``((">", 30.0), ("<=", 45.0))``; see `cell_range`.
+        """The comparisons that put a number in a run of cells, e.g.
+        ``((">", 30.0), ("<=", 45.0))``; see `cell_range`.
 
         Args:
             run: which cells belong to it, without the cell of missing values; at least one.
@@ -234,7 +277,8 @@ class Lowered(NamedTuple):
         n_rules: the number of rules.
         directions: the directions that axes use.
         axes: the columns and directions that rules use.
-        bits: per axis, which rules a value in each cell does not violate, uint64, shape (cells, words).
+        bits: per axis, which rules a value in each cell does not violate,
+            uint64, shape (cells, words).
     """
 
     n_rules: int
@@ -243,7 +287,9 @@ class Lowered(NamedTuple):
     bits: tuple[Words, ...]
 
     def packed(self, table: Table) -> Words:
-        """Which rules each row satisfies, as bits, uint64, shape (rows, words); see `jaxrules.bits`."""
+        """Which rules each row satisfies, as bits, uint64, shape (rows,
+        words); see `jaxrules.bits`.
+        """
         alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):
             alive &= bits[axis.cells(table, self.directions)]

@@ -34,12 +34,13 @@ def complexity(model: Any, measure: Measure = "propositions") -> int:
     A rule of weight 0 is not in use. A rule or linear term shared by several outputs counts once.
 
     Args:
-        model: a rule ensemble or rule list; for a coordinate path the measure is its number of steps.
-        measure: the size of a rule. "propositions": their number, as Boley et al. (2021) count; ``3 <= x <= 7``
-            is two. "conditions": what remains when propositions on the same column or direction are merged,
-            as printed. "nonzeros": its propositions plus the number of columns that each weighs, the
-            C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule ensembles; for rules without directions
-            it is r + 2 sum_i k_i.
+        model: a rule ensemble or rule list; for a coordinate path the
+            measure is its number of steps.
+        measure: the size of a rule. "propositions": their number, as Boley et al. (2021) count;
+            ``3 <= x <= 7`` is two. "conditions": what remains when propositions on the same column
+            or direction are merged, as printed. "nonzeros": its propositions plus the number of
+            columns that each weighs, the C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule
+            ensembles; for rules without directions it is r + 2 sum_i k_i.
 
     Raises:
         TypeError: if `model` is not a model.
@@ -50,7 +51,9 @@ def complexity(model: Any, measure: Measure = "propositions") -> int:
 
 @complexity.register
 def _(model: RuleEnsemble, measure: Measure = "propositions") -> int:
-    linear = 0 if model.linear is None else int(np.asarray(model.linear.coefficients).any(axis=1).sum())
+    linear = (
+        0 if model.linear is None else int(np.asarray(model.linear.coefficients).any(axis=1).sum())
+    )
     return _size(used_rules(model), measure) + linear
 
 
@@ -60,14 +63,17 @@ def _(model: RuleList, measure: Measure = "propositions") -> int:
 
 
 def _size(rules: Conjunctions, measure: Measure) -> int:
-    """Number of rules plus that of their conditions or propositions, or of propositions and weighed columns."""
+    """Number of rules plus that of their conditions or propositions, or of
+    propositions and weighed columns.
+    """
     measure = checks.choice("measure", measure, get_args(Measure))
     if measure == "conditions":
         return len(rules) + len(rules.feature)
     propositions = int(rules.propositions.sum())
     if measure == "propositions":
         return len(rules) + propositions
-    # A proposition weighs one column, or all of a direction; an interval has one proposition per end.
+    # A proposition weighs one column, or all of a direction; an interval has
+    # one proposition per end.
     on = np.flatnonzero(rules.feature >= len(rules.schema.features))
     ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
     more = rules.directions.nonzeros[rules.feature[on] - len(rules.schema.features)] - 1
@@ -127,8 +133,8 @@ def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None =
     """Weighted share of correctly predicted rows.
 
     Raises:
-        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that is
-            not a class of the model, or if the model predicts numbers.
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
+            is not a class of the model, or if the model predicts numbers.
     """
     checks.concrete("X", X)
     predicted = np.asarray(predict(model, X))
@@ -137,7 +143,9 @@ def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None =
     if classes is None:
         raise ValueError("model predicts numbers, which have no accuracy; use risk")
     truth = known_labels(y, classes, len(predicted))
-    return float(np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth))))
+    return float(
+        np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth)))
+    )
 
 
 def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:
@@ -146,7 +154,9 @@ def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArr
     unknown = set(np.unique(truth).tolist()) - set(classes)
     if unknown:
         shown = ", ".join(sorted(repr(label) for label in unknown)[:5])
-        raise ValueError(f"y has labels that the model does not know: {shown}; its classes are {classes}")
+        raise ValueError(
+            f"y has labels that the model does not know: {shown}; its classes are {classes}"
+        )
     return truth
 
 
@@ -170,9 +180,9 @@ def risk(
         loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit.
 
     Raises:
-        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that is not a class
-            of the model, if the loss is not defined for `y`, or if the model was fitted with a user's loss, which
-            must be passed again.
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
+            is not a class of the model, if the loss is not defined for `y`, or if the model was
+            fitted with a user's loss, which must be passed again.
     """
     checks.concrete("X", X)
     scores = np.asarray(decision_function(model, X), np.float64)
@@ -184,13 +194,19 @@ def risk(
         target = regression_target(y, len(scores))
     else:
         truth = known_labels(y, classes, len(scores))
-        positive = truth == classes[1] if len(classes) == 2 else truth[:, None] == np.asarray(classes)[None]
+        positive = (
+            truth == classes[1]
+            if len(classes) == 2
+            else truth[:, None] == np.asarray(classes)[None]
+        )
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)
     together = getattr(model, "link", None) == "softmax" and chosen == logistic
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
-    checks.require(np.isfinite(losses).all(), "X and y: the loss of some rows is too large for float64")
+    checks.require(
+        np.isfinite(losses).all(), "X and y: the loss of some rows is too large for float64"
+    )
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))
 
@@ -198,9 +214,14 @@ def risk(
 def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
     if not isinstance(model, RuleEnsemble):
-        raise TypeError(f"model is a {type(model).__name__}, which does not record its loss; pass it as loss=")
+        raise TypeError(
+            f"model is a {type(model).__name__}, which does not record its loss; pass it as loss="
+        )
     name, link = model.loss, "logistic" if model.link == "softmax" else model.link
     for loss in (squared, logistic, exponential, poisson):
         if name == loss.name or (name is None and link == loss.link):
             return loss
-    raise ValueError(f"model was fitted with the loss {name!r}, which is not in jaxrules.losses; pass it as loss=")
+    raise ValueError(
+        f"model was fitted with the loss {name!r}, which is not in jaxrules.losses; pass it as "
+        "loss="
+    )

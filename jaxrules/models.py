@@ -1,14 +1,14 @@
 """Models, and how they predict and explain; all exact on the host.
 
 `RuleEnsemble` and `RuleList` are frozen dataclasses registered as pytrees: arrays are leaves, the
-`Schema` is static. The public functions dispatch on the type of the model, so that other modules add
-models of their own with ``predict.register``.
+`Schema` is static. The public functions dispatch on the type of the model, so that other modules
+add models of their own with ``predict.register``.
 
 On the host, scores are float64 sums in rule order over exactly evaluated rules. Inside a user's own
-jit, grad or vmap (a traced `X`, or a model with traced leaves) the same functions trace: comparisons
-then use the dtype of `X`, and sums that of the weights. If only the weights are traced, the rules are
-still evaluated exactly on the host. A trace cannot refuse values: a missing one fails every condition
-that does not admit it.
+jit, grad or vmap (a traced `X`, or a model with traced leaves) the same functions trace:
+comparisons then use the dtype of `X`, and sums that of the weights. If only the weights are traced,
+the rules are still evaluated exactly on the host. A trace cannot refuse values: a missing one fails
+every condition that does not admit it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class LinearTerms:
 
     def take(self, terms: NDArray[np.int64]) -> LinearTerms:
         """The terms with these indices."""
-        return LinearTerms(self.feature[terms], self.coefficients[terms], self.lower[terms], self.upper[terms])
+        return LinearTerms(
+            self.feature[terms], self.coefficients[terms], self.lower[terms], self.upper[terms]
+        )
 
     def values(self, table: Table) -> NDArray[np.float64]:
         """The winsorised columns, 0 where missing, shape (rows, terms)."""
@@ -68,13 +70,18 @@ class LinearTerms:
     def values_traced(self, X: jax.Array) -> jax.Array:
         """`values` for use under jit, vmap and grad, in the dtype of `X`."""
         raw = X[:, self.feature]
-        lower, upper = jnp.asarray(self.lower, raw.dtype)[None], jnp.asarray(self.upper, raw.dtype)[None]
+        lower, upper = (
+            jnp.asarray(self.lower, raw.dtype)[None],
+            jnp.asarray(self.upper, raw.dtype)[None],
+        )
         return jnp.where(jnp.isnan(raw), 0.0, jnp.clip(raw, lower, upper))
 
     def validate(self, schema: Schema, n_outputs: int) -> None:
         """Check shapes and ranges; a ValueError names what is wrong."""
         given, n_columns = self.feature.shape, len(schema.features)
-        require(len(given) == 1, f"feature of the linear terms must have shape (terms,), got {given}")
+        require(
+            len(given) == 1, f"feature of the linear terms must have shape (terms,), got {given}"
+        )
         n = len(self.feature)
         shapes = (self.coefficients.shape, self.lower.shape, self.upper.shape)
         fit = shapes == ((n, n_outputs), (n,), (n,))
@@ -82,9 +89,14 @@ class LinearTerms:
         for f in self.feature.tolist():
             require(0 <= f < n_columns, f"a linear term names feature {f}; there are {n_columns}")
             feature = schema.features[f]
-            require(feature.is_numeric, f"a linear term names the categorical feature {feature.name!r}")
+            require(
+                feature.is_numeric, f"a linear term names the categorical feature {feature.name!r}"
+            )
         require(np.isfinite(self.coefficients).all(), "linear coefficients must be finite")
-        require((self.lower <= self.upper).all(), "the lower end of a linear term must not exceed its upper end")
+        require(
+            (self.lower <= self.upper).all(),
+            "the lower end of a linear term must not exceed its upper end",
+        )
 
     def describe(self, term: int, schema: Schema) -> str:
         """One term as text."""
@@ -105,11 +117,13 @@ class RuleEnsemble:
         weights: shape (rules, outputs); one output, or one per class if there are more than two.
         intercept: shape (outputs,).
         linear: RuleFit's linear terms, or None.
-        link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 + e^-f);
-            "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an expected count;
-            "softmax" log-probabilities of several classes up to a common constant, p_k = e^f_k / sum_j e^f_j.
+        link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 +
+            e^-f); "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an
+            expected count; "softmax" log-probabilities of several classes up to a common constant,
+            p_k = e^f_k / sum_j e^f_j.
         options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
-        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss of the link.
+        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None
+            for the loss of the link.
     """
 
     conjunctions: Conjunctions
@@ -136,8 +150,12 @@ class RuleEnsemble:
         require(finite, "weights and intercept must be finite")
         classes = self.schema.classes
         wanted = 1 if classes is None or len(classes) == 2 else len(classes)
-        require(self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}")
-        require(self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes")
+        require(
+            self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}"
+        )
+        require(
+            self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes"
+        )
         if self.linear is not None:
             self.linear.validate(self.schema, self.n_outputs)
 
@@ -149,7 +167,10 @@ class RuleEnsemble:
         require(fit, f"weights must have shape (rules, outputs), got {given[0]}")
         require(self.link in get_args(Link), f"unknown link {self.link!r}")
         of_numbers = self.link in ("identity", "log")
-        require(of_numbers == (classes is None), f"the link {self.link!r} does not fit classes {classes}")
+        require(
+            of_numbers == (classes is None),
+            f"the link {self.link!r} does not fit classes {classes}",
+        )
 
     def __repr__(self) -> str:
         return f"RuleEnsemble({len(self.conjunctions)} rules, link={self.link!r})"
@@ -168,7 +189,9 @@ class RuleEnsemble:
         rows = [(display.weight_text(weights[r]), self.conjunctions.describe(r)) for r in order]
         if self.linear is not None:
             for t, coefficients in enumerate(np.asarray(self.linear.coefficients)):
-                rows.append((display.weight_text(coefficients), self.linear.describe(t, self.schema)))
+                rows.append(
+                    (display.weight_text(coefficients), self.linear.describe(t, self.schema))
+                )
         return rows
 
     def _heading(self) -> str:
@@ -195,8 +218,8 @@ class RuleList:
     Attributes:
         conjunctions: the rules in order.
         labels: int32 class codes, shape (rules + 1,); the last is the default.
-        probabilities: shape (rules + 1, classes): class frequencies among the training rows that each rule
-            decides (learners add one row per class, so that none is 0).
+        probabilities: shape (rules + 1, classes): class frequencies among the training rows that
+            each rule decides (learners add one row per class, so that none is 0).
         options: the settings of the fit, as (name, value) pairs.
     """
 
@@ -224,7 +247,9 @@ class RuleList:
         return f"RuleList({len(self.conjunctions)} rules)"
 
     def position(self, table: Table) -> NDArray[np.int64]:
-        """Index of the first rule that each row satisfies; the number of rules if it satisfies none."""
+        """Index of the first rule that each row satisfies; the number of
+        rules if it satisfies none.
+        """
         positions = np.empty(table.n_rows, np.int64)
         for rows, satisfied in self.conjunctions.batches(table):
             always = np.ones((len(satisfied), 1), bool)
@@ -234,11 +259,15 @@ class RuleList:
     def position_traced(self, X: jax.Array) -> jax.Array:
         """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
         satisfied = self.conjunctions.satisfied_traced(X)
-        return jnp.argmax(jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1)
+        return jnp.argmax(
+            jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1
+        )
 
     def __str__(self) -> str:
         *rules, (last, _, default) = self._rows()
-        return "\n".join([*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"])
+        return "\n".join(
+            [*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"]
+        )
 
     def _repr_html_(self) -> str:
         title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
@@ -249,10 +278,14 @@ class RuleList:
         n = len(self.conjunctions)
         words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
         rows = []
-        for rule, (word, code, shares) in enumerate(zip(words, self.labels.tolist(), self.probabilities, strict=True)):
+        for rule, (word, code, shares) in enumerate(
+            zip(words, self.labels.tolist(), self.probabilities, strict=True)
+        ):
             says = display.plain(f"{self.schema.target} = {(self.schema.classes or ())[code]}")
             conditions = self.conjunctions.describe(rule, " AND ") if rule < n else ""
-            rows.append((word, conditions, f"{says} (p = {display.share_text(float(shares[code]))})"))
+            rows.append(
+                (word, conditions, f"{says} (p = {display.share_text(float(shares[code]))})")
+            )
         return rows
 
 
@@ -283,7 +316,8 @@ def decision_function(model: Any, X: Any) -> Array:
 def predict(model: Any, X: Any) -> Array:
     """The prediction for each row, shape (rows,): a class label, a value, or an expected count.
 
-    Under jit, grad and vmap, classes are indices in ``model.schema.classes``, as labels may be text.
+    Under jit, grad and vmap, classes are indices in
+    ``model.schema.classes``, as labels may be text.
 
     Args:
         model: any jaxrules model.
@@ -299,8 +333,9 @@ def predict(model: Any, X: Any) -> Array:
 def predict_proba(model: Any, X: Any) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
-    One-vs-rest ensembles give each class its own probability; these are scaled to sum to one. Under the link
-    "softmax", classes are fitted together and their probabilities sum to one by construction.
+    One-vs-rest ensembles give each class its own probability; these are scaled to sum to
+    one. Under the link "softmax", classes are fitted together and their probabilities
+    sum to one by construction.
 
     Raises:
         ValueError: if `X` does not fit the model's columns, or the model has no classes.
@@ -309,7 +344,9 @@ def predict_proba(model: Any, X: Any) -> Array:
 
 
 class Part(NamedTuple):
-    """One part of an explanation: a rule, the intercept or a linear term, and its weight, shape (outputs,)."""
+    """One part of an explanation: a rule, the intercept or a linear term, and its
+    weight, shape (outputs,).
+    """
 
     text: str
     weight: NDArray[np.float64]
@@ -321,8 +358,9 @@ class Explanation:
 
     Attributes:
         prediction: the label or value.
-        parts: for an ensemble, the intercept, the satisfied rules and the linear terms, whose weights sum
-            to `score`; for a rule list, the rule that decides, then those passed over, without weights.
+        parts: for an ensemble, the intercept, the satisfied rules and the linear terms,
+            whose weights sum to `score`; for a rule list, the rule that decides, then those
+            passed over, without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
     """
@@ -336,7 +374,8 @@ class Explanation:
         title = f"prediction: {display.plain(str(self.prediction))}"
         if self.probabilities is not None:
             shares = (
-                f"{display.plain(str(label))}: {display.share_text(p)}" for label, p in self.probabilities.items()
+                f"{display.plain(str(label))}: {display.share_text(p)}"
+                for label, p in self.probabilities.items()
             )
             title += f"   ({', '.join(shares)})"
         return "\n".join([title, *display.aligned(self._rows())])
@@ -345,7 +384,9 @@ class Explanation:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return display.html_table(f"prediction: {self.prediction}", ("weight", "because"), self._rows())
+        return display.html_table(
+            f"prediction: {self.prediction}", ("weight", "because"), self._rows()
+        )
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [(display.weight_text(part.weight), part.text) for part in self.parts]
@@ -362,7 +403,9 @@ def explain(model: Any, X: Any) -> list[Explanation]:
     not_a_model(model)
 
 
-def rules_named(rules: Conjunctions, argument: str, names: Iterable[int | str]) -> NDArray[np.int64]:
+def rules_named(
+    rules: Conjunctions, argument: str, names: Iterable[int | str]
+) -> NDArray[np.int64]:
     """The positions of rules that a user names by position or text; errors call them `argument`.
 
     Raises:
@@ -370,36 +413,52 @@ def rules_named(rules: Conjunctions, argument: str, names: Iterable[int | str]) 
         ValueError: for an unknown rule.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be a sequence of rules, by position or text, got {type(names).__name__}")
+        raise TypeError(
+            f"{argument} must be a sequence of rules, by position or text, got "
+            f"{type(names).__name__}"
+        )
     found: list[int] = []
     for name in names:
         if isinstance(name, str):
-            words = [r for r in range(len(rules)) if name in (rules.describe(r), rules.describe(r, " AND "))]
-            require(len(words) > 0, f"{argument} names {name!r}, which is not a rule of the model as printed")
+            words = [
+                r
+                for r in range(len(rules))
+                if name in (rules.describe(r), rules.describe(r, " AND "))
+            ]
+            require(
+                len(words) > 0,
+                f"{argument} names {name!r}, which is not a rule of the model as printed",
+            )
             found += words
         elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):
-            raise TypeError(f"{argument} must name rules by position or text, got {type(name).__name__}")
+            raise TypeError(
+                f"{argument} must name rules by position or text, got {type(name).__name__}"
+            )
         else:
             require(
-                0 <= name < len(rules), f"{argument} names rule {name}; the model has {len(rules)}, numbered from 0"
+                0 <= name < len(rules),
+                f"{argument} names rule {name}; the model has {len(rules)}, numbered from 0",
             )
             found.append(int(name))
     return np.array(found, np.int64)
 
 
 def with_weights(
-    model: RuleEnsemble, weights: ArrayLike | Mapping[int | str, ArrayLike], intercept: ArrayLike | None = None
+    model: RuleEnsemble,
+    weights: ArrayLike | Mapping[int | str, ArrayLike],
+    intercept: ArrayLike | None = None,
 ) -> RuleEnsemble:
     """The same rules with other weights; differentiable.
 
-    With JAX arrays as weights, `decision_function` on the result is a differentiable function of them::
+    With JAX arrays as weights, `decision_function` on the result is a
+    differentiable function of them::
 
         jax.grad(lambda w: loss(y, jr.decision_function(jr.with_weights(model, w), X)))(weights)
 
     Args:
         model: a rule ensemble.
-        weights: shape (rules,) for one output, or (rules, outputs); or the weights of some rules, by position or by
-            text as printed: ``{2: 0.5}``.
+        weights: shape (rules,) for one output, or (rules, outputs); or the weights of some rules,
+            by position or by text as printed: ``{2: 0.5}``.
         intercept: shape (outputs,) or a number; None keeps the model's own.
 
     Raises:
@@ -410,11 +469,15 @@ def with_weights(
         changed = np.array(model.weights, np.float64)
         for name, weight in weights.items():
             try:
-                changed[rules_named(model.conjunctions, "weights", [name])] = _finite("weights", weight)
+                changed[rules_named(model.conjunctions, "weights", [name])] = _finite(
+                    "weights", weight
+                )
             except ValueError as error:
                 if "broadcast" not in str(error):
                     raise
-                raise ValueError(f"weights of {name!r} must be one number, or one per output") from None
+                raise ValueError(
+                    f"weights of {name!r} must be one number, or one per output"
+                ) from None
         weights = changed
     new: Array = weights if isinstance(weights, jax.Array) else _finite("weights", weights)
     if new.shape == (len(model.conjunctions),) and model.n_outputs == 1:
@@ -454,18 +517,27 @@ def _has_traced_leaves(model: Any) -> bool:
 
 
 def _rows(model: Any, X: Any) -> Table | jax.Array:
-    """`X` as a table, or as a traced array in column order if it or the model's rules are traced."""
+    """`X` as a table, or as a traced array in column order if it or the
+    model's rules are traced.
+    """
     if _is_traced(X):
         return X
     table = conform(X, model.schema)
-    return jnp.asarray(np.stack(table.columns, axis=1)) if _has_traced_leaves(model.conjunctions) else table
+    return (
+        jnp.asarray(np.stack(table.columns, axis=1))
+        if _has_traced_leaves(model.conjunctions)
+        else table
+    )
 
 
 def _scores(model: RuleEnsemble, X: Any) -> Array:
     """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
     rows, rules, linear = _rows(model, X), model.conjunctions, model.linear
     if not isinstance(rows, Table):
-        satisfied, terms = rules.satisfied_traced(rows), None if linear is None else linear.values_traced(rows)
+        satisfied, terms = (
+            rules.satisfied_traced(rows),
+            None if linear is None else linear.values_traced(rows),
+        )
     elif _has_traced_leaves(model):  # traced weights alone: the rules stay exact
         satisfied, terms = (
             jnp.asarray(rules.satisfied(rows)),
@@ -486,13 +558,18 @@ def _product(a: jax.Array, b: jax.Array) -> jax.Array:
 
 def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
     model.check_parts()  # it may be handmade
-    weights, intercept = np.asarray(model.weights, np.float64), np.asarray(model.intercept, np.float64)
+    weights, intercept = (
+        np.asarray(model.weights, np.float64),
+        np.asarray(model.intercept, np.float64),
+    )
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, satisfied in model.conjunctions.batches(table):
         columns = np.ascontiguousarray(satisfied.T)
         for k in range(model.n_outputs):
             total = np.full(columns.shape[1], intercept[k])
-            for holds, weight in zip(columns, weights[:, k], strict=True):  # rule order: a defined sum
+            for holds, weight in zip(
+                columns, weights[:, k], strict=True
+            ):  # rule order: a defined sum
                 if weight:
                     total += holds * weight
             scores[rows, k] = total
@@ -508,7 +585,11 @@ def _(model: RuleEnsemble, X: Any) -> Array:
     scores: Any = _scores(model, X)
     if model.schema.classes is None:
         value = scores[:, 0]
-        return value if model.link == "identity" else (np if isinstance(value, np.ndarray) else jnp).exp(value)
+        return (
+            value
+            if model.link == "identity"
+            else (np if isinstance(value, np.ndarray) else jnp).exp(value)
+        )
     codes = scores[:, 0] > 0 if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return codes.astype(jnp.int32)
@@ -566,12 +647,16 @@ def _(model: RuleEnsemble, X: Any) -> list[Explanation]:
     probabilities = None if classes is None else np.asarray(predict_proba(model, table))
     terms = None if model.linear is None else model.linear.values(table)
     weights = np.asarray(model.weights)
-    texts = {r: model.conjunctions.describe(r) for r in np.flatnonzero(satisfied.any(axis=0)).tolist()}
+    texts = {
+        r: model.conjunctions.describe(r) for r in np.flatnonzero(satisfied.any(axis=0)).tolist()
+    }
     explanations = []
     for i in range(table.n_rows):
         held = [r for r in np.flatnonzero(satisfied[i]).tolist() if weights[r].any()]
         held.sort(key=lambda r: -np.abs(weights[r]).max())
-        parts = [Part("intercept", np.asarray(model.intercept))] + [Part(texts[r], weights[r]) for r in held]
+        parts = [Part("intercept", np.asarray(model.intercept))] + [
+            Part(texts[r], weights[r]) for r in held
+        ]
         if model.linear is not None and terms is not None:
             coefficients = np.asarray(model.linear.coefficients)
             for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
@@ -603,7 +688,11 @@ def _(model: RuleList, X: Any) -> Array:
 @predict_proba.register
 def _(model: RuleList, X: Any) -> Array:
     positions = _position(model, X)
-    return (model.probabilities if isinstance(positions, np.ndarray) else jnp.asarray(model.probabilities))[positions]
+    return (
+        model.probabilities
+        if isinstance(positions, np.ndarray)
+        else jnp.asarray(model.probabilities)
+    )[positions]
 
 
 def _position(model: RuleList, X: Any) -> Any:
@@ -615,7 +704,10 @@ def _position(model: RuleList, X: Any) -> Any:
 def _(model: RuleList, X: Any) -> list[Explanation]:
     table = conform(X, model.schema)
     classes = model.schema.classes or ()
-    rules = [f"rule {r + 1}: {model.conjunctions.describe(r, ' AND ')}" for r in range(len(model.conjunctions))]
+    rules = [
+        f"rule {r + 1}: {model.conjunctions.describe(r, ' AND ')}"
+        for r in range(len(model.conjunctions))
+    ]
     fired = [*rules, "no rule holds: the default"]
     explanations = []
     for position in model.position(table).tolist():

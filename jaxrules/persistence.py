@@ -1,16 +1,17 @@
 """Models as JSON: `save` and `load`.
 
-A file holds the name of the format, the type of the model, the version of its fields, and the fields. The
-model's dataclass defines what is written and what may be read back: an array field names its dtype,
-``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes, tuples, ``Literal``,
-``X | None``). Loading executes nothing and accepts only a well-formed model: types are looked up in a registry,
-arrays must have the declared dtype and as many values as their shape, and `model.validate()` must pass.
+A file holds the name of the format, the type of the model, the version of its fields, and the
+fields. The model's dataclass defines what is written and what may be read back: an array field
+names its dtype, ``field(metadata={"dtype": np.float64})``; the others have ordinary type hints
+(classes, tuples, ``Literal``, ``X | None``). Loading executes nothing and accepts only a
+well-formed model: types are looked up in a registry, arrays must have the declared dtype and as
+many values as their shape, and `model.validate()` must pass.
 
-Old files stay readable: a field with a default may be absent; beyond that, a migration turns the fields of one
-version of a type into those of the next. tests/golden holds a file of every version.
+Old files stay readable: a field with a default may be absent; beyond that, a migration turns the
+fields of one version of a type into those of the next. tests/golden holds a file of every version.
 
-Numbers are written with enough digits to read back exactly. JSON has no infinity, so infinite ends of
-intervals are the strings "inf" and "-inf".
+Numbers are written with enough digits to read back exactly. JSON has no infinity, so infinite ends
+of intervals are the strings "inf" and "-inf".
 """
 
 from __future__ import annotations
@@ -54,11 +55,13 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
     """Let `save` and `load` take models of this type.
 
     Args:
-        cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays, which name
-            their dtype (``field(metadata={"dtype": np.float64})``), or numbers, booleans, text, ``Literal``, ``None``,
-            and tuples, named tuples and dataclasses of these. A field with a default may be absent from a file.
-        migrations: functions from the fields of version 1, 2, ..., as in JSON, to those of the next version. Add one
-            for a change of the fields that defaults do not cover; the version is one more than their number.
+        cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays,
+            which name their dtype (``field(metadata={"dtype": np.float64})``), or numbers,
+            booleans, text, ``Literal``, ``None``, and tuples, named tuples and dataclasses of
+            these. A field with a default may be absent from a file.
+        migrations: functions from the fields of version 1, 2, ..., as in JSON, to those of the next
+            version. Add one for a change of the fields that defaults do not cover; the version is
+            one more than their number.
 
     Raises:
         TypeError: if `cls` is not such a dataclass, or its name is taken. The first `save` or
@@ -68,7 +71,9 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
         raise TypeError(f"{cls.__name__} must be a dataclass with a method validate()")
     if _models.setdefault(cls.__name__, cls) is not cls:
         raise TypeError(f"another model is registered as {cls.__name__}")
-    _migrations.update({(cls.__name__, number): migrate for number, migrate in enumerate(migrations, start=1)})
+    _migrations.update(
+        {(cls.__name__, number): migrate for number, migrate in enumerate(migrations, start=1)}
+    )
     return cls
 
 
@@ -92,7 +97,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     _check_path(path)
     content = to_json(model).encode()
     if len(content) > _LARGEST_FILE:
-        raise ValueError(f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts")
+        raise ValueError(
+            f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts"
+        )
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
@@ -116,8 +123,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         path: the file.
 
     Raises:
-        ValueError: if the file is not a well-formed model of this or an earlier version; the message names the file,
-            the problem and the remedy.
+        ValueError: if the file is not a well-formed model of this or an earlier version; the
+            message names the file, the problem and the remedy.
         OSError: if it cannot be read.
     """
     _check_path(path)
@@ -148,7 +155,8 @@ def to_json(model: Any) -> str:
         raise TypeError("model is being traced by JAX; save it outside jit, grad and vmap")
     fields = _encode(model, type(model), name)
     lines = ",\n".join(
-        f"  {json.dumps(field)}: {json.dumps(value, allow_nan=False)}" for field, value in fields.items()
+        f"  {json.dumps(field)}: {json.dumps(value, allow_nan=False)}"
+        for field, value in fields.items()
     )
     head = json.dumps({"format": FORMAT, "version": versions()[name], "type": name})
     text = head[:-1] + ', "fields": {\n' + lines + "\n}}\n"
@@ -180,7 +188,11 @@ def _check_path(path: Any) -> None:
 class _Malformed(ValueError):
     """A problem with a file, and its remedy."""
 
-    def __init__(self, problem: str, remedy: str = "write it again with jaxrules.save, or restore it from a copy"):
+    def __init__(
+        self,
+        problem: str,
+        remedy: str = "write it again with jaxrules.save, or restore it from a copy",
+    ):
         super().__init__(problem)
         self.remedy = remedy
 
@@ -201,13 +213,17 @@ def _from_text(text: str) -> Any:
         raise _Malformed('it must have "format", "version", "type" and "fields", and nothing else')
     name = document["type"]
     if not isinstance(name, str) or name not in _models:
-        raise _Malformed(f"type must be one of {', '.join(sorted(_models))}, got {_shown(name)}", "upgrade jaxrules")
+        raise _Malformed(
+            f"type must be one of {', '.join(sorted(_models))}, got {_shown(name)}",
+            "upgrade jaxrules",
+        )
     version, newest = document["version"], versions()[name]
     if type(version) is not int or version < 1:
         raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
     if version > newest:
         raise _Malformed(
-            f"it has version {version} of {name}, but this jaxrules reads only up to {newest}", "upgrade jaxrules"
+            f"it has version {version} of {name}, but this jaxrules reads only up to {newest}",
+            "upgrade jaxrules",
         )
     fields = document["fields"]
     for number in range(version, newest):
@@ -216,7 +232,9 @@ def _from_text(text: str) -> Any:
         except _Malformed:
             raise
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise _Malformed(f"its fields are not those of version {number} of {name} ({error})") from error
+            raise _Malformed(
+                f"its fields are not those of version {number} of {name} ({error})"
+            ) from error
     model = _decode(fields, _models[name], name)
     try:
         model.validate()
@@ -254,7 +272,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "..."
 
 
-# The fields of a dataclass define how values are written and read: by an array dtype or a type hint, the "kind".
+# The fields of a dataclass define how values are written and read: by an array dtype or
+# a type hint, the "kind".
 
 
 @functools.cache
@@ -292,21 +311,37 @@ def _check_kind(kind: Any, where: str) -> None:
                 _check_kind(member, where)
     elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
         _fields(kind)
-    elif typing.get_origin(kind) is not typing.Literal and kind not in (int, float, bool, str, Any, types.NoneType):
-        raise TypeError(f'{where}: cannot save a field of type {kind}; an array needs field(metadata={{"dtype": ...}})')
+    elif typing.get_origin(kind) is not typing.Literal and kind not in (
+        int,
+        float,
+        bool,
+        str,
+        Any,
+        types.NoneType,
+    ):
+        raise TypeError(
+            f"{where}: cannot save a field of type {kind}; an array needs "
+            'field(metadata={"dtype": ...})'
+        )
 
 
 def _encode(value: Any, hint: Any, where: str) -> Any:
     if isinstance(hint, np.dtype):
         return _encode_array(value, hint, where)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: _encode(getattr(value, name), inner, f"{where}.{name}") for name, inner in _fields(type(value))}
+        return {
+            name: _encode(getattr(value, name), inner, f"{where}.{name}")
+            for name, inner in _fields(type(value))
+        }
     if isinstance(value, tuple):
         members = _members(_tuple_hint(hint)) or (Any, ...)
         hints = members[:1] * len(value) if members[-1] is Ellipsis else members
         if len(hints) != len(value):
             raise TypeError(f"{where} must have {len(hints)} entries, got {len(value)}")
-        return [_encode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, hints, strict=True))]
+        return [
+            _encode(v, h, f"{where}[{i}]")
+            for i, (v, h) in enumerate(zip(value, hints, strict=True))
+        ]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -318,14 +353,17 @@ def _encode(value: Any, hint: Any, where: str) -> Any:
 
 def _refuse_option(value: Any, where: str) -> Any:
     raise TypeError(
-        f"{where} = {_shown(value)} cannot be saved; it must be None, a boolean, a finite number, text or a tuple"
+        f"{where} = {_shown(value)} cannot be saved; it must be None, a boolean, a finite number, "
+        "text or a tuple"
     )
 
 
 def _tuple_hint(hint: Any) -> Any:
     """The tuple among the members of a union, or the hint itself."""
     if _is_union(hint):
-        return next((member for member in typing.get_args(hint) if _members(member) is not None), Any)
+        return next(
+            (member for member in typing.get_args(hint) if _members(member) is not None), Any
+        )
     return hint
 
 
@@ -388,7 +426,9 @@ def _decode_tuple(value: Any, members: tuple[Any, ...], where: str) -> tuple[Any
     hints = members if members[-1] is not Ellipsis else members[:1] * len(value)
     if len(hints) != len(value):
         raise _Malformed(f"{where} must have {len(hints)} entries, got {len(value)}")
-    return tuple(_decode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, hints, strict=True)))
+    return tuple(
+        _decode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, hints, strict=True))
+    )
 
 
 def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
@@ -400,11 +440,15 @@ def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
         raise _Malformed(f"{where} lacks {_shown(lacking)}")
     if unknown := sorted(set(value) - set(fields)):
         raise _Malformed(f"{where} has the unknown key {_shown(unknown)}")
-    return cls(**{name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()})
+    return cls(
+        **{name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()}
+    )
 
 
 def _has_default(field: dataclasses.Field[Any]) -> bool:
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    return (
+        field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    )
 
 
 def _decode_option(value: Any, where: str, depth: int = 0) -> Any:
@@ -432,8 +476,12 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
     shape, values = value["shape"], value["values"]
     if value["dtype"] != dtype.name:
         raise _Malformed(f"{where} must have dtype {dtype.name}, got {_shown(value['dtype'])}")
-    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < _LARGEST_DIMENSION for n in shape):
-        raise _Malformed(f"the shape of {where} must be a list of whole numbers, got {_shown(shape)}")
+    if not isinstance(shape, list) or not all(
+        type(n) is int and 0 <= n < _LARGEST_DIMENSION for n in shape
+    ):
+        raise _Malformed(
+            f"the shape of {where} must be a list of whole numbers, got {_shown(shape)}"
+        )
     if not isinstance(values, list) or len(shape) > 8 or math.prod(shape) != len(values):
         raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)}")
     if dtype.kind == "f":
@@ -461,7 +509,9 @@ def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
     counts = _encode_array(none, none.dtype, "propositions")
     rules = _decode({**given, "propositions": counts}, Conjunctions, "conjunctions")
     rules.validate()
-    counts["values"] = [sum(condition.n_propositions(rules.schema) for condition in rule) for rule in rules]
+    counts["values"] = [
+        sum(condition.n_propositions(rules.schema) for condition in rule) for rule in rules
+    ]
     return {**fields, "conjunctions": {**given, "propositions": counts}}
 
 

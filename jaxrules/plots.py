@@ -1,7 +1,7 @@
 """Plots of models, fits and comparisons; they need matplotlib (``pip install jaxrules[plots]``).
 
-Every function draws on the axes `ax`, or on new ones, and returns them. The colours of Okabe and Ito are distinct for
-colour-blind readers; markers differ as well.
+Every function draws on the axes `ax`, or on new ones, and returns them. The colours of Okabe and
+Ito are distinct for colour-blind readers; markers differ as well.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _style(number: int) -> dict[str, Any]:
 
 def _rows(texts: Sequence[str], ax: Any) -> None:
     """Texts beside the rows of a plot, the first on top."""
-    ax.set_yticks(range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2)
+    ax.set_yticks(
+        range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2
+    )
     ax.set_ylim(len(texts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     for side in ("left", "right", "top"):
@@ -66,8 +68,12 @@ def _rows(texts: Sequence[str], ax: Any) -> None:
 
 def _wrapped(text: str) -> str:
     """A rule in lines, broken between conditions if possible."""
-    tied = text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
-    lines = [line.replace("\xa0", " ") for line in textwrap.wrap(tied, _LINE, break_long_words=False)]
+    tied = (
+        text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
+    )
+    lines = [
+        line.replace("\xa0", " ") for line in textwrap.wrap(tied, _LINE, break_long_words=False)
+    ]
     return "\n".join(part for line in lines for part in textwrap.wrap(line, _LINE))
 
 
@@ -85,12 +91,13 @@ def _legend_above(ax: Any, handles: Sequence[Any] | None = None, title: str | No
 def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = None) -> Any:
     """Risk against complexity, a line per method; Pareto-optimal points are joined in grey.
 
-    For a comparison the lines are its fronts, and a ring marks the risk of each method when its setting is chosen
-    without the held-out rows. If complexities differ by more than a factor of thirty, the axis is logarithmic.
+    For a comparison the lines are its fronts, and a ring marks the risk of each method when its
+    setting is chosen without the held-out rows. If complexities differ by more than a factor of
+    thirty, the axis is logarithmic.
 
     Args:
-        methods: from `jaxrules.compare`; or a dict by label of arrays of (complexity, risk) or (complexity, risk,
-            standard error), a row per model.
+        methods: from `jaxrules.compare`; or a dict by label of arrays of (complexity, risk) or
+            (complexity, risk, standard error), a row per model.
         ax: matplotlib axes.
 
     Raises:
@@ -102,7 +109,10 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
     points = {label: checks.array(f"methods[{label!r}]", rows) for label, rows in fronts.items()}
     for label, rows in points.items():
         fit = rows.ndim == 2 and len(rows) and rows.shape[1] in (2, 3)
-        checks.require(bool(fit), f"methods[{label!r}] must be rows of (complexity, risk) or (complexity, risk, error)")
+        checks.require(
+            bool(fit),
+            f"methods[{label!r}] must be rows of (complexity, risk) or (complexity, risk, error)",
+        )
     ax = _axes(ax)
     together = np.concatenate([rows[:, :2] for rows in points.values()])
     together = together[np.lexsort(together.T[::-1])]
@@ -124,7 +134,9 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
     if isinstance(methods, Comparison):
         table = {row.method: (row.complexity, row.risk) for row in methods.rows}
         for number, label in enumerate(points):
-            ax.scatter(*table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4)
+            ax.scatter(
+                *table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4
+            )
         ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="with its own choice")
     sizes = together[together[:, 0] > 0, 0]
     if len(sizes) and sizes.max() > _WIDE * sizes.min():
@@ -143,13 +155,17 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
 _WIDE = 30
 """From this ratio of complexities upwards, the axis is logarithmic."""
 _RISKS = {
-    "error": "share of wrong labels", "log_loss": "log loss", "brier": "Brier score", "squared": "mean squared error",
+    "error": "share of wrong labels",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "squared": "mean squared error",
     "absolute": "mean absolute error",
-}  # fmt: skip
+}
 
 
 def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
-    """The objective of the best model so far over time, and the proved bound, also over time if recorded.
+    """The objective of the best model so far over time, and the proved bound,
+    also over time if recorded.
 
     Raises:
         ValueError: if the fit has no history.
@@ -157,7 +173,9 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
     checks.instance("fit", fit, Fit, "the learners")
     checks.require(len(fit.history) > 0, "fit has no history; it recorded no step")
     ax = _axes(ax)
-    seconds, objectives = zip(*((step.seconds, step.objective) for step in fit.history), strict=True)
+    seconds, objectives = zip(
+        *((step.seconds, step.objective) for step in fit.history), strict=True
+    )
     times, incumbent = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
     ax.step(times, incumbent, where="post", color=BLUE, label="incumbent")
     ax.plot(seconds, objectives, ".", color=BLUE)
@@ -166,7 +184,9 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
         told = [fit.bound] * len(told) if set(told) == {None} else told
         bounds = np.array([*told, fit.bound], np.float64)  # None is NaN
         ax.step(times, bounds, where="post", color=ORANGE, linestyle="--", label="proved bound")
-        ax.fill_between(times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap")
+        ax.fill_between(
+            times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap"
+        )
     ax.set_xlabel("seconds")
     ax.set_ylabel(f"objective ({fit.sense})")
     ax.legend(frameon=False)
@@ -174,12 +194,18 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
 
 
 def support_path(
-    path: Sequence[Fit[RuleEnsemble]], X: Any = None, ax: Any = None, *, penalty: str = "global_penalty"
+    path: Sequence[Fit[RuleEnsemble]],
+    X: Any = None,
+    ax: Any = None,
+    *,
+    penalty: str = "global_penalty",
 ) -> Any:
-    """The number of rules against the penalty along a path; with `X`, also the number per prediction.
+    """The number of rules against the penalty along a path; with `X`, also
+    the number per prediction.
 
     Args:
-        path: from `jaxrules.lire.path`, or from `jaxrules.rulefit.path` with ``penalty="l1_penalty"``.
+        path: from `jaxrules.lire.path`, or from `jaxrules.rulefit.path` with
+            ``penalty="l1_penalty"``.
         X: rows, for the mean local support.
         ax: matplotlib axes.
         penalty: the name of the penalty among the settings of the fits.
@@ -188,13 +214,19 @@ def support_path(
         ValueError: if there is nothing to draw, or the fits have no such penalty.
     """
     if not isinstance(path, Sequence) or not all(isinstance(fit, Fit) for fit in path):
-        raise TypeError(f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}")
+        raise TypeError(
+            f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}"
+        )
     if not isinstance(penalty, str):
-        raise TypeError(f"penalty must be the name of a setting of the fits, got {type(penalty).__name__}")
+        raise TypeError(
+            f"penalty must be the name of a setting of the fits, got {type(penalty).__name__}"
+        )
     checks.require(len(path) > 0, "path is empty")
     penalties = [dict(fit.model.options).get(penalty) for fit in path]
     known = ", ".join(name for name, _ in path[0].model.options)
-    checks.require(None not in penalties, f"the fits of path have no setting {penalty!r}; they have {known}")
+    checks.require(
+        None not in penalties, f"the fits of path have no setting {penalty!r}; they have {known}"
+    )
     ax = _axes(ax)
     lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
     if X is not None:
@@ -212,8 +244,11 @@ def support_path(
 # Models and predictions
 
 
-def rule_importance(model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, most: int = 10) -> Any:
-    """The most important rules and terms as bars, see `jaxrules.importance`; colours show the sign of the weight.
+def rule_importance(
+    model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, most: int = 10
+) -> Any:
+    """The most important rules and terms as bars, see `jaxrules.importance`; colours
+    show the sign of the weight.
 
     Args:
         model: a rule ensemble or list.
@@ -225,9 +260,17 @@ def rule_importance(model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, m
     ranked = importance(model, X)[:most]
     checks.require(len(ranked) > 0, "model has no rule and no linear term in use")
     ax = _axes(ax)
-    signs = {None: (BLUE, None), True: (BLUE, "raises the score"), False: (ORANGE, "lowers the score")}
+    signs = {
+        None: (BLUE, None),
+        True: (BLUE, "raises the score"),
+        False: (ORANGE, "lowers the score"),
+    }
     for sign, (colour, label) in signs.items():
-        rows = [i for i, one in enumerate(ranked) if (None if one.weight is None else one.weight > 0) is sign]
+        rows = [
+            i
+            for i, one in enumerate(ranked)
+            if (None if one.weight is None else one.weight > 0) is sign
+        ]
         if rows:
             ax.barh(rows, [ranked[i].value for i in rows], color=colour, label=label)
     _rows([one.text for one in ranked], ax)
@@ -254,11 +297,18 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
         raise ValueError("explanation is for a model without scores")
     output = checks.integer("output", output, at_least=0, at_most=len(explanation.score) - 1)
     most = checks.integer("most", most, at_least=1)
-    parts: list[tuple[str, float]] = [(part.text, float(part.weight[output])) for part in explanation.parts]
+    parts: list[tuple[str, float]] = [
+        (part.text, float(part.weight[output])) for part in explanation.parts
+    ]
     start, *reasons = parts
-    reasons = sorted((reason for reason in reasons if reason[1]), key=lambda reason: -abs(reason[1]))
+    reasons = sorted(
+        (reason for reason in reasons if reason[1]), key=lambda reason: -abs(reason[1])
+    )
     if rest := reasons[most:]:
-        reasons = [*reasons[:most], (display.counted(len(rest), "other"), sum(weight for _, weight in rest))]
+        reasons = [
+            *reasons[:most],
+            (display.counted(len(rest), "other"), sum(weight for _, weight in rest)),
+        ]
     steps = [start, *reasons, ("score", 0.0)]
     ends = np.cumsum([weight for _, weight in steps])
     left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
@@ -268,19 +318,32 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     ax.barh(range(len(steps)), width, left=left, color=colours, height=0.7)
     for row, (start_at, size) in enumerate(zip(left, width, strict=True)):
         ax.text(max(start_at, start_at + size), row, f" {size:+.3g}", va="center", fontsize="small")
-    ax.vlines(ends[:-1], np.arange(len(ends) - 1) - 0.35, np.arange(1, len(ends)) + 0.35, color="0.4", linewidth=0.6)
+    ax.vlines(
+        ends[:-1],
+        np.arange(len(ends) - 1) - 0.35,
+        np.arange(1, len(ends)) + 0.35,
+        color="0.4",
+        linewidth=0.6,
+    )
     ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
     _rows([text for text, _ in steps], ax)
     ax.set_xlabel("score")
     said = explanation.prediction
-    ax.set_title(f"prediction: {display.number(said) if isinstance(said, float) else said}", loc="left")
+    ax.set_title(
+        f"prediction: {display.number(said) if isinstance(said, float) else said}", loc="left"
+    )
     return ax
 
 
 def decision_regions(
-    model: Any, X: Any, y: ArrayLike | None = None, ax: Any = None, *, features: Sequence[str] | None = None
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    ax: Any = None,
+    *,
+    features: Sequence[str] | None = None,
 ) -> Any:
     """What a model predicts over the plane of two numeric columns, and the rows.
 
@@ -311,11 +374,17 @@ def decision_regions(
     columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
     ticks = [_range(table.columns[place]) for place in (across, up)]
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
-    values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(_POINTS, _POINTS)
+    values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(
+        _POINTS, _POINTS
+    )
     if y is None:
         truth = None
     else:
-        truth = regression_target(y, table.n_rows) if classes is None else known_labels(y, classes, table.n_rows)
+        truth = (
+            regression_target(y, table.n_rows)
+            if classes is None
+            else known_labels(y, classes, table.n_rows)
+        )
     ax, rows = _axes(ax), (table.columns[across], table.columns[up])
     (_numbers if classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
     ax.set_xlabel(named[0])
@@ -344,30 +413,54 @@ def _range(column: NDArray[Any]) -> NDArray[np.float64]:
 
 def _typical(column: NDArray[Any]) -> Any:
     with np.errstate(over="ignore"):  # a median beyond all numbers is infinite
-        return np.nanmedian(column) if column.dtype.kind == "f" else np.bincount(column[column >= 0]).argmax()
+        return (
+            np.nanmedian(column)
+            if column.dtype.kind == "f"
+            else np.bincount(column[column >= 0]).argmax()
+        )
 
 
-def _classes(ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None) -> None:
+def _classes(
+    ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None
+) -> None:
     from matplotlib.colors import ListedColormap, to_rgb
     from matplotlib.patches import Patch
 
     classes = schema.classes or ()
     light: list[Any] = [
-        tuple(1 - _LIGHTER * (1 - part) for part in to_rgb(_style(k)["color"])) for k in range(len(classes))
+        tuple(1 - _LIGHTER * (1 - part) for part in to_rgb(_style(k)["color"]))
+        for k in range(len(classes))
     ]
     codes = np.argmax(np.stack([values == label for label in classes]), axis=0)
-    ax.pcolormesh(*ticks, codes, cmap=ListedColormap(light), vmin=-0.5, vmax=len(classes) - 0.5, rasterized=True)
-    handles = [Patch(color=colour, label=str(label)) for colour, label in zip(light, classes, strict=True)]
+    ax.pcolormesh(
+        *ticks,
+        codes,
+        cmap=ListedColormap(light),
+        vmin=-0.5,
+        vmax=len(classes) - 0.5,
+        rasterized=True,
+    )
+    handles = [
+        Patch(color=colour, label=str(label)) for colour, label in zip(light, classes, strict=True)
+    ]
     if truth is not None:
         handles = [
-            ax.scatter(*(column[truth == label] for column in rows), s=9, linewidths=0.3, edgecolors="white",
-                       label=str(label), **_style(k))
+            ax.scatter(
+                *(column[truth == label] for column in rows),
+                s=9,
+                linewidths=0.3,
+                edgecolors="white",
+                label=str(label),
+                **_style(k),
+            )
             for k, label in enumerate(classes)
-        ]  # fmt: skip
+        ]
     _legend_above(ax, handles, schema.target)
 
 
-def _numbers(ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None) -> None:
+def _numbers(
+    ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None
+) -> None:
     shown = values if truth is None else np.append(values.ravel(), truth)
     limits = {"cmap": "cividis", "vmin": float(shown.min()), "vmax": float(shown.max())}
     mesh = ax.pcolormesh(*ticks, values, rasterized=True, **limits)
@@ -394,7 +487,13 @@ def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
         checks.instance(f"sequences[{label!r}]", sequence, ModelSequence, "jaxrules.paths")
     ax = _axes(ax)
     for number, (label, sequence) in enumerate(sequences.items()):
-        ax.plot(np.arange(len(sequence) + 1), sequence.costs, **_style(number), markersize=4, label=label)
+        ax.plot(
+            np.arange(len(sequence) + 1),
+            sequence.costs,
+            **_style(number),
+            markersize=4,
+            label=label,
+        )
     ax.set_xlabel("steps")
     ax.set_ylabel("cost")
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -403,7 +502,8 @@ def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
 
 
 def price_of_interpretability(front: Front, ax: Any = None) -> Any:
-    """Cost against interpretability loss, a colour per number of steps; hollow if unsupported (their Fig. 2).
+    """Cost against interpretability loss, a colour per number of steps; hollow if
+    unsupported (their Fig. 2).
 
     Grey boxes are regions that weighted sums cannot reach.
 

@@ -1,8 +1,9 @@
 """Which rules hold on which rows, as bits, with equal rows merged.
 
-The rules that a row satisfies form a short bit pattern, which many rows share (Adult with 1164 rules: 29304 rows
-have 11282 patterns). A loss that depends on a row only through its pattern can be summed per pattern.
-`Activations` keeps one bit per pattern and rule; wider views are made on request.
+The rules that a row satisfies form a short bit pattern, which many rows share (Adult with
+1164 rules: 29304 rows have 11282 patterns). A loss that depends on a row only through its
+pattern can be summed per pattern. `Activations` keeps one bit per pattern and rule; wider
+views are made on request.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Activations:
         """The rules on the rows of a table. Peak memory: two bits per row and rule.
 
         Raises:
-            ValueError: if the bits do not fit in memory, or the table does not have the columns of the rules.
+            ValueError: if the bits do not fit in memory, or the table does not have
+                the columns of the rules.
         """
         check_memory(table.n_rows, len(rules), 0.25)
         words = np.empty((table.n_rows, n_words(len(rules))), np.uint64)
@@ -68,7 +70,10 @@ class Activations:
     @classmethod
     def of_blocks(cls, blocks: Iterable[NDArray[np.bool_]], n_rules: int) -> Activations:
         """A matrix given in blocks of rows, (any number, rules) bool each."""
-        return cls.of_words(np.concatenate([np.zeros((0, n_words(n_rules)), np.uint64), *map(pack, blocks)]), n_rules)
+        return cls.of_words(
+            np.concatenate([np.zeros((0, n_words(n_rules)), np.uint64), *map(pack, blocks)]),
+            n_rules,
+        )
 
     @classmethod
     def of_words(cls, words: Words, n_rules: int) -> Activations:
@@ -95,7 +100,9 @@ class Activations:
     # Views
 
     def holds(self, rules: Any = slice(None)) -> NDArray[np.bool_]:
-        """On which patterns these rules (indices, a mask or a slice) hold, bool (rules, patterns)."""
+        """On which patterns these rules (indices, a mask or a slice)
+        hold, bool (rules, patterns).
+        """
         return unpack(self.bits[rules], self.n_patterns)
 
     def at(self, rows: Any) -> NDArray[np.bool_]:
@@ -144,12 +151,16 @@ class Activations:
         """
         array = np.asarray(values, np.float64)
         if len(array) != self.n_rows:
-            raise ValueError(f"values must hold one number per row ({self.n_rows}), got shape {array.shape}")
+            raise ValueError(
+                f"values must hold one number per row ({self.n_rows}), got shape {array.shape}"
+            )
         if array.ndim > 1:
             return np.stack([self.totals(column) for column in array.T], axis=-1)
         return np.asarray(np.bincount(self.pattern, array, self.n_patterns), np.float64)
 
-    def class_weights(self, codes: ArrayLike, n_classes: int, sample_weight: ArrayLike | None = None) -> Floats:
+    def class_weights(
+        self, codes: ArrayLike, n_classes: int, sample_weight: ArrayLike | None = None
+    ) -> Floats:
         """The weight of each class in each pattern, (patterns, classes).
 
         Args:
@@ -162,34 +173,47 @@ class Activations:
         """
         classes = np.asarray(codes)
         if classes.shape != (self.n_rows,):
-            raise ValueError(f"codes must hold one class per row ({self.n_rows}), got shape {classes.shape}")
+            raise ValueError(
+                f"codes must hold one class per row ({self.n_rows}), got shape {classes.shape}"
+            )
         if not np.isin(classes, np.arange(n_classes)).all():
             raise ValueError(f"codes must lie in 0..{n_classes - 1}")
-        weight = np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weight = (
+            np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        )
         if weight.shape != classes.shape or not np.isfinite(weight).all() or (weight < 0).any():
             raise ValueError("sample_weight must hold one finite number of at least 0 per row")
         return np.stack([self.totals(weight * (classes == k)) for k in range(n_classes)], axis=1)
 
     def covered(self, pattern_weight: Floats | None = None) -> Floats:
-        """The total of `pattern_weight`, (patterns,), that each rule covers, shape (rules,); None counts rows."""
+        """The total of `pattern_weight`, (patterns,), that each rule covers, shape
+        (rules,); None counts rows.
+        """
         weight = self.counts if pattern_weight is None else pattern_weight
         size = max(1, _CACHED // max(1, self.n_patterns))
         blocks = (self.holds(slice(i, i + size)) for i in range(0, self.n_rules, size))
-        return np.concatenate([np.zeros(0), *(block.astype(np.float64) @ weight for block in blocks)])
+        return np.concatenate(
+            [np.zeros(0), *(block.astype(np.float64) @ weight for block in blocks)]
+        )
 
     # Parts
 
     def without_copies(
-        self, order: NDArray[Any] | None = None, *, complements: bool = False, signs: NDArray[np.bool_] | None = None,
+        self,
+        order: NDArray[Any] | None = None,
+        *,
+        complements: bool = False,
+        signs: NDArray[np.bool_] | None = None,
         kinds: NDArray[np.bool_] | None = None,
-    ) -> tuple[NDArray[np.intp], Activations]:  # fmt: skip
+    ) -> tuple[NDArray[np.intp], Activations]:
         """One of each set of equal rules, without those that hold on all rows or on none.
 
         Args:
             order: all indices, the most preferred first; None prefers the first rule.
             complements: a rule and its complement count as equal.
-            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are copies only if
-                these agree, and complements only if they agree the other way round. None ignores signs.
+            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules
+                are copies only if these agree, and complements only if they agree the other way
+                round. None ignores signs.
             kinds: (rules, any number): rules are copies only if these agree too.
 
         Returns:
@@ -203,7 +227,9 @@ class Activations:
             odd = (bits[:, :1] & np.uint64(1)).astype(bool)
             bits = np.where(odd, bits ^ pack(np.ones((1, self.n_patterns), bool)), bits)
         if signs is not None:
-            kind = np.where(odd, signs[order][:, ::-1], signs[order]) if complements else signs[order]
+            kind = (
+                np.where(odd, signs[order][:, ::-1], signs[order]) if complements else signs[order]
+            )
             bits = np.column_stack([bits, kind.astype(np.uint64)])
         if kinds is not None:
             bits = np.column_stack([bits, kinds[order].astype(np.uint64)])
@@ -214,7 +240,9 @@ class Activations:
         """These rules and more; `held`, (rows, more), marks the rows where the new ones hold."""
         first, pattern = distinct(np.column_stack([self.pattern.astype(np.uint64), pack(held)]))
         bits = take_columns(self.bits, self.n_patterns, self.pattern[first])
-        return Activations(np.concatenate([bits, pack(np.ascontiguousarray(held[first].T))]), pattern)
+        return Activations(
+            np.concatenate([bits, pack(np.ascontiguousarray(held[first].T))]), pattern
+        )
 
     def take_rows(self, rows: Any) -> Activations:
         """Only these rows (indices or a mask)."""
@@ -224,7 +252,8 @@ class Activations:
 
 
 def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
-    """The conditions needed for their conjunction to hold on the same rows; the most expensive is removed first.
+    """The conditions needed for their conjunction to hold on the same rows; the most
+    expensive is removed first.
 
     Args:
         holds: (conditions, rows).
@@ -262,7 +291,8 @@ def check_memory(
     needed, available = rows * rules * bytes_per_entry + extra, available_memory()
     if needed > available:
         raise ValueError(
-            f"{what}: {rules} {what} on {rows} distinct rows need {needed / 2**30:.3g} GiB of memory, but "
+            f"{what}: {rules} {what} on {rows} distinct rows need {needed / 2**30:.3g} GiB of "
+            "memory, but "
             f"{available / 2**30:.3g} GiB are free; {remedy}"
         )
 
@@ -304,7 +334,9 @@ def distinct_rows(matrix: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def as_binary(matrix: ArrayLike) -> NDArray[np.bool_]:
-    """A two-dimensional matrix of zeros and ones as booleans; uint8 and boolean input is not copied."""
+    """A two-dimensional matrix of zeros and ones as booleans; uint8 and
+    boolean input is not copied.
+    """
     array = np.asarray(matrix)
     if array.ndim != 2:
         raise ValueError(f"matrix must be two-dimensional (rows, columns), got shape {array.shape}")

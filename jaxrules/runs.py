@@ -1,7 +1,7 @@
 """One fit under way: its clock, its deadline, its progress and its history.
 
-`Run` holds them all, and turns the end of the time and Ctrl-C into a `Status`. No solver keeps time itself or takes
-signals: it asks ``run.stopped()``.
+`Run` holds them all, and turns the end of the time and Ctrl-C into a
+`Status`. No solver keeps time itself or takes signals: it asks ``run.stopped()``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ Result = TypeVar("Result")
 class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
-    It is asked for between steps, and a step that has begun is not broken off. The longest ones: kernels on their first
-    use in a process (numba's load in a second, and take twenty after an installation; JAX compiles for every shape, a
-    second or more, less from its persistent cache, and is not waited for in LLTBoost, the networks, SSRL and paths),
-    the import of scikit-learn's forests (a second), one tree of a forest, and with ``method="mip"`` the import of CVXPY
-    and its translation of a large program.
+    It is asked for between steps, and a step that has begun is not broken off. The longest ones:
+    kernels on their first use in a process (numba's load in a second, and take twenty after an
+    installation; JAX compiles for every shape, a second or more, less from its persistent cache,
+    and is not waited for in LLTBoost, the networks, SSRL and paths), the import of scikit-learn's
+    forests (a second), one tree of a forest, and with ``method="mip"`` the import of CVXPY and its
+    translation of a large program.
 
     Args:
         seconds: the limit, or None for none. Zero is allowed: the first incumbent is returned.
@@ -43,10 +44,16 @@ class Deadline:
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds is not None:
-            if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.integer, np.floating)):
-                raise TypeError(f"time_limit must be a number of seconds or None, got {type(seconds).__name__}")
+            if isinstance(seconds, bool) or not isinstance(
+                seconds, (int, float, np.integer, np.floating)
+            ):
+                raise TypeError(
+                    f"time_limit must be a number of seconds or None, got {type(seconds).__name__}"
+                )
             if math.isnan(seconds) or seconds < 0:
-                raise ValueError(f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit")
+                raise ValueError(
+                    f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit"
+                )
         self.seconds = None if seconds == math.inf else seconds
         self.clock = clock
         self.started = clock()
@@ -78,8 +85,8 @@ class Progress:
         done, total: steps; total is None where their number is not known before.
         objective, size: of the best model so far, None before there is one.
         seconds: since the task began.
-        phase: what is being done: "propositions", "literals" or "rules" before the search, then "start", "search",
-            "restarts", "local search", ...
+        phase: what is being done: "propositions", "literals" or "rules" before the search, then
+            "start", "search", "restarts", "local search", ...
         bound: proved so far for that objective, or None.
     """
 
@@ -97,7 +104,9 @@ ProgressOption = bool | Callable[[Progress], None]
 
 
 class Stopped(Exception):
-    """A preparation is broken off: no time is left, or Ctrl-C was pressed. It never leaves a fit."""
+    """A preparation is broken off: no time is left, or Ctrl-C was
+    pressed. It never leaves a fit.
+    """
 
 
 _PREPARING: contextvars.ContextVar[Run | None] = contextvars.ContextVar("preparing", default=None)
@@ -124,9 +133,10 @@ class Run:
                 run.step(objective, size)
         return run.finish(model, objective, "min", Status.CONVERGED)
 
-    Inside the block the first Ctrl-C makes `stopped` true, and the second leaves the block at once (`Interrupt` says
-    which does what). The block swallows KeyboardInterrupt, one that a progress callback raises too. Part of the work
-    gets its part of the time by `child`.
+    Inside the block the first Ctrl-C makes
+    `stopped` true, and the second leaves the block at once (`Interrupt` says which does what). The
+    block swallows KeyboardInterrupt, one that a progress callback raises too. Part of the work gets
+    its part of the time by `child`.
     """
 
     def __init__(
@@ -137,7 +147,9 @@ class Run:
         total: int | None = None,
     ) -> None:
         if not (isinstance(progress, bool) or callable(progress)):
-            raise TypeError("progress must be False, True (a bar) or a function of one jaxrules.Progress")
+            raise TypeError(
+                "progress must be False, True (a bar) or a function of one jaxrules.Progress"
+            )
         self.task = task
         self.total = total
         self.phase = ""
@@ -149,16 +161,23 @@ class Run:
         self._history: list[Step] = []
         self._limit: Status | None = None
         self.shortened = False
-        """Set where a preparation is cut to fit the time: with more time the fit would not be the same."""
+        """Set where a preparation is cut to fit the time: with more time the
+        fit would not be the same.
+        """
 
     def child(self, share: float = 1.0, task: str | None = None, total: int | None = None) -> Run:
         """A run for a part of the work, with this share, in (0, 1], of the time that is left.
 
-        It has a history of its own. Its interrupt and its progress are those of this run, whose bar it never closes.
+        It has a history of its own. Its interrupt and its progress are those of this run,
+        whose bar it never closes.
         """
         seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
         child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
-        child._interrupt, child._report, child.shortened = self._interrupt, self._report, self.shortened
+        child._interrupt, child._report, child.shortened = (
+            self._interrupt,
+            self._report,
+            self.shortened,
+        )
         return child
 
     @property
@@ -170,22 +189,33 @@ class Run:
         """Seconds since the run began."""
         return self.deadline.clock() - self._start
 
-    def step(self, objective: float, size: int, done: int | None = None, bound: float | None = None) -> None:
+    def step(
+        self, objective: float, size: int, done: int | None = None, bound: float | None = None
+    ) -> None:
         """Record a step in the history and report progress; `done` defaults to the steps so far."""
         bound = None if bound is None else float(bound)
         self._history.append(Step(float(objective), int(size), self.seconds(), bound))
         self.report(len(self._history) if done is None else done, objective, size, bound)
 
     def report(
-        self, done: int, objective: float | None = None, size: int | None = None, bound: float | None = None
+        self,
+        done: int,
+        objective: float | None = None,
+        size: int | None = None,
+        bound: float | None = None,
     ) -> None:
         """Report progress without recording a step."""
         if self._report is not None:
-            self._report(Progress(self.task, done, self.total, objective, self.seconds(), size, self.phase, bound))
+            self._report(
+                Progress(
+                    self.task, done, self.total, objective, self.seconds(), size, self.phase, bound
+                )
+            )
 
     def preparing(self, phase: str) -> None:
-        """Tell of a preparation that takes a while, in steps of unknown number; Ctrl-C that a callback raises is
-        remembered."""
+        """Tell of a preparation that takes a while, in steps of unknown number; Ctrl-C that a
+        callback raises is remembered.
+        """
         with self:
             self.phase, total, self.total = phase, self.total, None
             try:
@@ -205,7 +235,9 @@ class Run:
         return Status.INTERRUPTED if self._interrupt.pressed else self._limit
 
     def prepared(self, make: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
-        """What `make` gives; when the run is stopped, `make` is left at its next `checkpoint` for `otherwise`."""
+        """What `make` gives; when the run is stopped, `make` is left at its next
+        `checkpoint` for `otherwise`.
+        """
         token = _PREPARING.set(self)
         try:
             checkpoint()
@@ -223,7 +255,10 @@ class Run:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool:
         self._inside.close()
         if self._bar is not None:
@@ -242,7 +277,9 @@ class Run:
         bound: float | None = None,
         **details: Any,
     ) -> Fit[ModelT]:
-        """The result: `status` unless the deadline or Ctrl-C ended the run (OPTIMAL is kept: it is proved)."""
+        """The result: `status` unless the deadline or Ctrl-C ended the run
+        (OPTIMAL is kept: it is proved).
+        """
         if status is not Status.OPTIMAL:
             status = self.limit or (Status.TIME_LIMIT if self.shortened else status)
         if self._bar is not None:
@@ -255,11 +292,15 @@ class Run:
     def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:
         """A result of this run as of so many of its steps, when no limit had ended it yet."""
         history = self.history[:steps]
-        return replace(fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0)
+        return replace(
+            fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0
+        )
 
 
 class _Bar:
-    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at the first report of a task."""
+    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at
+    the first report of a task.
+    """
 
     def __init__(self) -> None:
         self._drawn: Any = None
@@ -278,7 +319,9 @@ class _Bar:
         if progress.objective is not None:
             size = "" if progress.size is None else f", size {progress.size}"
             bound = "" if progress.bound is None else f", bound {progress.bound:.6g}"
-            self._drawn.set_postfix_str(f"objective {progress.objective:.6g}{bound}{size}", refresh=False)
+            self._drawn.set_postfix_str(
+                f"objective {progress.objective:.6g}{bound}{size}", refresh=False
+            )
         self._drawn.refresh()
 
     def close(self) -> None:

@@ -1,14 +1,15 @@
 """The user's data: named columns, numeric or categorical, with an explicit rule for missing values.
 
-`as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the `Schema`
-of a model: dataframe columns are matched by name, arrays by position. Numbers are float64. Categories
-are strings and become integer codes in the order of `Feature.categories`.
+`as_table` turns a 2-D array or any dataframe into a `Table`;
+`conform` fits new data to the `Schema` of a model: dataframe columns are matched by name,
+arrays by position. Numbers are float64. Categories are strings and become integer codes in the
+order of `Feature.categories`.
 
-Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is a
-category of its own, every threshold states whether a missing value satisfies it, and nothing is imputed.
-Infinite numbers are always refused. A category that was not seen in fit equals none of the known
-ones: it satisfies ``!=`` and fails ``==``. A column with only unseen categories causes a warning.
-Numeric categories have one text whatever their type: 1, 1.0 and "1" are the same category.
+Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is
+a category of its own, every threshold states whether a missing value satisfies it, and nothing is
+imputed. Infinite numbers are always refused. A category that was not seen in fit equals none of the
+known ones: it satisfies ``!=`` and fails ``==``. A column with only unseen categories causes a
+warning. Numeric categories have one text whatever their type: 1, 1.0 and "1" are the same category.
 """
 
 from __future__ import annotations
@@ -81,8 +82,12 @@ class Schema:
             raise ValueError("feature names must be distinct")
         for feature in self.features:
             categories = feature.categories
-            if categories is not None and (not categories or len(set(categories)) < len(categories)):
-                raise ValueError(f"feature {feature.name!r} must have at least one category, all distinct")
+            if categories is not None and (
+                not categories or len(set(categories)) < len(categories)
+            ):
+                raise ValueError(
+                    f"feature {feature.name!r} must have at least one category, all distinct"
+                )
         if self.missing not in ("refuse", "own_category"):
             raise ValueError(f'missing must be "refuse" or "own_category", got {self.missing!r}')
         if self.classes is not None:
@@ -90,7 +95,9 @@ class Schema:
                 raise ValueError("classes must be at least two, all distinct")
             if len({type(label) for label in self.classes}) > 1:
                 raise ValueError("classes must be of one type")
-            if any(isinstance(label, int) and not -(2**63) <= label < 2**63 for label in self.classes):
+            if any(
+                isinstance(label, int) and not -(2**63) <= label < 2**63 for label in self.classes
+            ):
                 raise ValueError("integer classes must fit in 64 bits; write larger ones as text")
             if any(isinstance(label, float) and not np.isfinite(label) for label in self.classes):
                 raise ValueError("numeric classes must be finite")
@@ -101,7 +108,9 @@ class Schema:
 
 
 class EncodedColumn(NamedTuple):
-    """A column of `Table.one_hot`: the feature, and the category code of an indicator (None: the number itself)."""
+    """A column of `Table.one_hot`: the feature, and the category code of an indicator
+    (None: the number itself).
+    """
 
     feature: int
     category: int | None
@@ -113,8 +122,8 @@ class Table:
 
     Attributes:
         schema: names, categories and the rule for missing values.
-        columns: one array per feature, shape (rows,): float64 with NaN for missing, or int32 category
-            codes with `MISSING` and `UNSEEN`.
+        columns: one array per feature, shape (rows,): float64 with NaN for missing, or int32
+            category codes with `MISSING` and `UNSEEN`.
     """
 
     schema: Schema
@@ -138,7 +147,9 @@ class Table:
     def __getitem__(self, rows: slice | NDArray[Any] | Sequence[int]) -> Table:
         """The selected rows: a slice, a boolean mask or an integer array."""
         if isinstance(rows, (int, np.integer)):
-            raise TypeError(f"select rows of a Table with a slice or an array, e.g. table[{rows}:{rows + 1}]")
+            raise TypeError(
+                f"select rows of a Table with a slice or an array, e.g. table[{rows}:{rows + 1}]"
+            )
         return Table(self.schema, tuple(column[rows] for column in self.columns))
 
     def __repr__(self) -> str:
@@ -162,40 +173,56 @@ class Table:
         """
         categorical = [feature.name for feature in self.schema.features if not feature.is_numeric]
         if categorical:
-            raise ValueError(f"X has categorical columns {_listed(categorical)}; encode them as numbers first")
+            raise ValueError(
+                f"X has categorical columns {_listed(categorical)}; encode them as numbers first"
+            )
         if self.columns_with_missing():
-            raise ValueError(f"X has missing values in {_listed(self.columns_with_missing())}; fill or drop them")
+            raise ValueError(
+                f"X has missing values in {_listed(self.columns_with_missing())}; fill or drop them"
+            )
         return np.stack(self.columns, axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The numbers as NumPy and estimators of other packages read them, shape (rows, features), NaN for missing.
+        """The numbers as NumPy and estimators of other packages read them, shape (rows,
+        features), NaN for missing.
 
         Raises:
             TypeError: if a column is categorical.
         """
-        if categorical := [feature.name for feature in self.schema.features if not feature.is_numeric]:
+        if categorical := [
+            feature.name for feature in self.schema.features if not feature.is_numeric
+        ]:
             raise TypeError(
-                f"the Table has categorical columns {_listed(categorical)}, which an array of numbers cannot hold; use "
+                f"the Table has categorical columns {_listed(categorical)}, which an array of "
+                "numbers cannot hold; use "
                 "jaxrules.to_dataframe(table) for a dataframe, or table.one_hot()[0] for indicators"
             )
         return np.stack(self.columns, axis=1).astype(dtype or np.float64)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
-        """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing ones."""
+        """Numbers unchanged (NaN for missing), one 0/1 column per category
+        and one for missing ones.
+        """
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
-        for index, (feature, column) in enumerate(zip(self.schema.features, self.columns, strict=True)):
+        for index, (feature, column) in enumerate(
+            zip(self.schema.features, self.columns, strict=True)
+        ):
             if feature.categories is None:
                 matrix.append(column)
                 encoded.append(EncodedColumn(index, None))
                 continue
-            codes = list(range(len(feature.categories))) + [MISSING] * bool((column == MISSING).any())
+            codes = list(range(len(feature.categories))) + [MISSING] * bool(
+                (column == MISSING).any()
+            )
             matrix.extend((column == code).astype(np.float64) for code in codes)
             encoded.extend(EncodedColumn(index, code) for code in codes)
         return np.stack(matrix, axis=1), tuple(encoded)
 
 
-def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None) -> Table:
+def as_table(
+    X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
+) -> Table:
     """Read `X` as a table.
 
     Args:
@@ -206,16 +233,21 @@ def as_table(X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence
 
     Raises:
         TypeError: if `X` or one of its columns has a type that a table cannot hold.
-        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused missing values.
+        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite
+            or refused missing values.
     """
     missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
             raise ValueError("feature_names is only for arrays; a Table has its own names")
-        table = dataclasses.replace(X, schema=dataclasses.replace(X.schema, missing=missing, classes=None))
+        table = dataclasses.replace(
+            X, schema=dataclasses.replace(X.schema, missing=missing, classes=None)
+        )
         for feature, column in zip(table.schema.features, table.columns, strict=True):
             if not feature.is_numeric and (column == UNSEEN).any():
-                raise ValueError(f"column {feature.name!r} of X has categories that its schema lacks")
+                raise ValueError(
+                    f"column {feature.name!r} of X has categories that its schema lacks"
+                )
     else:
         names, raw, _ = _read(X, feature_names)
         if not len(raw[0]):
@@ -234,8 +266,8 @@ def conform(X: Any, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become `UNSEEN`; a column with no known category causes
-    a warning. `X` may have no rows.
+    position. Categories that fit did not see become
+    `UNSEEN`; a column with no known category causes a warning. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -253,10 +285,14 @@ def conform(X: Any, schema: Schema) -> Table:
         if absent:
             raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
         if extra:
-            raise ValueError(f"X has columns {_listed(extra)} that the model was not fitted on; drop them first")
+            raise ValueError(
+                f"X has columns {_listed(extra)} that the model was not fitted on; drop them first"
+            )
         raw = [columns_by_name[name] for name in schema.names]
     elif len(raw) != len(schema.features):
-        raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}")
+        raise ValueError(
+            f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}"
+        )
     columns: list[NDArray[Any]] = []
     for feature, values in zip(schema.features, raw, strict=True):
         if _all_missing(values):  # the kind is unknown, e.g. in a frame of one row
@@ -264,9 +300,15 @@ def conform(X: Any, schema: Schema) -> Table:
         if not feature.is_numeric and isinstance(values, np.ndarray) and are_numbers(feature):
             values = _texts(values.tolist(), feature.name, any_type=True)
         if isinstance(values, np.ndarray) != feature.is_numeric:
-            was, now = ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
-            raise ValueError(f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first")
-        columns.append(np.asarray(values) if feature.categories is None else _known_codes(feature, values))
+            was, now = (
+                ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
+            )
+            raise ValueError(
+                f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first"
+            )
+        columns.append(
+            np.asarray(values) if feature.categories is None else _known_codes(feature, values)
+        )
     table = Table(schema, tuple(columns))
     _check_values(table)
     return table
@@ -275,7 +317,9 @@ def conform(X: Any, schema: Schema) -> Table:
 def are_numbers(feature: Feature) -> bool:
     """Whether all categories of a feature are numbers, written as `category_text` does."""
     try:
-        return all(category_text(float(category)) == category for category in feature.categories or ())
+        return all(
+            category_text(float(category)) == category for category in feature.categories or ()
+        )
     except ValueError:
         return False
 
@@ -283,13 +327,16 @@ def are_numbers(feature: Feature) -> bool:
 def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.int32]:
     """The codes of the categories; warns if none of them was seen in fit."""
     categories = feature.categories or ()
-    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}  # as in old models
+    codes = {
+        category.removesuffix(".0"): code for code, category in enumerate(categories)
+    }  # as in old models
     codes |= {category: code for code, category in enumerate(categories)}
     values = list(values)
     found = np.fromiter((_code(value, codes) for value in values), np.int32, len(values))
     if (found == UNSEEN).any() and not (found >= 0).any():
         new, known = (
-            _listed([*dict.fromkeys(one for one in some if one is not None)]) for some in (values, categories)
+            _listed([*dict.fromkeys(one for one in some if one is not None)])
+            for some in (values, categories)
         )
         warnings.warn(
             f"column {feature.name!r} of X has none of the categories in fit: it has {new}, "
@@ -300,7 +347,8 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
     return found
 
 
-# Reading: every input becomes a list of columns, each a float64 array or a list of strings and None.
+# Reading: every input becomes a list of columns, each a float64 array or a
+# list of strings and None.
 
 _Column = NDArray[np.float64] | list[str | None]
 
@@ -319,18 +367,28 @@ def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[
             or not hasattr(feature_names, "__len__")
             or np.ndim(feature_names) != 1
         ):
-            raise TypeError(f"feature_names must be a list of names, got {type(feature_names).__name__}")
+            raise TypeError(
+                f"feature_names must be a list of names, got {type(feature_names).__name__}"
+            )
         if len(feature_names) != len(names):
-            raise ValueError(f"feature_names has {len(feature_names)} names for {len(names)} columns of X")
+            raise ValueError(
+                f"feature_names has {len(feature_names)} names for {len(names)} columns of X"
+            )
         if named:
-            raise ValueError("feature_names is only for arrays; rename the columns of the dataframe instead")
+            raise ValueError(
+                "feature_names is only for arrays; rename the columns of the dataframe instead"
+            )
         names = [str(name) for name in feature_names]
         if repeated := _repeated(names):
-            raise ValueError(f"feature_names repeats {_listed(repeated)}; give every column its own name")
+            raise ValueError(
+                f"feature_names repeats {_listed(repeated)}; give every column its own name"
+            )
     if not names:
         raise ValueError("X has no columns")
     if repeated := _repeated(names):
-        raise ValueError(f"X has several columns named {_listed(repeated)}; give every column its own name")
+        raise ValueError(
+            f"X has several columns named {_listed(repeated)}; give every column its own name"
+        )
     return names, raw, named
 
 
@@ -353,14 +411,18 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"X has columns of the same name; give every column its own name. {error}") from error
+        raise ValueError(
+            f"X has columns of the same name; give every column its own name. {error}"
+        ) from error
     if isinstance(frame, nw.LazyFrame):
         raise TypeError("X is a lazy frame; collect it first")
     if not isinstance(frame, nw.DataFrame):
         return None
     if not frame.columns:
         raise ValueError("X has no columns")
-    numeric = {name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == nw.Boolean}
+    numeric = {
+        name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == nw.Boolean
+    }
     raw: list[_Column] = []
     for name in frame.columns:
         column = frame.get_column(name)
@@ -371,7 +433,9 @@ def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
         elif column.is_null().all():  # polars' Null type
             raw.append([None] * len(column))
         else:
-            dtype = getattr(column.to_native(), "dtype", column.dtype)  # narwhals lacks some of pandas' types
+            dtype = getattr(
+                column.to_native(), "dtype", column.dtype
+            )  # narwhals lacks some of pandas' types
             raise TypeError(
                 f"column {str(name)!r} of X has type {dtype}, not numbers, booleans or text; "
                 "convert it to a number (e.g. days since a date) or to text"
@@ -403,7 +467,8 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
             texts[value] = category_text(value)
         else:
             raise TypeError(
-                f"column {name!r} of X holds Python objects ({type(value).__name__} among them); convert it with "
+                f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
+                "convert it with "
                 f"astype(float) for numbers or astype(str) for categories"
             )
     return [texts[value] for value in values]
@@ -445,15 +510,23 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
         raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"X is an array of type {array.dtype}; an array must be numeric: convert it with astype(float), or pass "
+            f"X is an array of type {array.dtype}; an array must be numeric: convert it with "
+            "astype(float), or pass "
             "a dataframe, whose text columns become categories"
         )
-    if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER:
+    if (
+        array.dtype.kind in "iu"
+        and array.size
+        and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER
+    ):
         raise ValueError(
-            "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as text in a dataframe, "
+            "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as "
+            "text in a dataframe, "
             "or drop them"
         )
-    columns = np.array(array.T, np.float64, order="C")  # a copy: the table must not follow the array
+    columns = np.array(
+        array.T, np.float64, order="C"
+    )  # a copy: the table must not follow the array
     return [f"x{i}" for i in range(len(columns))], list(columns), False
 
 
@@ -483,7 +556,9 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...
     if isinstance(values, np.ndarray):
         return values, None
     categories = tuple(sorted(value for value in set(values) if value is not None))
-    codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {None: MISSING}
+    codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {
+        None: MISSING
+    }
     return np.fromiter(map(codes.__getitem__, values), np.int32, len(values)), categories
 
 
@@ -494,12 +569,17 @@ def _code(value: str | None, codes: dict[str, int]) -> int:
 def _check_values(table: Table) -> None:
     """Refuse infinite values, and missing ones if the schema does."""
     incomplete = []
-    for index, (feature, column) in enumerate(zip(table.schema.features, table.columns, strict=True)):
+    for index, (feature, column) in enumerate(
+        zip(table.schema.features, table.columns, strict=True)
+    ):
         if feature.is_numeric:
             if np.isfinite(column).all():
                 continue
             if np.isinf(column).any():
-                raise ValueError(f"column {feature.name!r} of X has infinite values; replace them with finite numbers")
+                raise ValueError(
+                    f"column {feature.name!r} of X has infinite values; replace them with finite "
+                    "numbers"
+                )
         if table.missing_mask(index).any():
             incomplete.append(feature.name)
     if incomplete and table.schema.missing == "refuse":
@@ -518,7 +598,8 @@ def refuse_large(table: Table, largest: float, why: str) -> None:
     for feature, column in zip(table.schema.features, table.columns, strict=True):
         if feature.is_numeric and np.nanmax(np.abs(column), initial=0.0) > largest:
             raise ValueError(
-                f"column {feature.name!r} of X has values beyond {largest:.3g}, {why}; divide it by a constant"
+                f"column {feature.name!r} of X has values beyond {largest:.3g}, {why}; divide it "
+                "by a constant"
             )
 
 
@@ -535,7 +616,8 @@ _LEAST = 1e-100
 
 
 def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
-    """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape (rows,).
+    """`y` as a one-dimensional array of numbers, booleans or text without
+    missing values, shape (rows,).
 
     Errors refer to it as `name`.
 
@@ -552,13 +634,17 @@ def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[
         raise ValueError(f"{name} must be one-dimensional, got one column; pass {name}.ravel()")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)
-        raise ValueError(f"{name} must be one-dimensional, one label or number per row, got {shown}")
+        raise ValueError(
+            f"{name} must be one-dimensional, one label or number per row, got {shown}"
+        )
     if not len(array):
         raise ValueError(f"{name} is empty")
     if array.dtype.kind in "OT":
         array = _plain(array, name)
     if array.dtype.kind not in "biufU":
-        raise TypeError(f"{name} has type {array.dtype}; it must be numbers, booleans or text labels")
+        raise TypeError(
+            f"{name} has type {array.dtype}; it must be numbers, booleans or text labels"
+        )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} has NaN or infinite values; drop those rows")
     if n_rows is not None and len(array) != n_rows:
@@ -575,49 +661,73 @@ def _plain(objects: NDArray[Any], name: str) -> NDArray[Any]:
     if all(issubclass(kind, str) for kind in kinds):
         texts = np.array(objects.tolist(), np.str_)
         if (texts != objects).any():
-            raise ValueError(f"{name} has labels that end in a NUL character, which NumPy drops; rename them")
+            raise ValueError(
+                f"{name} has labels that end in a NUL character, which NumPy drops; rename them"
+            )
         return texts
     if booleans == kinds:
         return objects.astype(bool)
-    if booleans or not all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
+    if booleans or not all(
+        issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds
+    ):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise TypeError(f"{name} has values of type {names}; it must be all text, all booleans or all numbers")
+        raise TypeError(
+            f"{name} has values of type {names}; it must be all text, all booleans or all numbers"
+        )
     try:
-        return objects.astype(np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64)
+        return objects.astype(
+            np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64
+        )
     except OverflowError:
-        raise ValueError(f"{name} has integers that 64 bits cannot hold; convert labels to text") from None
+        raise ValueError(
+            f"{name} has integers that 64 bits cannot hold; convert labels to text"
+        ) from None
 
 
 def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.float64]:
     """A numeric target as float64, shape (rows,).
 
     Raises:
-        ValueError: for a wrong shape or length, NaN or infinite values, or squares that overflow or vanish.
+        ValueError: for a wrong shape or length, NaN or infinite values, or
+            squares that overflow or vanish.
         TypeError: for text labels.
     """
     array = target_array(y, n_rows)
     if array.dtype.kind == "U":
-        raise TypeError("y holds text labels, but this loss needs numbers; use a classification loss")
+        raise TypeError(
+            "y holds text labels, but this loss needs numbers; use a classification loss"
+        )
     values = array.astype(np.float64)
     if np.abs(values).max() > 1 / _LEAST:
-        raise ValueError(f"y has values beyond {1 / _LEAST}, whose squares overflow; divide y by a constant")
+        raise ValueError(
+            f"y has values beyond {1 / _LEAST}, whose squares overflow; divide y by a constant"
+        )
     if 0 < np.ptp(values) < _LEAST:
-        raise ValueError(f"y has values that differ by less than {_LEAST}; multiply y by a constant")
+        raise ValueError(
+            f"y has values that differ by less than {_LEAST}; multiply y by a constant"
+        )
     return values
 
 
 def holds_classes(y: ArrayLike) -> bool:
-    """Whether a target looks like classes: text, booleans, at most ten distinct integers, or any two values.
+    """Whether a target looks like classes: text, booleans, at most ten distinct
+    integers, or any two values.
 
     Raises:
         TypeError, ValueError: as `target_array`.
     """
     array = target_array(y)
     values = np.unique(array)
-    return array.dtype.kind in "bU" or len(values) == 2 or (array.dtype.kind in "iu" and len(values) <= 10)
+    return (
+        array.dtype.kind in "bU"
+        or len(values) == 2
+        or (array.dtype.kind in "iu" and len(values) <= 10)
+    )
 
 
-def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.int64], tuple[Label, ...]]:
+def class_target(
+    y: ArrayLike, n_rows: int | None = None
+) -> tuple[NDArray[np.int64], tuple[Label, ...]]:
     """Class codes, shape (rows,), and the labels in sorted order.
 
     Raises:
@@ -635,8 +745,11 @@ def class_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.in
     return codes.astype(np.int64), tuple(label.item() for label in labels)
 
 
-def binary_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.float64], tuple[Label, ...]]:
-    """1.0 for the positive class (the second label in sorted order), 0.0 for the other; and both labels.
+def binary_target(
+    y: ArrayLike, n_rows: int | None = None
+) -> tuple[NDArray[np.float64], tuple[Label, ...]]:
+    """1.0 for the positive class (the second label in sorted order), 0.0 for
+    the other; and both labels.
 
     Raises:
         ValueError: as `class_target`, and for more than two classes.
@@ -644,7 +757,8 @@ def binary_target(y: ArrayLike, n_rows: int | None = None) -> tuple[NDArray[np.f
     codes, classes = class_target(y, n_rows)
     if len(classes) > 2:
         raise ValueError(
-            f"y has {len(classes)} classes {_listed([str(c) for c in classes])}; this learner is binary: "
+            f"y has {len(classes)} classes {_listed([str(c) for c in classes])}; this learner is "
+            "binary: "
             "fit one class against the rest, e.g. y == label"
         )
     return codes.astype(np.float64), classes
@@ -669,7 +783,9 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     if (weights < 0).any():
         raise ValueError("sample_weight has negative values; weights must be at least 0")
     if not weights.any():
-        raise ValueError("sample_weight is zero for every row; at least one row needs a positive weight")
+        raise ValueError(
+            "sample_weight is zero for every row; at least one row needs a positive weight"
+        )
     least, largest = weights[weights > 0].min(), weights.max()
     if least / largest < _LEAST:
         raise ValueError(
@@ -678,6 +794,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
         )
     if not _LEAST <= least <= largest <= 1 / _LEAST:
         raise ValueError(
-            f"sample_weight has positive values below {_LEAST} or above {1 / _LEAST}; divide it by its maximum"
+            f"sample_weight has positive values below {_LEAST} or above {1 / _LEAST}; divide it by "
+            "its maximum"
         )
     return weights

@@ -19,7 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Fit, Status
-from jaxrules.losses import Loss, LossFunction, best_constant, check_target, loss_by_name, mean_loss, squared
+from jaxrules.losses import (
+    Loss,
+    LossFunction,
+    best_constant,
+    check_target,
+    loss_by_name,
+    mean_loss,
+    squared,
+)
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import (
@@ -39,7 +47,9 @@ from jaxrules.table import (
 FIGURES = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
 """What ``details`` give for each class, by name."""
 _SECONDS_PER_ENTRY = 1e-6
-"""Time per table entry that a learner needs, roughly, to make its own rules. With less, it samples rows."""
+"""Time per table entry that a learner needs, roughly, to make its own rules.
+With less, it samples rows.
+"""
 _FEWEST_ROWS = 2000
 _RULE_SCALE = 0.4
 _NO_SHARE = 1e-13
@@ -48,14 +58,19 @@ _NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
 
 
 def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a model: the learner and all arguments of its `fit`, hashable and fit for JSON.
+    """The options of a model: the learner and all arguments of its `fit`,
+    hashable and fit for JSON.
 
-    NumPy numbers become Python numbers, sequences and sets tuples, mappings (`monotone`, cut points) tuples of
-    pairs, a time limit seconds, a loss its name, and any other object, such as rules, "given". The data, their
-    weights and `progress` are not settings.
+    NumPy numbers become Python numbers, sequences and sets tuples, mappings (`monotone`, cut
+    points) tuples of pairs, a time limit seconds, a loss its name, and any other object, such as
+    rules, "given". The data, their weights and `progress` are not settings.
     """
     kept = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
-    return {"learner": learner, **kept, "time_limit": Deadline.of(arguments.get("time_limit")).seconds}
+    return {
+        "learner": learner,
+        **kept,
+        "time_limit": Deadline.of(arguments.get("time_limit")).seconds,
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -74,8 +89,11 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__name__", "given") if callable(value) else "given"
 
 
-def loss_for(y: ArrayLike, loss: str | Loss | LossFunction | None, classes: str = "logistic") -> Loss:
-    """The loss that ``loss=`` means for a target: None is `classes` if y `holds_classes`, else the squared loss.
+def loss_for(
+    y: ArrayLike, loss: str | Loss | LossFunction | None, classes: str = "logistic"
+) -> Loss:
+    """The loss that ``loss=`` means for a target: None is
+    `classes` if y `holds_classes`, else the squared loss.
 
     Raises:
         TypeError, ValueError: as `loss_by_name`; if y is not a target.
@@ -89,8 +107,8 @@ class TrainingData:
 
     Attributes:
         table: the columns.
-        target: in the coding of the loss, -1 and +1, numbers or counts: shape (rows,); for K > 2 classes, one
-            against the rest, shape (rows, K).
+        target: in the coding of the loss, -1 and +1, numbers or counts: shape (rows,); for K > 2
+            classes, one against the rest, shape (rows, K).
         weights: of the rows, positive, shape (rows,).
         schema: of the model: the table's, with the classes.
         loss: that the target is coded for.
@@ -117,9 +135,15 @@ class TrainingData:
 
     @property
     def constant_loss(self) -> float:
-        """The mean loss of the best constant over the outputs; default prices are relative to it."""
-        constants = [(y, np.full(len(y), best_constant(self.loss, y, self.weights))) for y in self.outputs]
-        return float(np.mean([mean_loss(self.loss, y, constant, self.weights) for y, constant in constants]))
+        """The mean loss of the best constant over the outputs; default
+        prices are relative to it.
+        """
+        constants = [
+            (y, np.full(len(y), best_constant(self.loss, y, self.weights))) for y in self.outputs
+        ]
+        return float(
+            np.mean([mean_loss(self.loss, y, constant, self.weights) for y, constant in constants])
+        )
 
     @property
     def labels(self) -> NDArray[np.float64] | NDArray[np.int64]:
@@ -151,8 +175,8 @@ def training_data(
         constant: accept a constant numeric target.
 
     Raises:
-        TypeError, ValueError: naming the argument, as `as_table`, `class_target`, `regression_target` and
-            `check_sample_weight`; also for a class without weight.
+        TypeError, ValueError: naming the argument, as `as_table`, `class_target`,
+            `regression_target` and `check_sample_weight`; also for a class without weight.
     """
     table = as_table(X, missing=missing)
     weights = check_sample_weight(sample_weight, table.n_rows)
@@ -171,11 +195,15 @@ def training_data(
     else:
         target = regression_target(y, table.n_rows)
         check_target(loss, target)
-    data = TrainingData(table, target, weights, table.schema.with_classes(classes), loss, np.arange(table.n_rows))
+    data = TrainingData(
+        table, target, weights, table.schema.with_classes(classes), loss, np.arange(table.n_rows)
+    )
     if not weights.all():
         data = data[weights > 0]
     if classes is None and not constant and (data.target == data.target[0]).all():
-        raise ValueError("y has only one value among the rows of positive sample_weight; nothing can be learned")
+        raise ValueError(
+            "y has only one value among the rows of positive sample_weight; nothing can be learned"
+        )
     return data
 
 
@@ -189,17 +217,25 @@ def data_for(
     """
     table = conform(X, model.schema)
     checks.require(table.n_rows > 0, "X has no rows")
-    data = training_data(table, y, loss, sample_weight=sample_weight, missing=model.schema.missing, constant=True)
+    data = training_data(
+        table, y, loss, sample_weight=sample_weight, missing=model.schema.missing, constant=True
+    )
     if data.classes != model.schema.classes:
-        raise ValueError(f"y has the classes {data.classes}, but the model was fitted on {model.schema.classes}")
+        raise ValueError(
+            f"y has the classes {data.classes}, but the model was fitted on {model.schema.classes}"
+        )
     return dataclasses.replace(data, schema=model.schema)
 
 
-def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearTerms, NDArray[np.float64]]:
-    """Linear terms of the numeric columns that vary, each scaled to the influence of a typical rule.
+def linear_terms_of(
+    data: TrainingData, winsorise: float = 0.0
+) -> tuple[LinearTerms, NDArray[np.float64]]:
+    """Linear terms of the numeric columns that vary, each scaled to the
+    influence of a typical rule.
 
-    Friedman and Popescu (2008), Sec. 5: columns are clipped at their quantiles `winsorise` and 1 - `winsorise`, and
-    penalised on the scale 0.4 / std, because 0.4 is about the average standard deviation of a rule.
+    Friedman and Popescu (2008), Sec. 5: columns are clipped at their quantiles
+    `winsorise` and 1 - `winsorise`, and penalised on the scale 0.4 / std, because 0.4 is about the
+    average standard deviation of a rule.
 
     Returns:
         terms: with coefficients of 1.
@@ -212,10 +248,17 @@ def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearT
         if feature.is_numeric and len(values):
             ends = np.array([-np.inf, np.inf])
             if winsorise:
-                ends = np.quantile(values, [winsorise, 1 - winsorise], weights=weights, method="inverted_cdf")
+                ends = np.quantile(
+                    values, [winsorise, 1 - winsorise], weights=weights, method="inverted_cdf"
+                )
             clipped = np.clip(values, *ends)
             if np.ptp(clipped) > 0:
-                spread = np.average((clipped - np.average(clipped, weights=weights)) ** 2, weights=weights) ** 0.5
+                spread = (
+                    np.average(
+                        (clipped - np.average(clipped, weights=weights)) ** 2, weights=weights
+                    )
+                    ** 0.5
+                )
                 found.append((f, *ends, spread))
     columns, lower, upper, spreads = np.array(found).reshape(-1, 4).T
     terms = LinearTerms(columns.astype(np.int32), np.ones((len(found), 1)), lower, upper)
@@ -223,9 +266,11 @@ def linear_terms_of(data: TrainingData, winsorise: float = 0.0) -> tuple[LinearT
 
 
 def location_and_scale(data: TrainingData) -> tuple[float, float]:
-    """Weighted mean and standard deviation of the target of the squared loss; 0 and 1 for other losses.
+    """Weighted mean and standard deviation of the target of the squared loss;
+    0 and 1 for other losses.
 
-    Only the squared loss can be rescaled: gradient descent then solves the same problem on every scale.
+    Only the squared loss can be rescaled: gradient descent then solves the
+    same problem on every scale.
     """
     if data.loss != squared:
         return 0.0, 1.0
@@ -236,7 +281,9 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 
 
 def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """The validation rows: this share of the distinct rows, stratified by class, or by zero and positive counts."""
+    """The validation rows: this share of the distinct rows, stratified by class, or by
+    zero and positive counts.
+    """
     key = np.zeros(data.table.n_rows, np.uint64)
     for column in (*data.table.columns, data.labels):
         numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
@@ -244,11 +291,15 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
         key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    kind = {"real": np.zeros(len(key)), "count": np.minimum(data.labels, 1)}.get(data.loss.target, data.labels)
+    kind = {"real": np.zeros(len(key)), "count": np.minimum(data.labels, 1)}.get(
+        data.loss.target, data.labels
+    )
     random = np.random.default_rng(seed)
     chosen = np.zeros(len(key), bool)
     for one in np.unique(kind):
-        members = random.permutation(np.sort(first[kind[first] == one]))  # in order of first appearance
+        members = random.permutation(
+            np.sort(first[kind[first] == one])
+        )  # in order of first appearance
         chosen[members[: int(fraction * len(members))]] = True
     return chosen[first[group]]
 
@@ -257,28 +308,36 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
 
 
 def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
-    """A random sample of as many rows as a quarter of the remaining time allows; None if the time suffices for all
-    rows, or a quarter of it for too few.
+    """A random sample of as many rows as a quarter of the remaining time allows; None if the time
+    suffices for all rows, or a quarter of it for too few.
 
     A learner that makes its own rules makes them from this sample, and fits the model on all rows.
     """
-    n, left, per_row = len(data.weights), run.deadline.remaining(), _SECONDS_PER_ENTRY * len(data.table.columns)
+    n, left, per_row = (
+        len(data.weights),
+        run.deadline.remaining(),
+        _SECONDS_PER_ENTRY * len(data.table.columns),
+    )
     if n * per_row <= left or left < 4 * _FEWEST_ROWS * per_row:
         return None
     size = int(left / (4 * per_row))
     some = data[np.sort(np.random.default_rng(seed).choice(n, size, replace=False))]
-    return some if data.classes is None or len(np.unique(some.labels)) == len(data.classes) else None
+    return (
+        some if data.classes is None or len(np.unique(some.labels)) == len(data.classes) else None
+    )
 
 
 def one_against_rest(
     data: TrainingData, run: Run, fit: Callable[[TrainingData, Run], Fit[RuleEnsemble]]
 ) -> Fit[RuleEnsemble]:
-    """`fit` on the data, or for K > 2 classes on each class against the rest, with equal shares of the time.
+    """`fit` on the data, or for K > 2 classes on each class against the rest, with
+    equal shares of the time.
 
     Returns:
-        The fit, or one of an ensemble of K outputs. Its objective, and its bound if all have one, are means over the
-        classes; its status is the worst; its history has a step per class. For each name in the ``details`` of a
-        binary fit, its ``details`` hold a tuple by class; also objectives, bounds, statuses and histories.
+        The fit, or one of an ensemble of K outputs. Its objective, and its bound if all have one,
+        are means over the classes; its status is the worst; its history has a step per class. For
+        each name in the ``details`` of a binary fit, its ``details`` hold a tuple by class; also
+        objectives, bounds, statuses and histories.
     """
     if data.target.ndim == 1:
         return fit(data, run)
@@ -291,15 +350,24 @@ def one_against_rest(
             for k in range(len(fits), len(classes)):
                 schema = data.schema.with_classes((False, True))  # the rest, this class
                 part = dataclasses.replace(data, target=data.target[:, k], schema=schema, output=k)
-                fits.append(fit(part, run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total)))
+                fits.append(
+                    fit(
+                        part,
+                        run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total),
+                    )
+                )
                 run.step(fits[k].objective, len(fits[k].model.conjunctions))
     return together(fits, data.schema, run)
 
 
 def paths_against_rest(
-    data: TrainingData, run: Run, path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]], before: int = 0
+    data: TrainingData,
+    run: Run,
+    path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]],
+    before: int = 0,
 ) -> list[Fit[RuleEnsemble]]:
-    """The fits with `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
+    """The fits with
+    `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
 
     Each has `before` rules in front of the learned ones; these count among `max_rules`.
 
@@ -315,20 +383,29 @@ def paths_against_rest(
     fits = paths[0]
     if data.target.ndim > 1:
         numbers = range(max(map(len, paths)))
-        fits = [together([one[min(m, len(one) - 1)] for one in paths], data.schema, run) for m in numbers]
+        fits = [
+            together([one[min(m, len(one) - 1)] for one in paths], data.schema, run)
+            for m in numbers
+        ]
     shorter = [
-        dataclasses.replace(fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m)))
+        dataclasses.replace(
+            fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m))
+        )
         for m, fit in enumerate(fits[:-1], start=1 + before)
     ]
     return [*shorter, fits[-1]]
 
 
-def _with_rules(options: tuple[tuple[str, Any], ...], max_rules: int) -> tuple[tuple[str, Any], ...]:
+def _with_rules(
+    options: tuple[tuple[str, Any], ...], max_rules: int
+) -> tuple[tuple[str, Any], ...]:
     return tuple((dict(options) | {"max_rules": max_rules}).items())
 
 
 def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit[RuleEnsemble]:
-    """The fits of K classes against the rest as one, see `one_against_rest`; `schema` has the classes."""
+    """The fits of K classes against the rest as one, see
+    `one_against_rest`; `schema` has the classes.
+    """
     bounds = [fit.bound for fit in fits if fit.bound is not None]
     return run.finish(
         joined([fit.model for fit in fits], schema),
@@ -343,30 +420,49 @@ def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit
 
 
 def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
-    """K ensembles of one output as one of K outputs; rules (and linear terms) with equal conditions are merged.
+    """K ensembles of one output as one of K outputs; rules (and linear terms) with
+    equal conditions are merged.
 
     Args:
         models: one per class, in the order of the classes, with one link and the same columns.
         schema: of the joint model.
     """
     rules = Conjunctions.concatenate([model.conjunctions for model in models]).with_schema(schema)
-    kept, weights = _joined([frozenset(rule) for rule in rules], [np.asarray(model.weights) for model in models])
+    kept, weights = _joined(
+        [frozenset(rule) for rule in rules], [np.asarray(model.weights) for model in models]
+    )
     terms = [model.linear for model in models if model.linear is not None]
     linear = None
     if terms:
-        linear = LinearTerms(*(np.concatenate([getattr(term, f.name) for term in terms]) for f in fields(LinearTerms)))
-        keys = list(zip(linear.feature.tolist(), linear.lower.tolist(), linear.upper.tolist(), strict=True))
+        linear = LinearTerms(
+            *(
+                np.concatenate([getattr(term, f.name) for term in terms])
+                for f in fields(LinearTerms)
+            )
+        )
+        keys = list(
+            zip(linear.feature.tolist(), linear.lower.tolist(), linear.upper.tolist(), strict=True)
+        )
         none = np.zeros((0, 1))
-        parts = [none if model.linear is None else np.asarray(model.linear.coefficients) for model in models]
+        parts = [
+            none if model.linear is None else np.asarray(model.linear.coefficients)
+            for model in models
+        ]
         used, coefficients = _joined(keys, parts)
         linear = dataclasses.replace(linear.take(used), coefficients=coefficients)
     intercept = np.concatenate([np.asarray(model.intercept) for model in models])
     return dataclasses.replace(
-        models[0], conjunctions=rules.take(kept), weights=weights, intercept=intercept, linear=linear
+        models[0],
+        conjunctions=rules.take(kept),
+        weights=weights,
+        intercept=intercept,
+        linear=linear,
     )
 
 
-def _joined(keys: Sequence[Any], weights: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _joined(
+    keys: Sequence[Any], weights: Sequence[NDArray[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The first place of each key, and the summed weights of equal keys, shape (keys, models)."""
     place: dict[Any, int] = {}
     row = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)

@@ -1,7 +1,8 @@
 """``start=``: warm starts of learners from an earlier fit, and the propositions of its rules.
 
-``start`` means the same in all learners: a Fit, or its model, on the same columns and for the same classes. The
-search begins there and returns nothing worse. Unlike an expert's rules (``first``), its rules may be dropped.
+``start`` means the same in all learners: a Fit, or its model, on the same columns and for the same
+classes. The search begins there and returns nothing worse. Unlike an expert's rules (``first``),
+its rules may be dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
 
 
 def given_start(
-    start: Any, kind: type[ModelT], data: TrainingData, constraints: Constraints, linear_terms: bool = False
+    start: Any,
+    kind: type[ModelT],
+    data: TrainingData,
+    constraints: Constraints,
+    linear_terms: bool = False,
 ) -> ModelT | None:
     """The model of the argument ``start``; None for None.
 
@@ -44,7 +49,9 @@ def given_start(
         return None
     model = start.model if isinstance(start, Fit) else start
     if not isinstance(model, kind):
-        what = f"a Fit of {type(model).__name__}" if isinstance(start, Fit) else type(start).__name__
+        what = (
+            f"a Fit of {type(model).__name__}" if isinstance(start, Fit) else type(start).__name__
+        )
         raise TypeError(f"start must be {kind.__name__}, or a Fit with such a model, got {what}")
     if model.schema.features != data.table.schema.features:
         raise ValueError(
@@ -53,16 +60,23 @@ def given_start(
         )
     if isinstance(model, RuleEnsemble):
         if model.n_outputs != len(data.outputs):
-            raise ValueError(f"start has {model.n_outputs} outputs, but y needs {len(data.outputs)}")
+            raise ValueError(
+                f"start has {model.n_outputs} outputs, but y needs {len(data.outputs)}"
+            )
         if model.linear is not None and not linear_terms:
             raise ValueError("start has linear terms, but this fit has none; drop them")
     if model.schema.classes != data.classes:
-        raise ValueError(f"start is for the classes {model.schema.classes}, but y has {data.classes}")
-    n_labels = max(len(data.outputs), 2) if isinstance(model, RuleEnsemble) else len(data.classes or ())
+        raise ValueError(
+            f"start is for the classes {model.schema.classes}, but y has {data.classes}"
+        )
+    n_labels = (
+        max(len(data.outputs), 2) if isinstance(model, RuleEnsemble) else len(data.classes or ())
+    )
     barred = np.flatnonzero(~constraints.allows(model.conjunctions, n_labels).any(axis=1)).tolist()
     if barred:
         raise ValueError(
-            f"start has the rule {model.conjunctions.describe(barred[0])!r}, which has no admissible "
+            f"start has the rule {model.conjunctions.describe(barred[0])!r}, which has no "
+            "admissible "
             "weight under forbidden and monotone; relax them, or drop the rule"
         )
     return model
@@ -81,23 +95,33 @@ def made_of(
     table: Table,
     tags: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
 ) -> list[tuple[int, ...] | None]:
-    """Rules as propositions of a pool that hold on the same rows; None for a rule that holds on no row, or with a
-    proposition that the pool lacks. Conditions that hold on all rows are left out.
+    """Rules as propositions of a pool that hold on the same rows; None for a rule that holds on no
+    row, or with a proposition that the pool lacks. Conditions that hold on all rows are left out.
 
     Args:
         pool: distinct propositions.
         bits: the rows of `table` on which each holds, (propositions, words).
         rules: the rules.
         table: one row of every kind that the pool distinguishes.
-        tags: of the pool, and of `propositions_in(rules)`; propositions with different tags are distinct.
+        tags: of the pool, and of `propositions_in(rules)`; propositions with
+            different tags are distinct.
     """
     parts = propositions_in(rules)
-    of_pool, of_parts = ([b""] * len(pool), [b""] * len(parts)) if tags is None else map(_texts, tags)
+    of_pool, of_parts = (
+        ([b""] * len(pool), [b""] * len(parts)) if tags is None else map(_texts, tags)
+    )
     held = parts.satisfied(table)
-    place = {(row.tobytes(), tag): i for i, (row, tag) in reversed(list(enumerate(zip(bits, of_pool, strict=True))))}
-    found = [place.get((row.tobytes(), tag)) for row, tag in zip(pack(held.T), of_parts, strict=True)]
+    place = {
+        (row.tobytes(), tag): i
+        for i, (row, tag) in reversed(list(enumerate(zip(bits, of_pool, strict=True))))
+    }
+    found = [
+        place.get((row.tobytes(), tag)) for row, tag in zip(pack(held.T), of_parts, strict=True)
+    ]
     needed: NDArray[np.bool_] = ~np.asarray(held.all(axis=0))
-    ends = np.cumsum([0] + [sum(len(condition.parts(rules.schema)) for condition in rule) for rule in rules])
+    ends = np.cumsum(
+        [0] + [sum(len(condition.parts(rules.schema)) for condition in rule) for rule in rules]
+    )
     made: list[tuple[int, ...] | None] = []
     for first, last in pairwise(ends.tolist()):
         those = [found[part] for part in range(first, last) if needed[part]]
@@ -116,7 +140,8 @@ def check_lengths(rules: Sequence[tuple[int, ...] | None], longest: int | None, 
     length = max((len(rule) for rule in rules if rule is not None), default=0)
     if longest is not None and length > longest:
         raise ValueError(
-            f"start has a rule of {length} propositions, but {name}={longest}; raise {name} to at least {length}"
+            f"start has a rule of {length} propositions, but {name}={longest}; raise {name} to at "
+            f"least {length}"
         )
 
 

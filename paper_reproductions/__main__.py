@@ -47,7 +47,8 @@ _WHOLE_REPORTS = {"shipped": (), "ship": ("quick", "folds", "seed", "slow", "ado
 
 
 def main(arguments: Sequence[str] | None = None, *, keep_compiled: bool = False) -> int:
-    """Run the command line; the exit status is 1 if a cell failed, 130 after Ctrl-C, 2 if nothing could be done.
+    """Run the command line; the exit status is 1 if a cell failed, 130 after Ctrl-C, 2
+    if nothing could be done.
 
     With `keep_compiled`, which sets JAX for the whole process, kernels are kept beside the results.
     """
@@ -108,7 +109,9 @@ def reproduce(
     store = Store(folder)
     experiments = [experiment for exhibit in exhibits for experiment in exhibit.experiments]
     try:
-        tasks = [] if report_only else unfinished(experiments, settings, store, only=only, fresh=fresh)
+        tasks = (
+            [] if report_only else unfinished(experiments, settings, store, only=only, fresh=fresh)
+        )
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -122,7 +125,9 @@ def reproduce(
     if kept := _finished(experiments, settings, store):
         print(f"{kept} cells are finished already", flush=True)
     outcome = run(tasks, settings, store, measure=elsewhere)
-    markdown, page = report.write(paper, exhibits, Results(store, settings), folder, outcome.failures)
+    markdown, page = report.write(
+        paper, exhibits, Results(store, settings), folder, outcome.failures
+    )
     print(f"report: {markdown}\n        {page}")
     if outcome.interrupted:
         return 130
@@ -132,22 +137,36 @@ def reproduce(
 def _finished(experiments: Sequence[Experiment], settings: Settings, store: Store) -> int:
     """How many of the cells are finished."""
     different = {experiment.name: experiment for experiment in experiments}.values()
-    return sum(store.has(experiment, cell) for experiment in different for cell in experiment.cells(settings))
+    return sum(
+        store.has(experiment, cell)
+        for experiment in different
+        for cell in experiment.cells(settings)
+    )
 
 
 def without_protocol(tasks: Sequence[Task], store: Store) -> str:
-    """What to say about cells that were kept before cells carried their protocol, if there are any."""
-    found = [made for task in tasks if (made := store.made(task.experiment, task.cell)) and not made.protocol]
+    """What to say about cells that were kept before cells carried their
+    protocol, if there are any.
+    """
+    found = [
+        made
+        for task in tasks
+        if (made := store.made(task.experiment, task.cell)) and not made.protocol
+    ]
     if not found:
         return ""
     return (
-        f"{len(found)} cells in {store.folder} do not say how they were measured. --adopt VERSION keeps them as "
-        "measured like today by that version of jaxrules, which is for you to know; --fresh computes all cells again"
+        f"{len(found)} cells in {store.folder} do not say how they were measured. --adopt VERSION "
+        "keeps them as "
+        "measured like today by that version of jaxrules, which is for you to know; --fresh "
+        "computes all cells again"
     )
 
 
 def adopt(paper: Paper, settings: Settings, results: Path, library: str) -> None:
-    """Take cells without a protocol as today's, made by this version of jaxrules; prints how many."""
+    """Take cells without a protocol as today's, made by this version of
+    jaxrules; prints how many.
+    """
     store = Store(results / paper.name / settings.profile)
     experiments = {e.name: e for exhibit in paper.exhibits for e in exhibit.experiments}.values()
     taken = sum(store.adopt(e, cell, library) for e in experiments for cell in e.cells(settings))
@@ -155,7 +174,9 @@ def adopt(paper: Paper, settings: Settings, results: Path, library: str) -> None
 
 
 def ship(paper: Paper, settings: Settings, results: Path | None = None) -> int:
-    """Make the archive of a paper from results, if they are given, and from the archive the report in docs/."""
+    """Make the archive of a paper from results, if they are given, and from the
+    archive the report in docs/.
+    """
     root = Path(__file__).parent
     archive = Archive(root / paper.name / "archive")
     if results is not None:
@@ -170,40 +191,72 @@ def ship(paper: Paper, settings: Settings, results: Path | None = None) -> int:
 
 
 def _keep_compiled_kernels(results: Path) -> None:
-    """A run that goes on where the last one stopped should not compile everything again, nor should its workers."""
+    """A run that goes on where the last one stopped should not compile everything
+    again, nor should its workers.
+    """
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         folder = str(results.absolute() / "compiled")
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder  # for workers, which read it when they import JAX
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = (
+            folder  # for workers, which read it when they import JAX
+        )
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
         jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m paper_reproductions", description=paper_reproductions.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m paper_reproductions", description=paper_reproductions.__doc__
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("paper", help=f"one of {', '.join(available_papers())}")
-    parser.add_argument("--table", type=int, action="append", default=[], metavar="N", help="only this table")
-    parser.add_argument("--figure", type=int, action="append", default=[], metavar="N", help="only this figure")
-    parser.add_argument("--all", action="store_true", help="every table and figure (the default)")
-    parser.add_argument("--quick", action="store_true", help="a version in small, minutes instead of hours")
-    parser.add_argument("--folds", type=_positive, metavar="K", help="only the first K folds")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that draws at random (default 0)")
     parser.add_argument(
-        "--slow", action="store_true", help="also what is left out otherwise because it takes very long"
+        "--table", type=int, action="append", default=[], metavar="N", help="only this table"
     )
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="compute in N processes (default 1)")
+    parser.add_argument(
+        "--figure", type=int, action="append", default=[], metavar="N", help="only this figure"
+    )
+    parser.add_argument("--all", action="store_true", help="every table and figure (the default)")
+    parser.add_argument(
+        "--quick", action="store_true", help="a version in small, minutes instead of hours"
+    )
+    parser.add_argument("--folds", type=_positive, metavar="K", help="only the first K folds")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of everything that draws at random (default 0)"
+    )
+    parser.add_argument(
+        "--slow",
+        action="store_true",
+        help="also what is left out otherwise because it takes very long",
+    )
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N", help="compute in N processes (default 1)"
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="METHOD",
         help="compute only this method; of programs of others their environment, such as imodels",
     )  # fmt: skip
     parser.add_argument(
-        "--adopt", metavar="VERSION", help="keep cells that carry no protocol as made by this version of jaxrules"
+        "--adopt",
+        metavar="VERSION",
+        help="keep cells that carry no protocol as made by this version of jaxrules",
     )
     parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
-    parser.add_argument("--report", action="store_true", help="compute nothing, write the report of what is finished")
-    parser.add_argument("--ship", action="store_true", help="keep the results in the repository, the report in docs/")
-    parser.add_argument("--shipped", action="store_true", help="write the report in docs/ from what the repository has")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="compute nothing, write the report of what is finished",
+    )
+    parser.add_argument(
+        "--ship",
+        action="store_true",
+        help="keep the results in the repository, the report in docs/",
+    )
+    parser.add_argument(
+        "--shipped",
+        action="store_true",
+        help="write the report in docs/ from what the repository has",
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     return parser
 

@@ -1,4 +1,6 @@
-"""A hash of how a cell is measured: of the measuring function and of all that it uses in its paper's folder."""
+"""A hash of how a cell is measured: of the measuring function and of all that it
+uses in its paper's folder.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +30,30 @@ SHARED = (
 def fingerprint(measure: Callable[..., Any], depends: Callable[[], Iterable[Any]] = tuple) -> str:
     """ "p" and twelve hexadecimal digits, which change when the protocol of a cell does.
 
-    The protocol is the code of `measure`, of the functions and classes of the same paper that it reaches, the values
-    of their defaults, the constants that they read, and what `depends` returns: values, and files by their `Path`.
-    Comments, docstrings and layout are no part of it, nor is the library, whose version a cell carries beside this.
+    The protocol is the code of `measure`, of the functions and classes of the same paper that it
+    reaches, the values of their defaults, the constants that they read, and what
+    `depends` returns: values, and files by their `Path`. Comments, docstrings and layout are no
+    part of it, nor is the library, whose version a cell carries beside this.
     """
     reached = _Reached(measure.__module__)
     reached.parts.add(f"measure: {reached.text(measure)}")
     for k, thing in enumerate(depends()):
-        reached.parts.add(f"depends {k}: {_of_file(thing) if isinstance(thing, Path) else reached.text(thing)}")
+        reached.parts.add(
+            f"depends {k}: {_of_file(thing) if isinstance(thing, Path) else reached.text(thing)}"
+        )
     reached.close()
     return "p" + hashlib.sha256("\n".join(sorted(reached.parts)).encode()).hexdigest()[:12]
 
 
 class _Reached:
-    """What a function reaches, by name: the code of functions and classes, the values of constants."""
+    """What a function reaches, by name: the code of functions and
+    classes, the values of constants.
+    """
 
     def __init__(self, module: str) -> None:
-        self.scope = ".".join(module.split(".")[:2]) if module.startswith("paper_reproductions.") else module
+        self.scope = (
+            ".".join(module.split(".")[:2]) if module.startswith("paper_reproductions.") else module
+        )
         self.parts: set[str] = set()
         self._open: list[tuple[str, Any]] = []
         self._seen: set[Any] = set()  # not by name, which all lambdas of a module share
@@ -61,7 +70,9 @@ class _Reached:
                 continue
             self._seen.add(thing)
             self.parts.add(f"{name}: {_source(thing)}")
-            for function in _functions(thing):  # of a default the source has the name, which was read long before
+            for function in _functions(
+                thing
+            ):  # of a default the source has the name, which was read long before
                 defaults = self.text([function.__defaults__, function.__kwdefaults__])
                 self.parts.add(f"{name}, {function.__name__}: {defaults}")
             for used, value in _used(thing, self._inside):
@@ -79,7 +90,11 @@ class _Reached:
         if isinstance(value, (FunctionType, type)) or hasattr(value, "__wrapped__"):
             return self._named(inspect.unwrap(value))
         if isinstance(value, Mapping):
-            return "{" + ", ".join(f"{self.text(key)}: {self.text(entry)}" for key, entry in value.items()) + "}"
+            return (
+                "{"
+                + ", ".join(f"{self.text(key)}: {self.text(entry)}" for key, entry in value.items())
+                + "}"
+            )
         if isinstance(value, Set):
             return "{" + ", ".join(sorted(self.text(entry) for entry in value)) + "}"
         if isinstance(value, (list, tuple, range)):
@@ -98,13 +113,20 @@ class _Reached:
             name = f"{thing.__module__}.{name}"
             self._open.append((name, thing))
         cells = getattr(thing, "__closure__", None) or ()
-        return name + (self.text([cell.cell_contents for cell in cells if _filled(cell)]) if cells else "")
+        return name + (
+            self.text([cell.cell_contents for cell in cells if _filled(cell)]) if cells else ""
+        )
 
 
 def _filled(cell: Any) -> bool:
-    """Whether a variable of an enclosing function has its value; one that holds the function itself has not, first."""
+    """Whether a variable of an enclosing function has its value; one that holds the
+    function itself has not, first.
+    """
     try:
-        return not isinstance(cell.cell_contents, FunctionType) or cell.cell_contents.__closure__ is None
+        return (
+            not isinstance(cell.cell_contents, FunctionType)
+            or cell.cell_contents.__closure__ is None
+        )
     except ValueError:
         return False
 
@@ -117,14 +139,15 @@ def _of_file(path: Path) -> str:
 
 def _source(thing: Any) -> str:
     """The code without comments, docstrings and layout."""
-    try:
-        return _bare(textwrap.dedent(inspect.getsource(thing)))
-    except SyntaxError:  # a lambda in the middle of a statement
-        return " ".join(ast.unparse(_lambda(function.__code__)) for function in _functions(thing))
+    if isinstance(thing, FunctionType) and thing.__name__ == "<lambda>":
+        return ast.unparse(_lambda(thing.__code__))
+    return _bare(textwrap.dedent(inspect.getsource(thing)))
 
 
 def _lambda(code: CodeType) -> ast.Lambda:
-    """A lambda's place in its file: the one whose body lies where its code says. Byte code differs between Pythons."""
+    """A lambda's place in its file: the one whose body lies where its code says. Byte
+    code differs between Pythons.
+    """
     places = set(code.co_positions())
     for node in ast.walk(ast.parse(Path(code.co_filename).read_text("utf-8"))):
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
@@ -143,7 +166,11 @@ def _bare(source: str) -> str:
 
 
 def _is_text(line: ast.stmt) -> bool:
-    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+    return (
+        isinstance(line, ast.Expr)
+        and isinstance(line.value, ast.Constant)
+        and isinstance(line.value.value, str)
+    )
 
 
 def _functions(thing: Any) -> Iterator[FunctionType]:
@@ -151,7 +178,9 @@ def _functions(thing: Any) -> Iterator[FunctionType]:
         yield thing
     for value in vars(thing).values() if isinstance(thing, type) else ():
         member = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-        if isinstance(member, FunctionType) and member.__module__ != "dataclasses":  # __replace__, since Python 3.13
+        if (
+            isinstance(member, FunctionType) and member.__module__ != "dataclasses"
+        ):  # __replace__, since Python 3.13
             yield member
 
 
@@ -165,13 +194,20 @@ def _codes(thing: Any) -> Iterator[CodeType]:
 
 
 def _used(thing: Any, inside: Callable[[str | None], bool]) -> Iterator[tuple[str, Any]]:
-    """The names of its module, and of modules of the same paper, that a function or a class reads: (name, value)."""
-    names = {name for code in _codes(thing) for name in code.co_names} - {"__file__"}  # where the repository lies
+    """The names of its module, and of modules of the same paper, that a function or a
+    class reads: (name, value).
+    """
+    names = {name for code in _codes(thing) for name in code.co_names} - {
+        "__file__"
+    }  # where the repository lies
     names |= {base.__name__ for base in getattr(thing, "__bases__", ())}
     home = sys.modules[thing.__module__]
     for name in sorted(names & vars(home).keys()):
         value = vars(home)[name]
         if isinstance(value, ModuleType) and inside(value.__name__):
-            yield from ((f"{value.__name__}.{n}", vars(value)[n]) for n in sorted(names & vars(value).keys()))
+            yield from (
+                (f"{value.__name__}.{n}", vars(value)[n])
+                for n in sorted(names & vars(value).keys())
+            )
         else:
             yield f"{home.__name__}.{name}", value

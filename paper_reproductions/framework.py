@@ -42,7 +42,8 @@ class Settings:
         quick: a version in small, for a first look.
         folds: only the first so many folds, None for all.
         seed: of everything that draws at random.
-        slow: also what is left out otherwise because it takes very long; the paper's protocol says what.
+        slow: also what is left out otherwise because it takes very long; the
+            paper's protocol says what.
     """
 
     quick: bool = False
@@ -52,17 +53,23 @@ class Settings:
 
     @property
     def profile(self) -> str:
-        """Name of the folder of results: those in small, and those of other seeds, are kept apart."""
+        """Name of the folder of results: those in small, and those of
+        other seeds, are kept apart.
+        """
         return ("quick" if self.quick else "full") + (f"-seed-{self.seed}" if self.seed else "")
 
     def first_folds(self, total: int, quick: int = 1) -> range:
         """The folds to run: of `total`, or of `quick` when in small, at most ``folds``."""
-        return range(min(quick if self.quick and self.folds is None else total, self.folds or total))
+        return range(
+            min(quick if self.quick and self.folds is None else total, self.folds or total)
+        )
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The smallest piece of work that is kept: named values, such as a data set, a method and a fold."""
+    """The smallest piece of work that is kept: named values, such as a data
+    set, a method and a fold.
+    """
 
     key: tuple[tuple[str, Entry], ...]
 
@@ -92,8 +99,8 @@ class Experiment:
         cells: the cells that the settings ask for, in the order of computation.
         measure: computes one cell: one row, or several.
         data: the names, for `jaxrules.datasets.load`, of the sets that a cell needs.
-        depends: what else changes what is measured, outside the paper's folder or unseen by its code: values, and
-            files by their `Path`, such as a program that is run.
+        depends: what else changes what is measured, outside the paper's folder or unseen by its
+            code: values, and files by their `Path`, such as a program that is run.
     """
 
     name: str
@@ -125,12 +132,16 @@ class Made:
 
 @functools.cache
 def library() -> str:
-    """The version of jaxrules; in a checkout with the last commit that changed it, and whether it is changed since."""
+    """The version of jaxrules; in a checkout with the last commit that changed it, and
+    whether it is changed since.
+    """
     folder = Path(jaxrules.__file__).parent
 
     def git(*command: str) -> str:
         try:
-            done = subprocess.run(["git", "-C", str(folder), *command], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["git", "-C", str(folder), *command], capture_output=True, text=True, check=False
+            )
         except OSError:
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
@@ -141,7 +152,9 @@ def library() -> str:
 
 
 class Rows(Sequence[Row]):
-    """Rows of measurements: the cell's values, what was measured, and ``cell_seconds``, but not of an archive."""
+    """Rows of measurements: the cell's values, what was measured, and
+    ``cell_seconds``, but not of an archive.
+    """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = tuple(rows)
@@ -154,7 +167,11 @@ class Rows(Sequence[Row]):
 
     def where(self, **values: Entry) -> Rows:
         """The rows that have these values."""
-        return Rows(row for row in self._rows if all(row.get(name) == value for name, value in values.items()))
+        return Rows(
+            row
+            for row in self._rows
+            if all(row.get(name) == value for name, value in values.items())
+        )
 
     def values(self, name: str) -> tuple[Entry, ...]:
         """The different values of a column, in order of first appearance."""
@@ -240,7 +257,8 @@ _MADE = ("cell_protocol", "cell_version", "cell_date")
 
 @dataclass(frozen=True)
 class Store:
-    """Finished cells on disk, one CSV file each, replaced in one step: an interrupted run leaves no half cell.
+    """Finished cells on disk, one CSV file each, replaced in one step: an
+    interrupted run leaves no half cell.
 
     A cell that was measured in another way than its experiment measures now counts as not finished.
     """
@@ -258,7 +276,9 @@ class Store:
     def made(self, experiment: Experiment, cell: Cell) -> Made | None:
         """With what a cell was made, of whichever protocol; None if there is none."""
         path = self.path(experiment, cell)
-        return Made(*(str(_read(path)[0].get(name, "")) for name in _MADE)) if path.exists() else None
+        return (
+            Made(*(str(_read(path)[0].get(name, "")) for name in _MADE)) if path.exists() else None
+        )
 
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         """The rows of a cell, or None if it is not finished."""
@@ -267,31 +287,51 @@ class Store:
         return [_without(row, _MADE) for row in _read(self.path(experiment, cell))]
 
     def seconds(self, experiment: Experiment, settings: Settings) -> tuple[float, int]:
-        """The seconds by the clock of its finished cells, summed, and how many of them say theirs."""
-        rows = [found[0] for cell in experiment.cells(settings) if (found := self.read(experiment, cell))]
+        """The seconds by the clock of its finished cells, summed, and
+        how many of them say theirs.
+        """
+        rows = [
+            found[0]
+            for cell in experiment.cells(settings)
+            if (found := self.read(experiment, cell))
+        ]
         known = [seconds for row in rows if (seconds := float(row.get("cell_seconds", 0.0))) > 0]
         return round(sum(known), 3), len(known)
 
-    def write(self, experiment: Experiment, cell: Cell, measured: Row | Sequence[Row], seconds: float) -> None:
+    def write(
+        self, experiment: Experiment, cell: Cell, measured: Row | Sequence[Row], seconds: float
+    ) -> None:
         """Keep a finished cell."""
         rows = [measured] if isinstance(measured, Mapping) else list(measured)
         if not rows:
             raise ValueError(f"{experiment.name}: {cell} measured nothing; return at least one row")
         if clash := dict(cell.key).keys() & rows[0].keys():
-            raise ValueError(f"{experiment.name}: {cell} measured {sorted(clash)}, which are the cell's own values")
+            raise ValueError(
+                f"{experiment.name}: {cell} measured {sorted(clash)}, which are the cell's own "
+                "values"
+            )
         full = [{**dict(cell.key), **row, "cell_seconds": round(seconds, 3)} for row in rows]
-        self._write(experiment, cell, full, Made(experiment.protocol, library(), datetime.date.today().isoformat()))
+        self._write(
+            experiment,
+            cell,
+            full,
+            Made(experiment.protocol, library(), datetime.date.today().isoformat()),
+        )
 
     def adopt(self, experiment: Experiment, cell: Cell, library: str) -> bool:
-        """Take a cell that was kept without a protocol as one of today's, made with this version of the library.
+        """Take a cell that was kept without a protocol as one of today's, made with
+        this version of the library.
 
-        Returns whether there was one. That the protocol was today's is the caller's word; the report says so.
+        Returns whether there was one. That the protocol was today's is the caller's
+        word; the report says so.
         """
         path, made = self.path(experiment, cell), self.made(experiment, cell)
         if made is None or made.protocol:
             return False
         date = datetime.date.fromtimestamp(path.stat().st_mtime).isoformat()
-        self._write(experiment, cell, _read(path), Made(experiment.protocol, f"{library}, adopted", date))
+        self._write(
+            experiment, cell, _read(path), Made(experiment.protocol, f"{library}, adopted", date)
+        )
         return True
 
     def _write(self, experiment: Experiment, cell: Cell, rows: Sequence[Row], made: Made) -> None:
@@ -301,7 +341,8 @@ class Store:
 
 @dataclass(frozen=True)
 class Archive(Store):
-    """Finished cells as they are shipped: a CSV file per experiment, and in about.json with what they were made.
+    """Finished cells as they are shipped: a CSV file per experiment, and in about.json
+    with what they were made.
 
     Cells of an older protocol are kept in view; the report says how many they are.
     """
@@ -325,10 +366,16 @@ class Archive(Store):
 
     def _rows(self, experiment: Experiment, cell: Cell) -> list[Row]:
         path = self.path(experiment, cell)
-        names, values = zip(*((name, _parsed(_text(value))) for name, value in cell.key), strict=True)
-        return _archived(path, names).get(values, []) if path.exists() else []  # as read: the text "2011" is a number
+        names, values = zip(
+            *((name, _parsed(_text(value))) for name, value in cell.key), strict=True
+        )
+        return (
+            _archived(path, names).get(values, []) if path.exists() else []
+        )  # as read: the text "2011" is a number
 
-    def pack(self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]) -> None:
+    def pack(
+        self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]
+    ) -> None:
         """Replace the archive by these results."""
         made: dict[Made, int] = {}
         seconds: dict[str, tuple[float, int]] = {}
@@ -338,17 +385,30 @@ class Archive(Store):
         for experiment in experiments:
             rows: list[Row] = []
             for cell in experiment.cells(results.settings):
-                origin, measured = results.store.made(experiment, cell), results.store.read(experiment, cell)
+                origin, measured = (
+                    results.store.made(experiment, cell),
+                    results.store.read(experiment, cell),
+                )
                 if origin is not None and measured is not None:
                     number = made.setdefault(origin, len(made))
                     for row in measured:
                         kept = _without(row, ("cell_seconds",))  # of which reports have the sum
-                        rows.append({**{name: _short(value) for name, value in kept.items()}, "made": number})
+                        rows.append(
+                            {
+                                **{name: _short(value) for name, value in kept.items()},
+                                "made": number,
+                            }
+                        )
             if rows:
                 _write(self.folder / f"{experiment.name}.csv", rows)
                 seconds[experiment.name] = results.store.seconds(experiment, results.settings)
         entries = [dataclasses.asdict(origin) for origin in made]
-        whole = {**about, "Settings": dataclasses.asdict(results.settings), "Seconds": seconds, "Made": entries}
+        whole = {
+            **about,
+            "Settings": dataclasses.asdict(results.settings),
+            "Seconds": seconds,
+            "Made": entries,
+        }
         (self.folder / "about.json").write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
         _archived.cache_clear()
 
@@ -383,7 +443,9 @@ def _archived(path: Path, names: tuple[str, ...]) -> dict[tuple[Entry, ...], lis
     cells: dict[tuple[Entry, ...], list[Row]] = {}
     for row in _read(path):
         key = tuple(row.get(name) for name in names)
-        cells.setdefault(key, []).append({name: value for name, value in row.items() if value != ""})
+        cells.setdefault(key, []).append(
+            {name: value for name, value in row.items() if value != ""}
+        )
     return cells
 
 
@@ -397,7 +459,9 @@ def _write(path: Path, rows: Sequence[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     with unfinished.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
+        writer = csv.DictWriter(
+            file, list(dict.fromkeys(name for row in rows for name in row)), restval=""
+        )
         writer.writeheader()
         writer.writerows({name: _text(value) for name, value in row.items()} for row in rows)
     unfinished.replace(path)
@@ -470,12 +534,16 @@ def unfinished(
         ValueError: naming the methods there are, if one of `only` is not among them.
     """
     different = {experiment.name: experiment for experiment in experiments}.values()
-    tasks = [Task(experiment, cell) for experiment in different for cell in experiment.cells(settings)]
+    tasks = [
+        Task(experiment, cell) for experiment in different for cell in experiment.cells(settings)
+    ]
     methods = {str(dict(task.cell.key).get("method", "")) for task in tasks} - {""}
     if unknown := [name for name in only if name not in methods]:
         there = ", ".join(map(repr, sorted(methods))) or "none, its cells have no method"
         raise ValueError(f"no cell has the method {unknown[0]!r}; there are {there}")
-    wanted = [task for task in tasks if not only or str(dict(task.cell.key).get("method", "")) in only]
+    wanted = [
+        task for task in tasks if not only or str(dict(task.cell.key).get("method", "")) in only
+    ]
     return [task for task in wanted if fresh or not store.has(task.experiment, task.cell)]
 
 
@@ -489,13 +557,15 @@ def run(
 ) -> Outcome:
     """Compute cells and keep each as soon as it is finished.
 
-    A cell that fails is reported and left out, the others go on. Ctrl-C ends the run; what is finished stays.
+    A cell that fails is reported and left out, the others go on. Ctrl-C ends the
+    run; what is finished stays.
 
     Args:
         tasks: see `unfinished`.
         settings: what the user asked for.
         store: where finished cells are kept.
-        measure: yields what was measured in each, in any order; None computes one after the other in this process.
+        measure: yields what was measured in each, in any order; None computes one after
+            the other in this process.
         report: receives a line per cell; None prints it.
     """
     report = report or functools.partial(print, flush=True)
@@ -509,14 +579,19 @@ def run(
                 if measured.error is not None:
                     raise measured.error
                 store.write(task.experiment, task.cell, measured.rows, measured.seconds)
-            except Exception as error:  # one bad cell must not cost hours of others; it is named in the report
+            except (
+                Exception
+            ) as error:  # one bad cell must not cost hours of others; it is named in the report
                 outcome.failures.append(Failure(task.experiment, task.cell, error))
                 report(f"{line}: FAILED: {type(error).__name__}: {error}")
                 continue
             outcome.computed += 1
             elapsed = time.monotonic() - started
             left = elapsed / (done + 1) * (len(tasks) - done - 1)
-            report(f"{line}: {measured.seconds:.1f} s ({duration(elapsed)} so far, about {duration(left)} to go)")
+            report(
+                f"{line}: {measured.seconds:.1f} s ({duration(elapsed)} so far, about "
+                f"{duration(left)} to go)"
+            )
     except KeyboardInterrupt:
         report("interrupted; run the same command to go on")
         outcome.interrupted = True
@@ -554,7 +629,9 @@ def measured(task: Task, settings: Settings) -> Measured:
 
 @contextlib.contextmanager
 def _noticed_interrupt() -> Iterator[list[int]]:
-    """Ctrl-C raises; it is in the list even if a fit has made a shorter fit of it, which no cell asks for."""
+    """Ctrl-C raises; it is in the list even if a fit has made a shorter fit of
+    it, which no cell asks for.
+    """
     pressed: list[int] = []
 
     def note(number: int, frame: object) -> None:
@@ -590,7 +667,9 @@ def missing_cells(exhibit: Exhibit, results: Results) -> Iterator[tuple[Experime
 
 
 def origins(exhibits: Iterable[Exhibit], results: Results) -> Counter[Made]:
-    """How many cells were made with what; `Made.protocol` is "older" where it is not today's, else ""."""
+    """How many cells were made with what; `Made.protocol` is "older" where
+    it is not today's, else "".
+    """
     found: Counter[Made] = Counter()
     experiments = {e.name: e for exhibit in exhibits for e in exhibit.experiments}.values()
     for experiment in experiments:

@@ -17,7 +17,8 @@ from paper_reproductions.papers import load_paper
 def in_processes(paper: str, jobs: int) -> Callable[[Sequence[Task], Settings], Iterator[Measured]]:
     """For `run`: cells are measured in `jobs` processes, each of which loads the paper by its name.
 
-    Neighbouring cells go to different processes, so that what they share is prepared in each of them.
+    Neighbouring cells go to different processes, so that what they share is
+    prepared in each of them.
     """
 
     def measure(tasks: Sequence[Task], settings: Settings) -> Iterator[Measured]:
@@ -25,7 +26,10 @@ def in_processes(paper: str, jobs: int) -> Callable[[Sequence[Task], Settings], 
         context = multiprocessing.get_context("spawn")  # JAX does not work in a fork
         pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _ignore_interrupts)
         try:
-            waiting = {pool.submit(_measure, paper, task.experiment.name, task.cell, settings): task for task in tasks}
+            waiting = {
+                pool.submit(_measure, paper, task.experiment.name, task.cell, settings): task
+                for task in tasks
+            }
             for done in concurrent.futures.as_completed(waiting):
                 error = done.exception()
                 rows, seconds = ((), 0.0) if error else done.result()
@@ -45,8 +49,12 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _measure(paper: str, experiment: str, cell: Cell, settings: Settings) -> tuple[Row | Sequence[Row], float]:
-    """Rows and seconds; a task itself holds functions, which cannot be sent from process to process."""
+def _measure(
+    paper: str, experiment: str, cell: Cell, settings: Settings
+) -> tuple[Row | Sequence[Row], float]:
+    """Rows and seconds; a task itself holds functions, which cannot be sent from process to
+    process.
+    """
     by_name = {e.name: e for exhibit in load_paper(paper).exhibits for e in exhibit.experiments}
     result = measured(Task(by_name[experiment], cell), settings)
     if result.error is not None:
@@ -76,7 +84,9 @@ def alone(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
-            raise Busy(f"process {file.read().strip()} is at work in {folder}; use --jobs for more at once") from error
+            raise Busy(
+                f"process {file.read().strip()} is at work in {folder}; use --jobs for more at once"
+            ) from error
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

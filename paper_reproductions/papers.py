@@ -11,7 +11,9 @@ from paper_reproductions.framework import Paper
 
 def available_papers() -> list[str]:
     """Names of the papers that have a folder here."""
-    return sorted(module.name for module in pkgutil.iter_modules(paper_reproductions.__path__) if module.ispkg)
+    return sorted(
+        module.name for module in pkgutil.iter_modules(paper_reproductions.__path__) if module.ispkg
+    )
 
 
 def load_paper(name: str) -> Paper:

@@ -27,7 +27,11 @@ from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Sectio
 
 
 def write(
-    paper: Paper, exhibits: Sequence[Exhibit], results: Results, folder: Path, failures: Sequence[Failure] = ()
+    paper: Paper,
+    exhibits: Sequence[Exhibit],
+    results: Results,
+    folder: Path,
+    failures: Sequence[Failure] = (),
 ) -> tuple[Path, Path]:
     """Draw the exhibits and write report.md and report.html; returns their paths."""
     canvas = Canvas(folder)
@@ -58,18 +62,26 @@ _Block = _Heading | _Points | ComparisonTable | Path | str
 
 
 def _blocks(
-    paper: Paper, chapters: Sequence[tuple[Exhibit, Section]], results: Results, failures: Sequence[Failure]
+    paper: Paper,
+    chapters: Sequence[tuple[Exhibit, Section]],
+    results: Results,
+    failures: Sequence[Failure],
 ) -> Iterator[_Block]:
     yield _Heading(f"{paper.title}: our numbers beside the paper's", 1)
     yield f"{paper.reference}. " + _run_in_words(results)
     shown = [exhibit for exhibit, _ in chapters]
-    yield " ".join(text for text in (_origins_in_words(shown, results), _times_in_words(shown, results)) if text)
+    yield " ".join(
+        text
+        for text in (_origins_in_words(shown, results), _times_in_words(shown, results))
+        if text
+    )
     yield "In every cell: ours, then in brackets the paper's number and the difference (ours minus the paper's)."
     if paper.protocol:
         yield from _paragraphs(paper.protocol)
     if results.settings.quick:
-        yield f"THIS IS A QUICK RUN, for a first look only: {paper.quick or 'a version in small.'} " + _left_out(
-            [exhibit for exhibit, _ in chapters], results.settings
+        yield (
+            f"THIS IS A QUICK RUN, for a first look only: {paper.quick or 'a version in small.'} "
+            + _left_out([exhibit for exhibit, _ in chapters], results.settings)
         )
     if paper.summary is not None:
         yield _Heading("Summary", 2)
@@ -87,7 +99,9 @@ def _blocks(
 def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_Block]:
     missing = list(missing_cells(exhibit, results))
     if missing:
-        total = sum(len(list(experiment.cells(results.settings))) for experiment in exhibit.experiments)
+        total = sum(
+            len(list(experiment.cells(results.settings))) for experiment in exhibit.experiments
+        )
         shown = "; ".join(f"{experiment.name}: {cell}" for experiment, cell in missing[:3])
         yield f"Not finished: {len(missing)} of {total} cells ({shown}{'; ...' if len(missing) > 3 else ''})."
     yield from _paragraphs(section.text)
@@ -95,7 +109,9 @@ def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_
         yield table
         yield from _paragraphs(table.note)
         if departures := [
-            _departure(row, column, value, results.settings) for row, column, value in table.compared() if value.departs
+            _departure(row, column, value, results.settings)
+            for row, column, value in table.compared()
+            if value.departs
         ]:
             yield "Differences beyond the tolerance" + (
                 " (a quick run gives no reasons):" if results.settings.quick else ":"
@@ -108,13 +124,17 @@ def _left_out(exhibits: Sequence[Exhibit], settings: Settings) -> str:
     """How much of the full protocol a quick run asks for."""
     experiments = {e.name: e for exhibit in exhibits for e in exhibit.experiments}.values()
     whole = Settings(folds=settings.folds, seed=settings.seed, slow=settings.slow)
-    counts = {e.name: (len(list(e.cells(settings))), len(list(e.cells(whole)))) for e in experiments}
+    counts = {
+        e.name: (len(list(e.cells(settings))), len(list(e.cells(whole)))) for e in experiments
+    }
     listed = ", ".join(f"{name} {few} of {all_}" for name, (few, all_) in counts.items())
     return f"Cells asked for, of those of the full protocol: {listed}."
 
 
 def _departure(row: str, column: str, value: Value, settings: Settings) -> str:
-    bound = f"tolerance {value.tolerance:g}" + (f", counted {value.only} the paper only" if value.only else "")
+    bound = f"tolerance {value.tolerance:g}" + (
+        f", counted {value.only} the paper only" if value.only else ""
+    )
     reason = "" if settings.quick else f" {value.reason or 'Unexplained.'}"
     return f"{row}, {column}: {value} ({bound}).{reason}"
 
@@ -143,25 +163,45 @@ class _Counted:
 
 
 def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> Iterator[_Block]:
-    """What became of every number that the paper prints, exhibit by exhibit, and why some are not compared."""
+    """What became of every number that the paper prints, exhibit by exhibit, and
+    why some are not compared.
+    """
     counted = _count(chapters)
     columns = (
-        "printed by the paper", "compared", "of these on one side", "within tolerance", "not compared", "not run",
+        "printed by the paper",
+        "compared",
+        "of these on one side",
+        "within tolerance",
+        "not compared",
+        "not run",
         "quoted",
-    )  # fmt: skip
+    )
     cells: dict[tuple[str, str], Value | Quoted | str] = {}
     for name, n in counted.items():
-        numbers = (n.printed, n.compared, n.one_sided, n.agreeing, sum(n.apart.values()), n.missing, n.quoted)
-        cells |= {(name, column): str(number) for column, number in zip(columns, numbers, strict=True)}
+        numbers = (
+            n.printed,
+            n.compared,
+            n.one_sided,
+            n.agreeing,
+            sum(n.apart.values()),
+            n.missing,
+            n.quoted,
+        )
+        cells |= {
+            (name, column): str(number) for column, number in zip(columns, numbers, strict=True)
+        }
     if not counted:
         yield "The paper prints no number beside these exhibits."
         return
     yield ComparisonTable("The paper's numbers", tuple(counted), columns, cells, corner="exhibit")
     yield (
-        "A number that stands in several tables counts once. On one side: only a difference to the worse counts. "
+        "A number that stands in several tables counts once. On one side: only a difference to the "
+        "worse counts. "
         "Quoted: numbers of the paper for what is not run here."
     )
-    if reasons := [f"{name}: {n} ({why})" for name, c in counted.items() for why, n in c.apart.items()]:
+    if reasons := [
+        f"{name}: {n} ({why})" for name, c in counted.items() for why, n in c.apart.items()
+    ]:
         yield "Not compared:"
         yield _Points(reasons)
 
@@ -179,7 +219,9 @@ def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
     for name, values in numbers.values():
         here = counted.setdefault(name, _Counted())
         here.printed += 1
-        compared = [value for value in values if value.ours is not None and value.tolerance is not None]
+        compared = [
+            value for value in values if value.ours is not None and value.tolerance is not None
+        ]
         if compared:
             here.compared += 1
             here.one_sided += all(value.only for value in compared)
@@ -187,21 +229,33 @@ def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
         elif all(value.ours is None for value in values):
             here.missing += 1
         else:
-            here.set_apart(next((value.apart for value in values if value.apart), "no tolerance is given"))
-    return {exhibit.name: counted[exhibit.name] for exhibit, _ in chapters if exhibit.name in counted}
+            here.set_apart(
+                next((value.apart for value in values if value.apart), "no tolerance is given")
+            )
+    return {
+        exhibit.name: counted[exhibit.name] for exhibit, _ in chapters if exhibit.name in counted
+    }
 
 
 def _run_in_words(results: Results) -> str:
-    about = results.store.about if isinstance(results.store, Archive) else made_with(results.settings)
+    about = (
+        results.store.about if isinstance(results.store, Archive) else made_with(results.settings)
+    )
     return " ".join(f"{name}: {text}." for name, text in about.items())
 
 
 def _origins_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
-    """Which versions of jaxrules made the cells, on which days, and whether today's code would measure them so."""
+    """Which versions of jaxrules made the cells, on which days, and whether today's
+    code would measure them so.
+    """
     versions: dict[tuple[str, str], tuple[int, str, str]] = {}
     for made, count in origins(exhibits, results).items():
         before, first, last = versions.get((made.version, made.protocol), (0, made.date, made.date))
-        versions[made.version, made.protocol] = (before + count, min(first, made.date), max(last, made.date))
+        versions[made.version, made.protocol] = (
+            before + count,
+            min(first, made.date),
+            max(last, made.date),
+        )
     listed = []
     for (maker, older), (count, first, last) in versions.items():
         days = first if first == last else f"{first} to {last}"
@@ -209,23 +263,33 @@ def _origins_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
         if older:
             listed[-1] += " (measured in another way than this version of the reproduction would)"
     adopted = (
-        " Adopted: made before cells recorded how; the version was entered by hand, and that they would be measured in "
+        " Adopted: made before cells recorded how; the version was entered by hand, and that they "
+        "would be measured in "
         "the same way now is taken on trust."
     )
     if not listed:
         return "No cell is finished."
-    return f"Cells: {'; '.join(listed)}." + (adopted if any("adopted" in maker for maker, _ in versions) else "")
+    return f"Cells: {'; '.join(listed)}." + (
+        adopted if any("adopted" in maker for maker, _ in versions) else ""
+    )
 
 
 def _times_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
     """How long the cells took, by experiment, and of how many that is known."""
-    times = {e.name: results.store.seconds(e, results.settings) for exhibit in exhibits for e in exhibit.experiments}
+    times = {
+        e.name: results.store.seconds(e, results.settings)
+        for exhibit in exhibits
+        for e in exhibit.experiments
+    }
     known, finished = sum(cells for _, cells in times.values()), origins(exhibits, results).total()
     if not known:
         return "How long they took was not kept." if finished else ""
-    listed = ", ".join(f"{name} {duration(seconds)}" for name, (seconds, cells) in times.items() if cells)
+    listed = ", ".join(
+        f"{name} {duration(seconds)}" for name, (seconds, cells) in times.items() if cells
+    )
     return (
-        f"Computed in {duration(sum(seconds for seconds, _ in times.values()))}, by the clock, one cell after the "
+        f"Computed in {duration(sum(seconds for seconds, _ in times.values()))}, by the clock, one "
+        "cell after the "
         f"other: the sum over {known} of {finished} cells ({listed})."
     )
 
@@ -248,7 +312,9 @@ def made_with(settings: Settings) -> dict[str, str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    yield from (" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip())
+    yield from (
+        " ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()
+    )
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -265,7 +331,9 @@ def _markdown(block: _Block, folder: Path) -> str:
     if isinstance(block, str):
         return block
     heading, *rows = (_markdown_row(line) for line in block.lines())
-    return "\n".join([f"**{block.title}**", "", heading, "|" + "---|" * (len(block.columns) + 1), *rows])
+    return "\n".join(
+        [f"**{block.title}**", "", heading, "|" + "---|" * (len(block.columns) + 1), *rows]
+    )
 
 
 def _markdown_row(line: Iterable[str]) -> str:
@@ -278,7 +346,9 @@ def _html(block: _Block, folder: Path) -> str:
     if isinstance(block, _Points):
         return "<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in block.items) + "</ul>"
     if isinstance(block, Path):
-        return f'<img src="{html.escape(_relative(block, folder))}" alt="{html.escape(block.stem)}">'
+        return (
+            f'<img src="{html.escape(_relative(block, folder))}" alt="{html.escape(block.stem)}">'
+        )
     if isinstance(block, str):
         return f"<p>{_bold(html.escape(block))}</p>"
     departing = {(row, column) for row, column, value in block.compared() if value.departs}
@@ -310,6 +380,7 @@ img { max-width: 100%; }
 
 def _page(paper: Paper, body: str) -> str:
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(paper.title)}</title>'
+        '<!doctype html>\n<html lang="en"><head><meta '
+        f'charset="utf-8"><title>{html.escape(paper.title)}</title>'
         f"<style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
     )

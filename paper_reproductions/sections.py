@@ -1,4 +1,6 @@
-"""What an exhibit shows: a `Section` of text, comparison tables (our numbers beside the paper's) and figures."""
+"""What an exhibit shows: a `Section` of text, comparison tables (our numbers beside
+the paper's) and figures.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,20 @@ class Value:
         ours: what was measured, None if it was not.
         paper: what the paper (or its authors' files) gives, None if nothing.
         digits: decimals to print.
-        tolerance: the largest absolute difference that counts as agreement; None: it is not compared.
-        only: "above" or "below" when only a difference in that direction counts against us: a local support
-            below the paper's is no failure, and neither is a higher accuracy.
+        tolerance: the largest absolute difference that counts as agreement;
+            None: it is not compared.
+        only: "above" or "below" when only a difference in that direction counts against us: a local
+            support below the paper's is no failure, and neither is a higher accuracy.
         spread: standard deviation of ours over folds.
-        reason: why the numbers differ, if they do and an experiment of this report shows it; "" is unexplained.
-        mark: a remark for the cell itself, such as "5000 rows"; `Quoted` if it has further numbers of the paper.
-        apart: why it is not compared; needed where the paper has a number and there is no tolerance.
-        number: which number of the paper it is, in any words, for one that stands in several tables: it counts once,
-            for the exhibit where it stands first, and agrees if it does wherever it is compared.
+        reason: why the numbers differ, if they do and an experiment of this report
+            shows it; "" is unexplained.
+        mark: a remark for the cell itself, such as "5000 rows"; `Quoted` if it has
+            further numbers of the paper.
+        apart: why it is not compared; needed where the paper has a number
+            and there is no tolerance.
+        number: which number of the paper it is, in any words, for one that stands in several
+            tables: it counts once, for the exhibit where it stands first, and agrees if it
+            does wherever it is compared.
     """
 
     ours: float | None
@@ -50,7 +57,9 @@ class Value:
 
     @property
     def departs(self) -> bool:
-        """Whether the difference is larger than what counts as agreement, in the direction that counts."""
+        """Whether the difference is larger than what counts as agreement, in
+        the direction that counts.
+        """
         difference = self.difference
         if difference is None or self.tolerance is None:
             return False
@@ -72,7 +81,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Quoted:
-    """Numbers of the paper that are not compared: for what is not run here, or for the reason that is given.
+    """Numbers of the paper that are not compared: for what is not run here, or for
+    the reason that is given.
 
     Attributes:
         text: as they are printed.
@@ -135,7 +145,11 @@ class ComparisonTable:
         for row in self.rows:
             for column in self.columns:
                 value = self.values.get((row, column))
-                if isinstance(value, Value) and value.tolerance is not None and value.difference is not None:
+                if (
+                    isinstance(value, Value)
+                    and value.tolerance is not None
+                    and value.difference is not None
+                ):
                     yield row, column, value
 
 
@@ -150,7 +164,9 @@ class Section:
 
 @dataclass
 class Canvas:
-    """Where an exhibit draws: ``figure, axes = canvas.subplots(1, 2)`` and ``canvas.save(figure, "figure_2")``."""
+    """Where an exhibit draws: ``figure, axes = canvas.subplots(1, 2)`` and
+    ``canvas.save(figure, "figure_2")``.
+    """
 
     folder: Path
     _open: list[Any] = field(default_factory=list)
@@ -158,7 +174,9 @@ class Canvas:
     def subplots(
         self, rows: int = 1, columns: int = 1, *, width: float = 4.2, height: float = 3.2
     ) -> tuple[Figure, Any]:
-        """A figure with rows x columns axes (always a 2-D array), `width` x `height` inches each."""
+        """A figure with rows x columns axes (always a 2-D array),
+        `width` x `height` inches each.
+        """
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 

@@ -1,6 +1,8 @@
-"""The catalogue of learners: how each is called, which searches and losses it has, what its fits claim.
+"""The catalogue of learners: how each is called, which searches and losses it
+has, what its fits claim.
 
-A new learner adds one entry to `LEARNERS`, and a function to claims.py; test_contracts.py does the rest.
+A new learner adds one entry to `LEARNERS`, and a function to claims.py;
+test_contracts.py does the rest.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """A learner: how to call it cheaply, its searches, and independent code for what its fits claim.
+    """A learner: how to call it cheaply, its searches, and independent code for what its fits
+    claim.
 
     Attributes:
         fit: the function.
@@ -42,10 +45,11 @@ class Learner:
         searches: by name; every search option of the learner is in one of them.
         claims: (settings, fit) -> what it claims, beside what independent code says.
         loss: the name of the argument that says the loss, None without one.
-        models: what they are: one conjunction may explain labels, but not numbers, to linear ones; lists have no
-            scores, and no output per class.
+        models: what they are: one conjunction may explain labels, but not numbers, to linear ones;
+            lists have no scores, and no output per class.
         together: it fits several classes together, not each against the rest.
-        path: the function with the arguments of `fit` that returns the fits with 1, ..., max_rules rules.
+        path: the function with the arguments of `fit` that returns the fits
+            with 1, ..., max_rules rules.
     """
 
     name: str
@@ -65,86 +69,192 @@ LEARNERS = {
     learner.name: learner
     for learner in (
         Learner(
-            "rulefit", jr.rulefit.fit, {"l1_penalty": 0.02, "rules": pool()},
-            {"": Search(ANY, exact=True), "linear": Search(BOTH, {"linear_terms": True}, exact=True),
-             "forest": Search(BOTH, {"rules": None}, draws_rows=True),
-             "cross-validation": Search(BOTH, {"l1_penalty": None, "n_folds": 2}, exact=True, draws_rows=True)},
+            "rulefit",
+            jr.rulefit.fit,
+            {"l1_penalty": 0.02, "rules": pool()},
+            {
+                "": Search(ANY, exact=True),
+                "linear": Search(BOTH, {"linear_terms": True}, exact=True),
+                "forest": Search(BOTH, {"rules": None}, draws_rows=True),
+                "cross-validation": Search(
+                    BOTH, {"l1_penalty": None, "n_folds": 2}, exact=True, draws_rows=True
+                ),
+            },
             claims.rulefit,
         ),
         Learner(
-            "lire", jr.lire.fit, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
-            {"combo": Search(("exponential", *BOTH)),
-             "optimal": Search(("exponential", *BOTH), {"search": "optimal"}, exact=True),
-             "forest": Search(("exponential",), {"rules": None}, draws_rows=True)},
+            "lire",
+            jr.lire.fit,
+            {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
+            {
+                "combo": Search(("exponential", *BOTH)),
+                "optimal": Search(("exponential", *BOTH), {"search": "optimal"}, exact=True),
+                "forest": Search(("exponential",), {"rules": None}, draws_rows=True),
+            },
             claims.lire,
         ),
         Learner(
-            "lire.published", jr.lire.published, {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool()},
-            {"": Search(("exponential",)), "forest": Search(("exponential",), {"rules": "forest"}, draws_rows=True)},
-            claims.lire_published, None,
+            "lire.published",
+            jr.lire.published,
+            {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool()},
+            {
+                "": Search(("exponential",)),
+                "forest": Search(("exponential",), {"rules": "forest"}, draws_rows=True),
+            },
+            claims.lire_published,
+            None,
         ),
         Learner(
-            "boosting", jr.boosting.fit, {"max_rules": 3, **jr.boosting.PAPER},
-            {"optimal": Search(ANY, exact=True), "greedy": Search(ANY, {"search": "greedy"}),
-             "beam": Search(ANY, {"search": "beam"}), "published": Search(ANY, {"search": "published"}, exact=True),
-             **{f"{objective}-{search}": Search(BOTH, {"objective": objective, "search": search}, search == "optimal")
-                for objective in ("gradient_sum", "orthogonal") for search in ("optimal", "greedy", "beam")},
-             "corrective": Search(ANY, {"corrective": True, "intercept": True}),
-             "tolerance": Search(BOTH, {"objective": "gradient_sum", "objective_tolerance": 0.3}, exact=True),
-             "tgb": Search(ANY, {"objective": "gradient_sum", "search": "greedy", "corrective": True,
-                                 "intercept": True, "objective_tolerance": 0.3}),
-             "per unit": Search(ANY, RECIPE, exact=True),
-             "pairs": Search(BOTH, {**RECIPE, "objective": "corrective_decrease", "max_length": 2}, exact=True),
-             "eliminate": Search(BOTH, {**RECIPE, "search": "beam", "eliminate": True}),
-             **{f"decrease-{search}": Search(BOTH, {**RECIPE, "objective": "corrective_decrease", "search": search},
-                                             search == "optimal") for search in ("optimal", "greedy", "beam")}},
-            claims.boosting, path=jr.boosting.path,
+            "boosting",
+            jr.boosting.fit,
+            {"max_rules": 3, **jr.boosting.PAPER},
+            {
+                "optimal": Search(ANY, exact=True),
+                "greedy": Search(ANY, {"search": "greedy"}),
+                "beam": Search(ANY, {"search": "beam"}),
+                "published": Search(ANY, {"search": "published"}, exact=True),
+                **{
+                    f"{objective}-{search}": Search(
+                        BOTH, {"objective": objective, "search": search}, search == "optimal"
+                    )
+                    for objective in ("gradient_sum", "orthogonal")
+                    for search in ("optimal", "greedy", "beam")
+                },
+                "corrective": Search(ANY, {"corrective": True, "intercept": True}),
+                "tolerance": Search(
+                    BOTH, {"objective": "gradient_sum", "objective_tolerance": 0.3}, exact=True
+                ),
+                "tgb": Search(
+                    ANY,
+                    {
+                        "objective": "gradient_sum",
+                        "search": "greedy",
+                        "corrective": True,
+                        "intercept": True,
+                        "objective_tolerance": 0.3,
+                    },
+                ),
+                "per unit": Search(ANY, RECIPE, exact=True),
+                "pairs": Search(
+                    BOTH,
+                    {**RECIPE, "objective": "corrective_decrease", "max_length": 2},
+                    exact=True,
+                ),
+                "eliminate": Search(BOTH, {**RECIPE, "search": "beam", "eliminate": True}),
+                **{
+                    f"decrease-{search}": Search(
+                        BOTH,
+                        {**RECIPE, "objective": "corrective_decrease", "search": search},
+                        search == "optimal",
+                    )
+                    for search in ("optimal", "greedy", "beam")
+                },
+            },
+            claims.boosting,
+            path=jr.boosting.path,
         ),
         Learner(
-            "lltboost", jr.lltboost.fit, {"max_rules": 3},
-            {"": Search(ANY), "options": Search(("squared",), {
-                "refit_propositions": False, "refit_on_all_rows": False, "refine_thresholds": True,
-                "axis_parallel": True, "beam_width": 2})},
-            claims.lltboost, path=jr.lltboost.path,
+            "lltboost",
+            jr.lltboost.fit,
+            {"max_rules": 3},
+            {
+                "": Search(ANY),
+                "options": Search(
+                    ("squared",),
+                    {
+                        "refit_propositions": False,
+                        "refit_on_all_rows": False,
+                        "refine_thresholds": True,
+                        "axis_parallel": True,
+                        "beam_width": 2,
+                    },
+                ),
+            },
+            claims.lltboost,
+            path=jr.lltboost.path,
         ),
         Learner(
-            "ltrnet", jr.ltrnet.fit, {"max_rules": 4, "max_length": 2, "l1_penalty": 1e-3},
-            {"soft": Search(BOTH), "straight_through": Search(BOTH, {"training": "straight_through"})},
-            claims.ltrnet, together=True,
+            "ltrnet",
+            jr.ltrnet.fit,
+            {"max_rules": 4, "max_length": 2, "l1_penalty": 1e-3},
+            {
+                "soft": Search(BOTH),
+                "straight_through": Search(BOTH, {"training": "straight_through"}),
+            },
+            claims.ltrnet,
+            together=True,
         ),
         Learner(
-            "glrm", jr.glrm.fit, {"rule_penalty": 0.02},
-            {"beam": Search(ANY), "exact": Search(ANY, {"pricing": "exact"}, exact=True),
-             "linear": Search(BOTH, {"linear_terms": True})},
+            "glrm",
+            jr.glrm.fit,
+            {"rule_penalty": 0.02},
+            {
+                "beam": Search(ANY),
+                "exact": Search(ANY, {"pricing": "exact"}, exact=True),
+                "linear": Search(BOTH, {"linear_terms": True}),
+            },
             claims.glrm,
         ),
         Learner(
-            "paths", jr.paths.fit, {"steps": 3, "restarts": 3},
-            {"exact": Search(BOTH, exact=True), "local": Search(BOTH, {"method": "local"}),
-             "mip": Search(("squared",), {"method": "mip"}, exact=True),
-             **{kind: Search(("squared",), {"integer_steps": kind}, exact=True) for kind in ("any", "unit")},
-             "end": Search(("squared",), {"end": claims.END}, exact=True)},
-            claims.paths, "cost", "linear",
+            "paths",
+            jr.paths.fit,
+            {"steps": 3, "restarts": 3},
+            {
+                "exact": Search(BOTH, exact=True),
+                "local": Search(BOTH, {"method": "local"}),
+                "mip": Search(("squared",), {"method": "mip"}, exact=True),
+                **{
+                    kind: Search(("squared",), {"integer_steps": kind}, exact=True)
+                    for kind in ("any", "unit")
+                },
+                "end": Search(("squared",), {"end": claims.END}, exact=True),
+            },
+            claims.paths,
+            "cost",
+            "linear",
         ),
         Learner(
-            "ssrl", jr.ssrl.fit, {"max_rules": 2, "literal_penalty": 0.5},
-            {"beam": Search(("zero-one",)), "modmod": Search(("zero-one",), {"subproblem": "modmod"}),
-             "exact": Search(("zero-one",), {"subproblem": "exact", "max_length": 3})},
-            claims.ssrl, None, "lists",
+            "ssrl",
+            jr.ssrl.fit,
+            {"max_rules": 2, "literal_penalty": 0.5},
+            {
+                "beam": Search(("zero-one",)),
+                "modmod": Search(("zero-one",), {"subproblem": "modmod"}),
+                "exact": Search(("zero-one",), {"subproblem": "exact", "max_length": 3}),
+            },
+            claims.ssrl,
+            None,
+            "lists",
         ),
         Learner(
-            "drnet", jr.drnet.fit, {"max_rules": 5, "iterations": 2000},
-            {"": Search(("zero-one",))}, claims.drnet, None, "lists",
+            "drnet",
+            jr.drnet.fit,
+            {"max_rules": 5, "iterations": 2000},
+            {"": Search(("zero-one",))},
+            claims.drnet,
+            None,
+            "lists",
         ),
         Learner(
-            "exact_list", jr.exact_list.fit,
-            {"max_rules": 2, "literal_penalty": 0.5, "max_literals": 5, "min_support": 0.0, "max_evaluations": None},
-            {"search": Search(("zero-one",), exact=True),
-             "mip": Search(("zero-one",), {"method": "mip", "max_literals": 1}, exact=True)},
-            claims.exact_list, None, "lists",
+            "exact_list",
+            jr.exact_list.fit,
+            {
+                "max_rules": 2,
+                "literal_penalty": 0.5,
+                "max_literals": 5,
+                "min_support": 0.0,
+                "max_evaluations": None,
+            },
+            {
+                "search": Search(("zero-one",), exact=True),
+                "mip": Search(("zero-one",), {"method": "mip", "max_literals": 1}, exact=True),
+            },
+            claims.exact_list,
+            None,
+            "lists",
         ),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +272,11 @@ class Case:
     def settings(self) -> dict[str, Any]:
         """Arguments of the fit."""
         return {
-            "missing": "own_category", **self.learner.settings, **self.learner.searches[self.search].settings,
+            "missing": "own_category",
+            **self.learner.settings,
+            **self.learner.searches[self.search].settings,
             **({} if self.learner.loss is None else {self.learner.loss: self.loss}),
-        }  # fmt: skip
+        }
 
     @property
     def target(self) -> str:
@@ -181,7 +293,9 @@ class Case:
 
     def fit(self, y: Any = None, **changes: Any) -> jr.Fit[Any]:
         """A fit of the noisy target, or of another one."""
-        return self.learner.fit(X, NOISY[self.target] if y is None else y, **self.settings | changes)
+        return self.learner.fit(
+            X, NOISY[self.target] if y is None else y, **self.settings | changes
+        )
 
     def claims(self, fit: jr.Fit[Any]) -> Claims:
         """What a fit of the noisy target claims."""

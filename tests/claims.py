@@ -1,4 +1,5 @@
-"""What fits claim, and what independent code says about it: objectives from the model, optima by brute force.
+"""What fits claim, and what independent code says about it: objectives from the
+model, optima by brute force.
 
 One function per learner, (settings, fit) -> claims, for the noisy target of the loss.
 """
@@ -16,7 +17,21 @@ import numpy as np
 from scipy.optimize import minimize
 
 import jaxrules as jr
-from problems import CONJUNCTIONS, DESIGN, LENGTHS, LOSSES, N_ROWS, NOISY, POOL, Floats, Rows, age, coded, colour, size
+from problems import (
+    CONJUNCTIONS,
+    DESIGN,
+    LENGTHS,
+    LOSSES,
+    N_ROWS,
+    NOISY,
+    POOL,
+    Floats,
+    Rows,
+    age,
+    coded,
+    colour,
+    size,
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,9 @@ Claims = Iterator[Claim]
 
 
 def rows_of(model: jr.RuleEnsemble | jr.RuleList) -> Rows:
-    """Where the rules of the model hold, by the meaning of their conditions, shape (rows, rules)."""
+    """Where the rules of the model hold, by the meaning of their
+    conditions, shape (rows, rules).
+    """
     columns = (size, age, np.searchsorted(["a", "b", "c"], colour))
 
     def holds(condition: jr.Condition) -> Rows:
@@ -53,9 +70,15 @@ def rows_of(model: jr.RuleEnsemble | jr.RuleList) -> Rows:
             values = columns[condition.feature]
         else:  # a direction: numbers have the code -1
             terms = zip(
-                *(getattr(condition.feature, name) for name in ("features", "weights", "categories")), strict=True
+                *(
+                    getattr(condition.feature, name)
+                    for name in ("features", "weights", "categories")
+                ),
+                strict=True,
             )
-            values = sum(weight * (columns[f] if f < 2 else columns[f] == code) for f, weight, code in terms)
+            values = sum(
+                weight * (columns[f] if f < 2 else columns[f] == code) for f, weight, code in terms
+            )
         if condition.feature == 2:
             return np.isin(values, list(condition.categories or ()))
         above = values >= condition.lower if condition.lower_closed else values > condition.lower
@@ -71,14 +94,20 @@ def linear_values(model: jr.RuleEnsemble) -> Floats:
     """The clipped columns of the linear terms, NaN where they are missing, shape (rows, terms)."""
     if model.linear is None:
         return np.zeros((N_ROWS, 0))
-    return np.clip(np.column_stack([size, age])[:, model.linear.feature], model.linear.lower, model.linear.upper)
+    return np.clip(
+        np.column_stack([size, age])[:, model.linear.feature],
+        model.linear.lower,
+        model.linear.upper,
+    )
 
 
 def norm_of_linear_terms(model: jr.RuleEnsemble) -> float:
     """sum |b|, on the scale of a rule."""
     if model.linear is None:
         return 0.0
-    return float(np.abs(model.linear.coefficients[:, 0]) @ np.nanstd(linear_values(model), axis=0) / 0.4)
+    return float(
+        np.abs(model.linear.coefficients[:, 0]) @ np.nanstd(linear_values(model), axis=0) / 0.4
+    )
 
 
 def mean_loss(model: jr.RuleEnsemble, loss: str) -> float:
@@ -100,7 +129,11 @@ def rulefit(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 def lltboost(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Mean loss + l2_penalty / 2 sum w^2, over the rows that the weights were fitted on."""
     model, loss = fit.model, LOSSES[settings["loss"]]
-    used = np.ones(N_ROWS, bool) if settings.get("refit_on_all_rows", True) else ~fit.details["validation_rows"]
+    used = (
+        np.ones(N_ROWS, bool)
+        if settings.get("refit_on_all_rows", True)
+        else ~fit.details["validation_rows"]
+    )
     scores = model.intercept[0] + rows_of(model) @ model.weights[:, 0]
     mean = loss.value(coded(loss.target), scores)[used].mean()
     yield Claim(fit.objective, mean + 1e-3 / 2 * float((model.weights**2).sum()))
@@ -108,7 +141,10 @@ def lltboost(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 def ltrnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Mean loss + l2_penalty / 2 sum w^2."""
-    yield Claim(fit.objective, mean_loss(fit.model, settings["loss"]) + 1e-3 / 2 * float((fit.model.weights**2).sum()))
+    yield Claim(
+        fit.objective,
+        mean_loss(fit.model, settings["loss"]) + 1e-3 / 2 * float((fit.model.weights**2).sum()),
+    )
 
 
 def glrm(settings: Settings, fit: jr.Fit[Any]) -> Claims:
@@ -120,7 +156,9 @@ def glrm(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     if settings.get("linear_terms"):
         yield Claim(fit.objective, recomputed + penalty * norm_of_linear_terms(model))
     else:
-        yield Claim(fit.objective, recomputed, fit.bound, l1_optimum(loss, "all", penalty, penalty / 5))
+        yield Claim(
+            fit.objective, recomputed, fit.bound, l1_optimum(loss, "all", penalty, penalty / 5)
+        )
 
 
 @functools.cache
@@ -129,7 +167,9 @@ def l1_optimum(loss: str, columns: Literal["pool", "all"], penalty: float, price
     import cvxpy as cp
 
     y = coded(LOSSES[loss].target)
-    rules, lengths = (POOL, np.zeros(POOL.shape[1])) if columns == "pool" else (CONJUNCTIONS[:, 1:], LENGTHS[1:])
+    rules, lengths = (
+        (POOL, np.zeros(POOL.shape[1])) if columns == "pool" else (CONJUNCTIONS[:, 1:], LENGTHS[1:])
+    )
     weights, intercept = cp.Variable(rules.shape[1]), cp.Variable()
     scores = rules.astype(float) @ weights + intercept
     losses = {
@@ -139,7 +179,9 @@ def l1_optimum(loss: str, columns: Literal["pool", "all"], penalty: float, price
         "poisson": lambda: cp.exp(scores) - cp.multiply(y, scores),
     }[loss]()
     paid = cp.multiply(penalty + price * lengths, cp.abs(weights))
-    return float(cp.Problem(cp.Minimize(cp.sum(losses) / N_ROWS + cp.sum(paid))).solve(solver=cp.CLARABEL))
+    return float(
+        cp.Problem(cp.Minimize(cp.sum(losses) / N_ROWS + cp.sum(paid))).solve(solver=cp.CLARABEL)
+    )
 
 
 def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
@@ -151,7 +193,12 @@ def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     recomputed = mean_loss(model, loss) + lire_penalty(chosen, gamma, lam)
     regularised = recomputed + ridge / (2 * N_ROWS) * float((model.weights**2).sum())
     small = settings["rules"] is not None
-    yield Claim(fit.objective, regularised, fit.bound, lire_optimum(loss, gamma, lam, ridge) if small else None)
+    yield Claim(
+        fit.objective,
+        regularised,
+        fit.bound,
+        lire_optimum(loss, gamma, lam, ridge) if small else None,
+    )
     yield Claim(fit.details["paper_objective"], recomputed)
 
 
@@ -196,7 +243,10 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """The regularised risk of the model, and the objective of every stage over all conjunctions."""
     model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)
     weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
-    yield Claim(fit.objective, mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights))
+    yield Claim(
+        fit.objective,
+        mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights),
+    )
     if settings.get("eliminate"):
         return  # the rules of the stages are not those of the model
     everywhere = np.ones((N_ROWS, int(settings["intercept"])))
@@ -214,13 +264,21 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
         def worth(q: Rows, length: Any, value: Any = value) -> Floats:
             per_unit = 1 + length if settings["per_unit"] else 1.0
-            return np.asarray(value(q) / per_unit / (1 + settings.get("objective_tolerance", 0.0)) ** length)
+            return np.asarray(
+                value(q) / per_unit / (1 + settings.get("objective_tolerance", 0.0)) ** length
+            )
 
         recomputed = float(worth(rows[:, [rule]], stage.length)[0])
         if settings["corrective"] and np.isclose(recomputed, stage.objective, rtol=1e-4):
             recomputed = stage.objective  # refits end at different digits
         few = (settings["max_length"] or np.inf) >= LENGTHS
-        yield Claim(stage.objective, recomputed, stage.bound, worth(CONJUNCTIONS[:, few], LENGTHS[few]).max(), "max")
+        yield Claim(
+            stage.objective,
+            recomputed,
+            stage.bound,
+            worth(CONJUNCTIONS[:, few], LENGTHS[few]).max(),
+            "max",
+        )
 
 
 def best_weights(loss: Any, columns: Floats, penalty: float, free: int) -> Floats:
@@ -235,15 +293,18 @@ def best_weights(loss: Any, columns: Floats, penalty: float, free: int) -> Float
 
     start = np.zeros(columns.shape[1])
     return (
-        np.asarray(minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8}).x) if len(start) else start
+        np.asarray(minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-8}).x)
+        if len(start)
+        else start
     )
 
 
 def stage_objective(
     name: str, g: Floats, h: Floats, penalty: float, earlier: Rows, free: int
 ) -> Callable[[Rows], Floats]:
-    """The objective of many conjunctions at once, given as (rows, conjunctions); the first `free` columns found
-    earlier have no penalty."""
+    """The objective of many conjunctions at once, given as (rows, conjunctions); the first `free`
+    columns found earlier have no penalty.
+    """
     if name == "second_order":
         return lambda q: (g @ q) ** 2 / (2 * N_ROWS * (penalty + h @ q))
     if name == "gradient_sum":
@@ -255,7 +316,9 @@ def stage_objective(
 
         def decrease(q: Rows) -> Floats:
             c = (earlier.T * h) @ q
-            return (g @ q) ** 2 / (2 * N_ROWS * (penalty + h @ q - np.sum(c * (inverse @ c), axis=0)))
+            return (g @ q) ** 2 / (
+                2 * N_ROWS * (penalty + h @ q - np.sum(c * (inverse @ c), axis=0))
+            )
 
         return decrease
     basis = np.linalg.qr(earlier)[0]
@@ -272,7 +335,9 @@ def stage_objective(
 
 
 def drnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """The share of the rows where a rule holds and the label is not the second, or the other way round."""
+    """The share of the rows where a rule holds and the label is not the
+    second, or the other way round.
+    """
     wrong = rows_of(fit.model).any(axis=1) != (NOISY["labels"] == "yes")
     yield Claim(fit.objective, float(wrong.mean()))
 
@@ -283,7 +348,13 @@ def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
     right = np.array(model.schema.classes)[model.labels[first]] == NOISY["labels"]
     recomputed = right.sum() - penalty * model.conjunctions.propositions.sum()
-    yield Claim(fit.objective, recomputed, None, list_optimum(penalty, settings.get("max_literals", 9)), "max")
+    yield Claim(
+        fit.objective,
+        recomputed,
+        None,
+        list_optimum(penalty, settings.get("max_literals", 9)),
+        "max",
+    )
 
 
 def exact_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
@@ -294,7 +365,9 @@ def exact_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 @functools.cache
 def list_optimum(penalty: float, max_literals: int) -> float:
-    """The most that two rules before the majority's label reach, over all pairs of conjunctions of so many literals."""
+    """The most that two rules before the majority's label reach, over all pairs of
+    conjunctions of so many literals.
+    """
     yes = (NOISY["labels"] == "yes").astype(float)
     no, default = 1 - yes, yes if 2 * yes.sum() > N_ROWS else 1 - yes
     some = (LENGTHS > 0) & (max_literals >= LENGTHS)
@@ -327,25 +400,37 @@ def paths(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 
 def path_optimum(settings: Settings) -> float:
-    """The least sum of squared costs over all sequences of columns, or of columns and sizes of integer steps."""
+    """The least sum of squared costs over all sequences of columns, or of columns
+    and sizes of integer steps.
+    """
     columns, y, steps = DESIGN - DESIGN.mean(axis=0), coded("numbers"), settings["steps"]
     y = y - y.mean()
     if settings.get("integer_steps") is not None:
         sizes = (-1, 1) if settings["integer_steps"] == "unit" else (-3, -2, -1, 1, 2, 3)
         moves = np.vstack([np.zeros(6), *(step * np.eye(6) for step in sizes)])
-        models = np.cumsum(moves[np.stack(np.meshgrid(*[range(len(moves))] * steps), axis=-1)], axis=-2)
-        costs = y @ y - 2 * models @ (columns.T @ y) + ((models @ (columns.T @ columns)) * models).sum(axis=-1)
+        models = np.cumsum(
+            moves[np.stack(np.meshgrid(*[range(len(moves))] * steps), axis=-1)], axis=-2
+        )
+        costs = (
+            y @ y
+            - 2 * models @ (columns.T @ y)
+            + ((models @ (columns.T @ columns)) * models).sum(axis=-1)
+        )
         return float(costs.sum(axis=-1).min() / N_ROWS)
     end = END_COEFFICIENTS if settings.get("end") else np.zeros(0)
     y, best = np.tile(y, steps), np.inf
     for sequence in itertools.product(range(6), repeat=steps):
-        system = np.zeros((steps, N_ROWS, steps))  # change k acts on the predictions of model k and all later ones
+        system = np.zeros(
+            (steps, N_ROWS, steps)
+        )  # change k acts on the predictions of model k and all later ones
         for step, feature in enumerate(sequence):
             system[step:, :, step] = columns[:, feature]
         system = system.reshape(-1, steps)
         sums = np.eye(6)[: len(end), sequence]  # of the changes, which the end prescribes
         matrix = np.block([[system.T @ system, sums.T], [sums, np.zeros((len(end), len(end)))]])
-        changes = np.linalg.lstsq(matrix, np.concatenate([system.T @ y, end]), rcond=None)[0][:steps]
+        changes = np.linalg.lstsq(matrix, np.concatenate([system.T @ y, end]), rcond=None)[0][
+            :steps
+        ]
         if np.allclose(sums @ changes, end):
             best = min(best, float(((y - system @ changes) ** 2).sum() / N_ROWS))
     return best

@@ -7,7 +7,9 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it: the processes share the cores
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before NumPy loads it: the processes share the cores
 
 import jax
 import numpy as np
@@ -20,13 +22,17 @@ from jaxrules.lowered import Direction
 from jaxrules.table import MISSING, UNSEEN
 
 # No example has to be quick: the machine may be busy.
-hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 hypothesis_settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def strict_ranks() -> Iterator[None]:
-    """Shapes are never stretched by accident: JAX raises where an operation would add a dimension."""
+    """Shapes are never stretched by accident: JAX raises where an
+    operation would add a dimension.
+    """
     before = jax.config.jax_numpy_rank_promotion
     jax.config.update("jax_numpy_rank_promotion", "raise")
     yield
@@ -41,8 +47,12 @@ def ctrl_c_is_heard() -> None:
 
 @pytest.fixture
 def timeless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hardly any time passes for limits in seconds: what a test waits for comes on a busy machine, too."""
-    monkeypatch.setattr(jr.Deadline.__init__, "__defaults__", (itertools.count(step=1e-9).__next__,))
+    """Hardly any time passes for limits in seconds: what a test waits for
+    comes on a busy machine, too.
+    """
+    monkeypatch.setattr(
+        jr.Deadline.__init__, "__defaults__", (itertools.count(step=1e-9).__next__,)
+    )
 
 
 @pytest.fixture
@@ -53,13 +63,19 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def schema() -> jr.Schema:
     """Two numeric columns and a categorical one; missing values allowed; two classes."""
-    features = (jr.Feature("age"), jr.Feature("job", ("clerk", "cook", "smith")), jr.Feature("income"))
+    features = (
+        jr.Feature("age"),
+        jr.Feature("job", ("clerk", "cook", "smith")),
+        jr.Feature("income"),
+    )
     return jr.Schema(features, "own_category", ("no", "yes"), "buys")
 
 
 @pytest.fixture
 def table(schema: jr.Schema) -> jr.Table:
-    """Eight rows with cut points, neighbours of cut points, missing values and an unseen category."""
+    """Eight rows with cut points, neighbours of cut points, missing
+    values and an unseen category.
+    """
     age = np.array([18.0, 30.0, np.nextafter(30.0, 99.0), 45.0, np.nan, -0.0, 1e300, 44.0])
     job = np.array([0, 1, 2, MISSING, 0, UNSEEN, 1, 2], np.int32)
     income = np.array([0.0, 1.5, np.nan, -2.5, 1e-300, 1e-300, 7.0, -1e300])
@@ -68,7 +84,9 @@ def table(schema: jr.Schema) -> jr.Table:
 
 @pytest.fixture
 def rules(schema: jr.Schema) -> jr.Conjunctions:
-    """Five rules: an interval, a mix, the empty conjunction, one that nothing satisfies, one on missing values."""
+    """Five rules: an interval, a mix, the empty conjunction, one that nothing
+    satisfies, one on missing values.
+    """
     c = jr.Condition
     return jr.Conjunctions.build(
         schema,
@@ -85,9 +103,12 @@ def rules(schema: jr.Schema) -> jr.Conjunctions:
 @pytest.fixture
 def ensemble(rules: jr.Conjunctions) -> jr.RuleEnsemble:
     return jr.RuleEnsemble(
-        rules, np.array([[0.5], [-1.25], [0.125], [4.0], [0.0]]), np.array([-0.375]), link="logistic",
+        rules,
+        np.array([[0.5], [-1.25], [0.125], [4.0], [0.0]]),
+        np.array([-0.375]),
+        link="logistic",
         options=(("loss", "logistic"), ("penalty", 0.1)),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -125,12 +146,16 @@ def value_of(feature: int | Direction, table: jr.Table, row: int) -> float:
 
 
 def by_hand(rules: Any, table: jr.Table) -> np.ndarray:
-    """Which rules every row satisfies, by loops; `rules` is an iterable of sequences of conditions."""
+    """Which rules every row satisfies, by loops; `rules` is an iterable
+    of sequences of conditions.
+    """
     rules = [list(rule) for rule in rules]
     result = np.zeros((table.n_rows, len(rules)), bool)
     for i in range(table.n_rows):
         for r, rule in enumerate(rules):
-            result[i, r] = all(holds(c, value_of(c.feature, table, i), c.categories is None) for c in rule)
+            result[i, r] = all(
+                holds(c, value_of(c.feature, table, i), c.categories is None) for c in rule
+            )
     return result
 
 

@@ -1,10 +1,12 @@
 """Wrong, odd and extreme values for every argument of every public function: what comes back.
 
-A call gives a model (numbers that are finite), or a clear error: a ValueError or TypeError that this library raises
-and that names the argument. Anything else is a defect: a raw error, from other code or without the argument's name,
-or silent nonsense, numbers that are not finite or a value taken that has no meaning.
+A call gives a model (numbers that are finite), or a clear error: a ValueError or TypeError that
+this library raises and that names the argument. Anything else is a defect: a raw error, from other
+code or without the argument's name, or silent nonsense, numbers that are not finite or a value
+taken that has no meaning.
 
-``python tests/fuzz.py [name ...]`` tells how many calls of the functions end how, which are defects, and the CPU time.
+``python tests/fuzz.py [name ...]`` tells how many calls of the functions end how, which are
+defects, and the CPU time.
 """
 
 from __future__ import annotations
@@ -53,20 +55,30 @@ NUMBERS = 2.0 * _signal + X[:, 2] + 0.1 * _random.normal(size=N_ROWS)
 
 def _pool() -> jr.Conjunctions:
     c = jr.Condition
-    return jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(0, 1.0)], [c.below(1, 3.0), c.above(2, 0.0)]])
+    return jr.Conjunctions.build(
+        jr.as_table(X).schema, [[c.above(0, 1.0)], [c.below(1, 3.0), c.above(2, 0.0)]]
+    )
 
 
 RULES = _pool()
 FOREST = jr.default_forest(X, LABELS, n_trees=3)
 ENSEMBLE = jr.RuleEnsemble(
-    RULES.with_schema(RULES.schema.with_classes(("no", "yes"))), np.array([[1.0], [2.0]]), np.array([-1.0]),
+    RULES.with_schema(RULES.schema.with_classes(("no", "yes"))),
+    np.array([[1.0], [2.0]]),
+    np.array([-1.0]),
     link="logistic",
-)  # fmt: skip
-LIST = jr.RuleList(ENSEMBLE.conjunctions, np.array([1, 1, 0], np.int32), np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]]))
+)
+LIST = jr.RuleList(
+    ENSEMBLE.conjunctions,
+    np.array([1, 1, 0], np.int32),
+    np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]]),
+)
 PATH_FIT = jr.paths.fit(X, NUMBERS, steps=3, method="local", restarts=1)
 PATH = PATH_FIT.model
 OTHER = jr.RuleEnsemble(
-    jr.Conjunctions.build(jr.Schema((jr.Feature("elsewhere"),)), []), np.zeros((0, 1)), np.array([0.0])
+    jr.Conjunctions.build(jr.Schema((jr.Feature("elsewhere"),)), []),
+    np.zeros((0, 1)),
+    np.array([0.0]),
 )
 
 
@@ -88,13 +100,53 @@ class Bad:
 
 HUGE = 10**30
 VALUES: tuple[Any, ...] = (
-    None, True, np.True_, -1, 0, 3, HUGE, 2**40, -HUGE, np.int32(3), np.int64(-1), np.uint8(2), 1.5, -0.5, 1e-320,
-    1e300, np.nan, np.inf, -np.inf, np.float32(0.5), np.float64("nan"), 1j, "0", "", (), [], [1.0], [np.nan], [0.5,
-    0.25],
-    (1, 2, 3), {}, {"x0": 1}, {"x0": "1"}, {0: [1.0]}, np.zeros(0), np.zeros((2, 2)), np.ones(3), ["x0"], [0], X,
-    FOREST, ENSEMBLE, PATH, PATH_FIT, jr.Status.OPTIMAL,
+    None,
+    True,
+    np.True_,
+    -1,
+    0,
+    3,
+    HUGE,
+    2**40,
+    -HUGE,
+    np.int32(3),
+    np.int64(-1),
+    np.uint8(2),
+    1.5,
+    -0.5,
+    1e-320,
+    1e300,
+    np.nan,
+    np.inf,
+    -np.inf,
+    np.float32(0.5),
+    np.float64("nan"),
+    1j,
+    "0",
+    "",
+    (),
+    [],
+    [1.0],
+    [np.nan],
+    [0.5, 0.25],
+    (1, 2, 3),
+    {},
+    {"x0": 1},
+    {"x0": "1"},
+    {0: [1.0]},
+    np.zeros(0),
+    np.zeros((2, 2)),
+    np.ones(3),
+    ["x0"],
+    [0],
+    X,
+    FOREST,
+    ENSEMBLE,
+    PATH,
+    PATH_FIT,
+    jr.Status.OPTIMAL,
     *map(Bad, ("no such value", b"1", object(), Exception, np.array(object()), {"no": "meaning"})),
-)  # fmt: skip
+)
 """For options; some are right for some of them."""
 
 
@@ -108,129 +160,424 @@ TABLES: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            None, "file.csv", b"file.csv", 3.0, True, {}, {"x0": X[:, 0]}, [], [[]], X[:, 0], X[None], X[:, :0], X[0],
-            [[1.0, 2.0], [3.0]], X.astype(str), X.astype(object), X + 1j, X.astype("datetime64[s]"),
-            _column(np.where(X[:, 0] == 1, np.nan, X[:, 0])), _column(np.where(X[:, 0] == 1, np.inf, X[:, 0])),
-            scipy.sparse.csr_matrix(X), np.ma.masked_equal(X, 1), SEVERAL, FRAME.assign(x0=pd.Timestamp(0)),
-            FRAME.assign(x0=None), FRAME.assign(x0=[object()] * N_ROWS), FRAME.assign(x0=1j),
-            pl.from_pandas(FRAME).lazy(), _column(np.full(N_ROWS, 2**60)).astype(np.int64), FRAME["x0"], PATH_FIT,
-            ENSEMBLE, FOREST, object(), len,
-            iter([]), range(3), FRAME.rename(columns={"x0": "x1"}),
+            None,
+            "file.csv",
+            b"file.csv",
+            3.0,
+            True,
+            {},
+            {"x0": X[:, 0]},
+            [],
+            [[]],
+            X[:, 0],
+            X[None],
+            X[:, :0],
+            X[0],
+            [[1.0, 2.0], [3.0]],
+            X.astype(str),
+            X.astype(object),
+            X + 1j,
+            X.astype("datetime64[s]"),
+            _column(np.where(X[:, 0] == 1, np.nan, X[:, 0])),
+            _column(np.where(X[:, 0] == 1, np.inf, X[:, 0])),
+            scipy.sparse.csr_matrix(X),
+            np.ma.masked_equal(X, 1),
+            SEVERAL,
+            FRAME.assign(x0=pd.Timestamp(0)),
+            FRAME.assign(x0=None),
+            FRAME.assign(x0=[object()] * N_ROWS),
+            FRAME.assign(x0=1j),
+            pl.from_pandas(FRAME).lazy(),
+            _column(np.full(N_ROWS, 2**60)).astype(np.int64),
+            FRAME["x0"],
+            PATH_FIT,
+            ENSEMBLE,
+            FOREST,
+            object(),
+            len,
+            iter([]),
+            range(3),
+            FRAME.rename(columns={"x0": "x1"}),
         ),
     ),
-    X[:0], FRAME[:0], X[:1], X[:2], X[1:], np.zeros_like(X), _column(1e39 * X[:, 0]), _column(1e160 * X[:, 0]),
-    _column(X[:, 0] * 5e307), _column(1e-320 * X[:, 0]), _column(X[:, 0] + 1e15), -1e300 * X,
+    X[:0],
+    FRAME[:0],
+    X[:1],
+    X[:2],
+    X[1:],
+    np.zeros_like(X),
+    _column(1e39 * X[:, 0]),
+    _column(1e160 * X[:, 0]),
+    _column(X[:, 0] * 5e307),
+    _column(1e-320 * X[:, 0]),
+    _column(X[:, 0] + 1e15),
+    -1e300 * X,
     X.astype(bool),
-    X.astype(np.float16), X.astype(np.uint8), X.tolist(), FRAME, FRAME.astype(str), FRAME.assign(x0="same"),
-    FRAME.assign(x0=[str(i) for i in range(N_ROWS)]), FRAME.astype({"x0": "category"}), FRAME.assign(x0=X[:, 0] > 1),
-    FRAME.rename(columns={"x0": "\x1b[31m"}), FRAME.convert_dtypes(), pl.from_pandas(FRAME), jr.as_table(X),
-    jax.numpy.asarray(X), Traced(X), np.asfortranarray(X), X[:, [0, 0, 0]], FRAME[["x2", "x1", "x0"]],
-)  # fmt: skip
+    X.astype(np.float16),
+    X.astype(np.uint8),
+    X.tolist(),
+    FRAME,
+    FRAME.astype(str),
+    FRAME.assign(x0="same"),
+    FRAME.assign(x0=[str(i) for i in range(N_ROWS)]),
+    FRAME.astype({"x0": "category"}),
+    FRAME.assign(x0=X[:, 0] > 1),
+    FRAME.rename(columns={"x0": "\x1b[31m"}),
+    FRAME.convert_dtypes(),
+    pl.from_pandas(FRAME),
+    jr.as_table(X),
+    jax.numpy.asarray(X),
+    Traced(X),
+    np.asfortranarray(X),
+    X[:, [0, 0, 0]],
+    FRAME[["x2", "x1", "x0"]],
+)
 TARGETS: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            None, "target", b"target", 3.0, True, {}, {"y": 1}, [], X, LABELS[:, None], LABELS[None], LABELS[1:],
-            [LABELS], np.where(X[:, 0] == 1, np.nan, NUMBERS), np.where(X[:, 0] == 1, np.inf, NUMBERS), NUMBERS + 1j,
-            np.full(N_ROWS, "same"), np.zeros(N_ROWS), [object()] * N_ROWS, ["yes", 1] * (N_ROWS // 2),
-            [None, 1] * (N_ROWS // 2), [1, True] * (N_ROWS // 2), LABELS.astype(bytes),
-            np.full(N_ROWS, np.datetime64(0, "s")), [2**70, 1] * (N_ROWS // 2), np.ma.masked_equal(X[:, 0], 1),
-            PATH_FIT, object(), len, NUMBERS * 1e200,
-            pd.Series([None, *LABELS[1:]]), FRAME,
+            None,
+            "target",
+            b"target",
+            3.0,
+            True,
+            {},
+            {"y": 1},
+            [],
+            X,
+            LABELS[:, None],
+            LABELS[None],
+            LABELS[1:],
+            [LABELS],
+            np.where(X[:, 0] == 1, np.nan, NUMBERS),
+            np.where(X[:, 0] == 1, np.inf, NUMBERS),
+            NUMBERS + 1j,
+            np.full(N_ROWS, "same"),
+            np.zeros(N_ROWS),
+            [object()] * N_ROWS,
+            ["yes", 1] * (N_ROWS // 2),
+            [None, 1] * (N_ROWS // 2),
+            [1, True] * (N_ROWS // 2),
+            LABELS.astype(bytes),
+            np.full(N_ROWS, np.datetime64(0, "s")),
+            [2**70, 1] * (N_ROWS // 2),
+            np.ma.masked_equal(X[:, 0], 1),
+            PATH_FIT,
+            object(),
+            len,
+            NUMBERS * 1e200,
+            pd.Series([None, *LABELS[1:]]),
+            FRAME,
         ),
     ),
-    1e-320 * NUMBERS, 1e90 * NUMBERS, -NUMBERS, NUMBERS + 1e15, 1e-90 * NUMBERS, NUMBERS.astype(np.float16),
-    np.arange(N_ROWS), X[:, 0], X[:, 0].astype(int), X[:, 0].astype(bool), LABELS.tolist(), pd.Series(LABELS),
-    pd.Series(LABELS, dtype="category"), pl.Series(LABELS), np.where(np.arange(N_ROWS) == 3, "yes", "no"),
-    np.where(_signal, 2**62, -(2**62)), np.where(_signal, "\x1b[31m", "\n"), np.where(_signal, "", "no"),
-    LABELS.astype(object), jax.numpy.asarray(_signal), Traced(NUMBERS), NUMBERS > 1, (_signal * 1).tolist(),
-)  # fmt: skip
+    1e-320 * NUMBERS,
+    1e90 * NUMBERS,
+    -NUMBERS,
+    NUMBERS + 1e15,
+    1e-90 * NUMBERS,
+    NUMBERS.astype(np.float16),
+    np.arange(N_ROWS),
+    X[:, 0],
+    X[:, 0].astype(int),
+    X[:, 0].astype(bool),
+    LABELS.tolist(),
+    pd.Series(LABELS),
+    pd.Series(LABELS, dtype="category"),
+    pl.Series(LABELS),
+    np.where(np.arange(N_ROWS) == 3, "yes", "no"),
+    np.where(_signal, 2**62, -(2**62)),
+    np.where(_signal, "\x1b[31m", "\n"),
+    np.where(_signal, "", "no"),
+    LABELS.astype(object),
+    jax.numpy.asarray(_signal),
+    Traced(NUMBERS),
+    NUMBERS > 1,
+    (_signal * 1).tolist(),
+)
 ONES = np.ones(N_ROWS)
 FIRST = np.arange(N_ROWS) == 0
 WEIGHTS: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            "ones", 1.0, 3, {}, [], [1.0], ONES[1:], ONES[:, None], -ONES, 0 * ONES, np.nan * ONES, np.inf * ONES,
-            np.where(FIRST, np.nan, 1), np.where(FIRST, -1e-320, 1), ONES.astype(str), ONES + 1j, [None] * N_ROWS,
-            [object()] * N_ROWS, len, PATH_FIT, {"x0": ONES}, np.where(LABELS == "yes", 0.0, 1.0), X,
+            "ones",
+            1.0,
+            3,
+            {},
+            [],
+            [1.0],
+            ONES[1:],
+            ONES[:, None],
+            -ONES,
+            0 * ONES,
+            np.nan * ONES,
+            np.inf * ONES,
+            np.where(FIRST, np.nan, 1),
+            np.where(FIRST, -1e-320, 1),
+            ONES.astype(str),
+            ONES + 1j,
+            [None] * N_ROWS,
+            [object()] * N_ROWS,
+            len,
+            PATH_FIT,
+            {"x0": ONES},
+            np.where(LABELS == "yes", 0.0, 1.0),
+            X,
         ),
     ),
-    ONES, 1e308 * ONES, 1e-320 * ONES, np.where(FIRST, 1e-320, 1), np.where(FIRST, 1e-90, 1), np.where(FIRST, 1e90,
-    1),
-    1e-12 * ONES, np.where(FIRST, 0.0, 1), ONES.astype(int), ONES.astype(bool), ONES.tolist(), pd.Series(ONES),
-    1 + X[:, 1], ONES.astype(np.float16), jax.numpy.asarray(ONES), [1] * N_ROWS, Traced(ONES), FIRST * 1.0,
+    ONES,
+    1e308 * ONES,
+    1e-320 * ONES,
+    np.where(FIRST, 1e-320, 1),
+    np.where(FIRST, 1e-90, 1),
+    np.where(FIRST, 1e90, 1),
+    1e-12 * ONES,
+    np.where(FIRST, 0.0, 1),
+    ONES.astype(int),
+    ONES.astype(bool),
+    ONES.tolist(),
+    pd.Series(ONES),
+    1 + X[:, 1],
+    ONES.astype(np.float16),
+    jax.numpy.asarray(ONES),
+    [1] * N_ROWS,
+    Traced(ONES),
+    FIRST * 1.0,
     ONES.astype(object),
-)  # fmt: skip
+)
 GROUPS: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            None, 1.0, 3, {}, [], [1.0], ONES[1:], ONES[:, None], np.nan * ONES, ONES + 1j, [None] * N_ROWS,
-            [object()] * N_ROWS, len, PATH_FIT, {"x0": ONES}, X, "no column",
+            None,
+            1.0,
+            3,
+            {},
+            [],
+            [1.0],
+            ONES[1:],
+            ONES[:, None],
+            np.nan * ONES,
+            ONES + 1j,
+            [None] * N_ROWS,
+            [object()] * N_ROWS,
+            len,
+            PATH_FIT,
+            {"x0": ONES},
+            X,
+            "no column",
         ),
     ),
-    "x0", X[:, 1], ONES, LABELS, LABELS.tolist(), pd.Series(LABELS), Traced(ONES),
-)  # fmt: skip
+    "x0",
+    X[:, 1],
+    ONES,
+    LABELS,
+    LABELS.tolist(),
+    pd.Series(LABELS),
+    Traced(ONES),
+)
 MODELS: tuple[Any, ...] = (
-    *map(Bad, (None, PATH_FIT, "model.json", 3, {}, [], FOREST, X, object(), jr.RuleEnsemble, RULES, [ENSEMBLE])),
-    ENSEMBLE, LIST, PATH, OTHER,
-)  # fmt: skip
-FITS: tuple[Any, ...] = (*map(Bad, (None, ENSEMBLE, "fit", 3, {}, [], X, object(), jr.Fit)), PATH_FIT, [PATH_FIT])
+    *map(
+        Bad,
+        (
+            None,
+            PATH_FIT,
+            "model.json",
+            3,
+            {},
+            [],
+            FOREST,
+            X,
+            object(),
+            jr.RuleEnsemble,
+            RULES,
+            [ENSEMBLE],
+        ),
+    ),
+    ENSEMBLE,
+    LIST,
+    PATH,
+    OTHER,
+)
+FITS: tuple[Any, ...] = (
+    *map(Bad, (None, ENSEMBLE, "fit", 3, {}, [], X, object(), jr.Fit)),
+    PATH_FIT,
+    [PATH_FIT],
+)
 SEQUENCES: tuple[Any, ...] = (
     *map(Bad, (None, PATH_FIT, "path", 3, {}, [], X, object(), {"a": ENSEMBLE}, {"a": 1}, [PATH])),
     {"a": PATH}, {1: PATH},
 )  # fmt: skip
 POINTS: tuple[Any, ...] = (
-    *map(Bad, (None, "points", 3, {}, [], object(), {"a": 1}, {"a": [[1.0]]}, {"a": "text"}, {"a": []}, {"a": [None]})),
-    {"a": [[1.0, 0.5]]}, {1: [[1.0, 0.5, 0.1]]}, {"a": [[np.nan, np.inf]]}, {"a": X[:, :2]},
-)  # fmt: skip
+    *map(
+        Bad,
+        (
+            None,
+            "points",
+            3,
+            {},
+            [],
+            object(),
+            {"a": 1},
+            {"a": [[1.0]]},
+            {"a": "text"},
+            {"a": []},
+            {"a": [None]},
+        ),
+    ),
+    {"a": [[1.0, 0.5]]},
+    {1: [[1.0, 0.5, 0.1]]},
+    {"a": [[np.nan, np.inf]]},
+    {"a": X[:, :2]},
+)
 FORESTS: tuple[Any, ...] = (
-    *map(Bad, (None, PATH_FIT, "forest", 3, {}, [], ENSEMBLE, X, object(), type(FOREST), type(FOREST)(), [FOREST])),
-    FOREST, FOREST.estimators_[0],
-)  # fmt: skip
+    *map(
+        Bad,
+        (
+            None,
+            PATH_FIT,
+            "forest",
+            3,
+            {},
+            [],
+            ENSEMBLE,
+            X,
+            object(),
+            type(FOREST),
+            type(FOREST)(),
+            [FOREST],
+        ),
+    ),
+    FOREST,
+    FOREST.estimators_[0],
+)
 COLUMNS: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            "x0", b"x0", 3, 1.5, True, ["x9"], [3], [-1], [1.5], [True], [None], [["x0"]], [object()], X, len, object(),
-            FOREST, ENSEMBLE, np.array("x0"),
+            "x0",
+            b"x0",
+            3,
+            1.5,
+            True,
+            ["x9"],
+            [3],
+            [-1],
+            [1.5],
+            [True],
+            [None],
+            [["x0"]],
+            [object()],
+            X,
+            len,
+            object(),
+            FOREST,
+            ENSEMBLE,
+            np.array("x0"),
         ),
     ),
-    ["x0"], ("x2",), [0, "x0"], {"x0"}, np.array([0]), np.array(["x1"]), pd.Index(["x0"]), iter([]), [],
-)  # fmt: skip
+    ["x0"],
+    ("x2",),
+    [0, "x0"],
+    {"x0"},
+    np.array([0]),
+    np.array(["x1"]),
+    pd.Index(["x0"]),
+    iter([]),
+    [],
+)
 """For `forbidden` and `required`."""
 DIRECTIONS: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            "x0", 3, True, ["x0"], {"x0": 2}, {"x0": 0}, {"x0": True}, {"x0": "1"}, {"x0": None}, {"x0": np.nan},
-            {"x0": [1]}, {"x0": np.array([1, 2])}, {"x9": 1}, {9: 1}, {-1: 1}, {1.5: 1}, {None: 1}, {True: 1}, X, len,
+            "x0",
+            3,
+            True,
+            ["x0"],
+            {"x0": 2},
+            {"x0": 0},
+            {"x0": True},
+            {"x0": "1"},
+            {"x0": None},
+            {"x0": np.nan},
+            {"x0": [1]},
+            {"x0": np.array([1, 2])},
+            {"x9": 1},
+            {9: 1},
+            {-1: 1},
+            {1.5: 1},
+            {None: 1},
+            {True: 1},
+            X,
+            len,
         ),
     ),
-    None, {}, {"x0": 1}, {"x0": np.int64(-1)}, {"x0": 1.0}, {0: 1, "x1": -1}, {np.int32(2): 1},
-)  # fmt: skip
+    None,
+    {},
+    {"x0": 1},
+    {"x0": np.int64(-1)},
+    {"x0": 1.0},
+    {0: 1, "x1": -1},
+    {np.int32(2): 1},
+)
 """For `monotone`."""
 PLACES: tuple[Any, ...] = (
     *map(
         Bad,
         (
-            None, "x0 > 1", 0, 1.5, True, [-1], [2], [1.0], [True], [None], ["no rule"], [[0]], {"x0": 1}, X, RULES,
-            len, object(),
+            None,
+            "x0 > 1",
+            0,
+            1.5,
+            True,
+            [-1],
+            [2],
+            [1.0],
+            [True],
+            [None],
+            ["no rule"],
+            [[0]],
+            {"x0": 1},
+            X,
+            RULES,
+            len,
+            object(),
         ),
     ),
-    [], (), [0], [0, 1], [0, 0], (1,), [np.int64(0)], np.array([1]), [RULES.describe(0)], [0, RULES.describe(0)],
-)  # fmt: skip
+    [],
+    (),
+    [0],
+    [0, 1],
+    [0, 0],
+    (1,),
+    [np.int64(0)],
+    np.array([1]),
+    [RULES.describe(0)],
+    [0, RULES.describe(0)],
+)
 """For rules by place or words."""
 FILES: tuple[Any, ...] = tuple(
     map(Bad, (None, "", "/nowhere/at.all", ".", b"\0", "\0", 3.5, [], {}, object(), ENSEMBLE))
 )
 BY_NAME: Mapping[str, tuple[Any, ...]] = {
-    "X": TABLES, "y": TARGETS, "sample_weight": WEIGHTS, "model": MODELS, "forest": FORESTS, "path": FILES,
-    "data_home": FILES, "data": (*map(Bad, (None, X, "iris", 3, {}, object())),), "sequences": SEQUENCES,
-    "methods": POINTS, "fit": FITS, "groups": GROUPS, "forbidden": COLUMNS, "required": COLUMNS, "monotone": DIRECTIONS,
+    "X": TABLES,
+    "y": TARGETS,
+    "sample_weight": WEIGHTS,
+    "model": MODELS,
+    "forest": FORESTS,
+    "path": FILES,
+    "data_home": FILES,
+    "data": (*map(Bad, (None, X, "iris", 3, {}, object())),),
+    "sequences": SEQUENCES,
+    "methods": POINTS,
+    "fit": FITS,
+    "groups": GROUPS,
+    "forbidden": COLUMNS,
+    "required": COLUMNS,
+    "monotone": DIRECTIONS,
     "keep": PLACES,
-}  # fmt: skip
+}
 
 
 # What is called
@@ -242,7 +589,8 @@ class Entry:
 
     Attributes:
         skip: arguments that are not tried.
-        checks_elsewhere: part of the path of files whose errors are as good as ours, in words that its users know.
+        checks_elsewhere: part of the path of files whose errors are as good as ours, in
+            words that its users know.
     """
 
     name: str
@@ -279,14 +627,38 @@ def entries() -> list[Entry]:
     found = [
         Entry("rulefit.fit", jr.rulefit.fit, {**timed, "rules": RULES, "l1_penalty": 0.02}),
         Entry("rulefit.path", jr.rulefit.path, {**timed, "rules": RULES, "n_penalties": 3}),
-        Entry("rulefit.cross_validate", jr.rulefit.cross_validate, {**timed, "rules": RULES, "l1_penalties": [0.02]}),
-        Entry("lire.cross_validate", jr.lire.cross_validate,
-              {**timed, "rules": RULES, "global_penalties": [0.02], "l2_penalties": [0.25], "n_folds": 2}),
-        Entry("glrm.cross_validate", jr.glrm.cross_validate, {**timed, "rule_penalties": [0.05], "n_folds": 2}),
-        Entry("boosting.cross_validate", jr.boosting.cross_validate,
-              {**timed, "max_rules": 2, "n_folds": 2, "search": "greedy"}),
+        Entry(
+            "rulefit.cross_validate",
+            jr.rulefit.cross_validate,
+            {**timed, "rules": RULES, "l1_penalties": [0.02]},
+        ),
+        Entry(
+            "lire.cross_validate",
+            jr.lire.cross_validate,
+            {
+                **timed,
+                "rules": RULES,
+                "global_penalties": [0.02],
+                "l2_penalties": [0.25],
+                "n_folds": 2,
+            },
+        ),
+        Entry(
+            "glrm.cross_validate",
+            jr.glrm.cross_validate,
+            {**timed, "rule_penalties": [0.05], "n_folds": 2},
+        ),
+        Entry(
+            "boosting.cross_validate",
+            jr.boosting.cross_validate,
+            {**timed, "max_rules": 2, "n_folds": 2, "search": "greedy"},
+        ),
         Entry("lire.fit", jr.lire.fit, {**timed, "rules": RULES, "restarts": 1, **penalties}),
-        Entry("lire.path", jr.lire.path, {**timed, "rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]}),
+        Entry(
+            "lire.path",
+            jr.lire.path,
+            {**timed, "rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]},
+        ),
         Entry("lire.published", jr.lire.published, {**timed, "rules": RULES, **penalties}),
         Entry("lire.objective", jr.lire.objective, {**data, "model": ENSEMBLE, **penalties}),
         Entry("boosting.fit", jr.boosting.fit, {**timed, "max_rules": 2}),
@@ -297,17 +669,33 @@ def entries() -> list[Entry]:
         Entry("ltrnet.path", jr.ltrnet.path, {**timed, **network}),
         Entry("glrm.fit", jr.glrm.fit, {**timed, "rule_penalty": 0.02}),
         Entry("ssrl.fit", jr.ssrl.fit, {**timed, "max_rules": 2}),
-        Entry("ssrl.cross_validate", jr.ssrl.cross_validate, {**timed, "max_rules": [2], "literal_penalties": [1.0],
-                                                             "n_folds": 2}),
+        Entry(
+            "ssrl.cross_validate",
+            jr.ssrl.cross_validate,
+            {**timed, "max_rules": [2], "literal_penalties": [1.0], "n_folds": 2},
+        ),
         Entry("exact_list.fit", jr.exact_list.fit, {**timed, "max_rules": 2}),
         Entry("exact_list.near_optimal", jr.exact_list.near_optimal, {**timed, "max_rules": 1}),
-        Entry("drnet.fit", jr.drnet.fit, {**timed, "max_rules": 4, "iterations": 50, "restarts": 1}),
+        Entry(
+            "drnet.fit", jr.drnet.fit, {**timed, "max_rules": 4, "iterations": 50, "restarts": 1}
+        ),
         Entry("finetune", jr.finetune, {**timed, "model": ENSEMBLE, "iterations": 20}),
         Entry("paths.fit", jr.paths.fit, {**timed, "y": NUMBERS, "steps": 3, "restarts": 2}),
-        Entry("paths.fit, local", jr.paths.fit, {**timed, "steps": 3, "restarts": 2, "method": "local"}),
-        Entry("paths.pareto", jr.paths.pareto, {**timed, "y": NUMBERS, "max_steps": 2, "tradeoffs": [1.0]}),
-        Entry("paths.interpretability", jr.paths.interpretability,
-              {**timed, "y": NUMBERS, "model": {"x0": 1.0, "x2": 0.5}, "max_steps": 3}),
+        Entry(
+            "paths.fit, local",
+            jr.paths.fit,
+            {**timed, "steps": 3, "restarts": 2, "method": "local"},
+        ),
+        Entry(
+            "paths.pareto",
+            jr.paths.pareto,
+            {**timed, "y": NUMBERS, "max_steps": 2, "tradeoffs": [1.0]},
+        ),
+        Entry(
+            "paths.interpretability",
+            jr.paths.interpretability,
+            {**timed, "y": NUMBERS, "model": {"x0": 1.0, "x2": 0.5}, "max_steps": 3},
+        ),
         Entry("paths.greedy", jr.paths.greedy, {"X": X, "y": NUMBERS, "steps": 3}),
         Entry("paths.direct", jr.paths.direct, {"X": X, "y": NUMBERS}),
         Entry("paths.lasso_sequence", jr.paths.lasso_sequence, {"X": X, "y": NUMBERS, "steps": 3}),
@@ -315,23 +703,41 @@ def entries() -> list[Entry]:
         Entry("paths.weighted_loss", jr.paths.weighted_loss, {**path, "step_weights": [1, 1, 1]}),
         Entry("paths.geometric_loss", jr.paths.geometric_loss, {**path, "gamma": 1.0}),
         Entry("paths.dominates", jr.paths.dominates, {**path, "other": PATH}),
-        Entry("compare", jr.compare, {**timed, "methods": {"": _always}, "folds": 2, "inner_folds": 2}, ("n_jobs",)),
-        Entry("stability", jr.stability, {**timed, "method": _always, "replicates": 2}, ("n_jobs",)),
+        Entry(
+            "compare",
+            jr.compare,
+            {**timed, "methods": {"": _always}, "folds": 2, "inner_folds": 2},
+            ("n_jobs",),
+        ),
+        Entry(
+            "stability", jr.stability, {**timed, "method": _always, "replicates": 2}, ("n_jobs",)
+        ),
         Entry("as_table", jr.as_table, {"X": X}),
         Entry("default_forest", jr.default_forest, {**data, "n_trees": 2}),
         Entry("extract_rules", jr.extract_rules, {"forest": FOREST, "X": X}),
         Entry("tree_rules", jr.tree_rules, {"forest": FOREST, "X": X}),
         Entry("datasets.load", jr.datasets.load, {"name": "wine"}, ("data_home",)),
         Entry("datasets.available", jr.datasets.available, {}),
-        Entry("datasets.train_test_split", jr.datasets.train_test_split, {"data": jr.datasets.load("iris")}),
+        Entry(
+            "datasets.train_test_split",
+            jr.datasets.train_test_split,
+            {"data": jr.datasets.load("iris")},
+        ),
         Entry("with_weights", jr.with_weights, {"model": ENSEMBLE, "weights": [1.0, 2.0]}),
         Entry("complexity", jr.complexity, {"model": ENSEMBLE}),
         Entry("support", jr.support, {"model": ENSEMBLE}),
         Entry("to_latex", jr.to_latex, {"model": ENSEMBLE}),
-        Entry("save", jr.save, {"model": ENSEMBLE, "path": str(Path(tempfile.gettempdir()) / "jaxrules-fuzz.json")}),
+        Entry(
+            "save",
+            jr.save,
+            {"model": ENSEMBLE, "path": str(Path(tempfile.gettempdir()) / "jaxrules-fuzz.json")},
+        ),
         Entry("load", jr.load, {}),
-    ]  # fmt: skip
-    shown, paths = {"model": ENSEMBLE, "X": X}, jr.rulefit.path(X, LABELS, rules=RULES, n_penalties=2)
+    ]
+    shown, paths = (
+        {"model": ENSEMBLE, "X": X},
+        jr.rulefit.path(X, LABELS, rules=RULES, n_penalties=2),
+    )
     front = jr.paths.pareto(X, NUMBERS, max_steps=2, tradeoffs=[1.0])
     found += [
         Entry("importance", jr.importance, shown),
@@ -342,33 +748,70 @@ def entries() -> list[Entry]:
         Entry("to_sql", jr.to_sql, {"model": ENSEMBLE}),
         Entry("to_dataframe", jr.to_dataframe, {"model": ENSEMBLE}),
         Entry("to_pmml", jr.to_pmml, {"model": ENSEMBLE}),
-        Entry("plots.risk_complexity", drawn(jr.plots.risk_complexity), {"methods": {"a": [[1.0, 0.5], [2.0, 0.4]]}}),
+        Entry(
+            "plots.risk_complexity",
+            drawn(jr.plots.risk_complexity),
+            {"methods": {"a": [[1.0, 0.5], [2.0, 0.4]]}},
+        ),
         Entry("plots.search_progress", drawn(jr.plots.search_progress), {"fit": PATH_FIT}),
-        Entry("plots.support_path", drawn(jr.plots.support_path), {"path": paths, "penalty": "l1_penalty"}),
+        Entry(
+            "plots.support_path",
+            drawn(jr.plots.support_path),
+            {"path": paths, "penalty": "l1_penalty"},
+        ),
         Entry("plots.rule_importance", drawn(jr.plots.rule_importance), shown),
-        Entry("plots.waterfall", drawn(jr.plots.waterfall), {"explanation": jr.explain(ENSEMBLE, X[:1])[0]}),
+        Entry(
+            "plots.waterfall",
+            drawn(jr.plots.waterfall),
+            {"explanation": jr.explain(ENSEMBLE, X[:1])[0]},
+        ),
         Entry("plots.decision_regions", drawn(jr.plots.decision_regions), {**shown, "y": LABELS}),
         Entry("plots.path_costs", drawn(jr.plots.path_costs), {"sequences": {"a": PATH}}),
-        Entry("plots.price_of_interpretability", drawn(jr.plots.price_of_interpretability), {"front": front}),
-        Entry("RuleBoostingClassifier", estimator(estimators.RuleBoostingClassifier), {**timed, "max_rules": 2}, (),
-              "sklearn"),
-        Entry("RuleFitRegressor", estimator(estimators.RuleFitRegressor), {"X": X, "y": NUMBERS, "rules": RULES,
-              "l1_penalty": 0.1, "time_limit": 0.5}, (), "sklearn"),
-    ]  # fmt: skip
+        Entry(
+            "plots.price_of_interpretability",
+            drawn(jr.plots.price_of_interpretability),
+            {"front": front},
+        ),
+        Entry(
+            "RuleBoostingClassifier",
+            estimator(estimators.RuleBoostingClassifier),
+            {**timed, "max_rules": 2},
+            (),
+            "sklearn",
+        ),
+        Entry(
+            "RuleFitRegressor",
+            estimator(estimators.RuleFitRegressor),
+            {"X": X, "y": NUMBERS, "rules": RULES, "l1_penalty": 0.1, "time_limit": 0.5},
+            (),
+            "sklearn",
+        ),
+    ]
     found += [
-        Entry(kind.__name__, estimator(kind), {"X": X, "y": LABELS if kind.__name__.endswith("Classifier") else NUMBERS,
-              **options}, tuple(set(inspect.signature(kind).parameters) - {"class_weight", "penalty"}), "sklearn")
+        Entry(
+            kind.__name__,
+            estimator(kind),
+            {"X": X, "y": LABELS if kind.__name__.endswith("Classifier") else NUMBERS, **options},
+            tuple(set(inspect.signature(kind).parameters) - {"class_weight", "penalty"}),
+            "sklearn",
+        )
         for kind, options in {
-            estimators.LIREClassifier: {"rules": RULES}, estimators.LIRERegressor: {"rules": RULES},
-            estimators.RuleFitClassifier: {"rules": RULES, "l1_penalty": 0.1}, estimators.GLRMClassifier: {},
-            estimators.GLRMRegressor: {}, estimators.RuleBoostingRegressor: {"max_rules": 2},
-            estimators.LLTBoostClassifier: {"max_rules": 2}, estimators.LLTBoostRegressor: {"max_rules": 2},
-            estimators.LTRNetClassifier: network, estimators.LTRNetRegressor: network,
+            estimators.LIREClassifier: {"rules": RULES},
+            estimators.LIRERegressor: {"rules": RULES},
+            estimators.RuleFitClassifier: {"rules": RULES, "l1_penalty": 0.1},
+            estimators.GLRMClassifier: {},
+            estimators.GLRMRegressor: {},
+            estimators.RuleBoostingRegressor: {"max_rules": 2},
+            estimators.LLTBoostClassifier: {"max_rules": 2},
+            estimators.LLTBoostRegressor: {"max_rules": 2},
+            estimators.LTRNetClassifier: network,
+            estimators.LTRNetRegressor: network,
             estimators.DRNetClassifier: {"max_rules": 4, "iterations": 50, "restarts": 1},
-            estimators.SSRLClassifier: {"max_rules": 2}, estimators.ExactRuleListClassifier: {"max_rules": 2},
+            estimators.SSRLClassifier: {"max_rules": 2},
+            estimators.ExactRuleListClassifier: {"max_rules": 2},
             estimators.CoordinatePathRegressor: {"steps": 3, "restarts": 2},
         }.items()
-    ]  # fmt: skip
+    ]
     for kind, model in {"ensemble": ENSEMBLE, "list": LIST}.items():
         found += [
             Entry(f"without_rules, {kind}", jr.without_rules, {"model": model, "rules": [0]}),
@@ -389,7 +832,11 @@ def entries() -> list[Entry]:
         y = NUMBERS if kind == "path" else LABELS
         found += [Entry(f"{f.__name__}, {kind}", f, {"model": model, "X": X}) for f in of_rows]
         for f in of_targets:
-            given = {**options, "model": model, "X": X, "y": y} if f is jr.risk else {"model": model, "X": X, "y": y}
+            given = (
+                {**options, "model": model, "X": X, "y": y}
+                if f is jr.risk
+                else {"model": model, "X": X, "y": y}
+            )
             found.append(Entry(f"{f.__name__}, {kind}", f, given))
     return found
 
@@ -413,7 +860,8 @@ def estimator(kind: Any) -> Callable[..., Any]:
     """Make an estimator with these options, fit it, and predict: the fit."""
     parameters = inspect.signature(kind).parameters.values()
     of_fit = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("X", "y", "sample_weight")
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in ("X", "y", "sample_weight")
     ]
 
     def call(*, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
@@ -467,7 +915,9 @@ class Result:
 
 def run(case: Case) -> Result:
     """Call the function, and judge what it returns or raises."""
-    value, must_fail = (case.value.value, True) if isinstance(case.value, Bad) else (case.value, False)
+    value, must_fail = (
+        (case.value.value, True) if isinstance(case.value, Bad) else (case.value, False)
+    )
     arguments = dict(case.entry.arguments)
     if case.name == "X":
         arguments.pop("rules", None)  # they are of the right columns
@@ -480,14 +930,20 @@ def run(case: Case) -> Result:
             if elsewhere := case.entry.checks_elsewhere:
                 warnings.filterwarnings("default", category=RuntimeWarning, module=elsewhere)
             if isinstance(value, Traced):
-                found = jax.jit(lambda traced: _arrays(_call(case, {**arguments, case.name: traced})))(value.value)
+                found = jax.jit(
+                    lambda traced: _arrays(_call(case, {**arguments, case.name: traced}))
+                )(value.value)
             else:
                 found = _call(case, {**arguments, case.name: value})
             if wrong := _wrong(found, X):
                 return Result("silent nonsense", wrong)
     except Exception as error:
         return _judged(error, case)
-    return Result("silent nonsense", "was taken") if must_fail and not _meant(case) else Result("model")
+    return (
+        Result("silent nonsense", "was taken")
+        if must_fail and not _meant(case)
+        else Result("model")
+    )
 
 
 def warm_up(entry: Entry) -> None:
@@ -515,13 +971,26 @@ def _meant(case: Case) -> bool:
         )
         or (case.name in ("data_home", "sample_weight") and value is None)
         or (case.name == "path" and text)
-        or (case.name in ("X", "y") and value is None and case.entry.name.startswith(("plots.", "operating_point")))
+        or (
+            case.name in ("X", "y")
+            and value is None
+            and case.entry.name.startswith(("plots.", "operating_point"))
+        )
         or (case.name == "table" and text)
         or (case.entry.name == "default_forest" and case.name == "sample_weight")
-        or (case.entry.name in ("default_forest", "extract_rules", "tree_rules") and _has_nan(value))
-        or (case.name == "sample_weight" and (not _has_classes(case) or "model" in case.entry.arguments))
+        or (
+            case.entry.name in ("default_forest", "extract_rules", "tree_rules") and _has_nan(value)
+        )
+        or (
+            case.name == "sample_weight"
+            and (not _has_classes(case) or "model" in case.entry.arguments)
+        )
         or (case.name == "y" and not _has_classes(case))
-        or (case.name == "y" and case.entry.name.startswith(("boosting", "paths")) and _is_constant_number(value))
+        or (
+            case.name == "y"
+            and case.entry.name.startswith(("boosting", "paths"))
+            and _is_constant_number(value)
+        )
         or (case.entry.checks_elsewhere is not None and _is_read_by_scikit_learn(value))
     )
 
@@ -532,7 +1001,12 @@ def _is_read_by_scikit_learn(value: Any) -> bool:
 
 
 def _is_constant_number(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1 and not np.ptp(value)
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype.kind == "f"
+        and value.ndim == 1
+        and not np.ptp(value)
+    )
 
 
 def _has_nan(value: Any) -> bool:
@@ -546,17 +1020,23 @@ def _has_classes(case: Case) -> bool:
 def _judged(error: Exception, case: Case) -> Result:
     frames = traceback.extract_tb(error.__traceback__)
     ours = frames[-1].filename.startswith(_HOME)
-    elsewhere = case.entry.checks_elsewhere is not None and case.entry.checks_elsewhere in frames[-1].filename
+    elsewhere = (
+        case.entry.checks_elsewhere is not None
+        and case.entry.checks_elsewhere in frames[-1].filename
+    )
     kinds: tuple[type[Exception], ...] = (ValueError, TypeError)
     if case.name in ("path", "data_home", "name"):
         kinds = (*kinds, OSError)
-    # X without the columns that a model names, a model of other classes than y, or weights that leave one class of it
+    # X without the columns that a model names, a model of other classes than y, or weights
+    # that leave one class of it
     others = {"X": {"model"}, "model": {"y", "weights"}, "sample_weight": {"y"}}
     names = {case.name} | others.get(case.name, set())
     named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
     named = named or isinstance(error, OSError)
     told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
-    if isinstance(error, kinds) and ((elsewhere and not ours) or (named and (ours or isinstance(error, OSError)))):
+    if isinstance(error, kinds) and (
+        (elsewhere and not ours) or (named and (ours or isinstance(error, OSError)))
+    ):
         return Result("clear error", told)
     why = "" if ours else f" [{Path(frames[-1].filename).name}:{frames[-1].lineno}]"
     return Result("raw error", told + why)
@@ -574,7 +1054,11 @@ def _wrong(found: Any, rows: Any) -> str:
         if found.bound is not None and np.isnan(found.bound):
             return "bound NaN"
         return _wrong(found.model, rows)
-    if isinstance(found, (list, tuple)) and found and all(isinstance(one, (jr.Fit, jr.RuleEnsemble)) for one in found):
+    if (
+        isinstance(found, (list, tuple))
+        and found
+        and all(isinstance(one, (jr.Fit, jr.RuleEnsemble)) for one in found)
+    ):
         return next(filter(None, (_wrong(one, rows) for one in found)), "")
     if callable(getattr(found, "validate", None)) and is_dataclass(found):
         try:
@@ -592,7 +1076,9 @@ def _wrong(found: Any, rows: Any) -> str:
 
 
 class _time_limit:
-    """A call that does not come back is a raw error. CPU seconds count: waiting for a busy machine does not."""
+    """A call that does not come back is a raw error. CPU seconds count: waiting
+    for a busy machine does not.
+    """
 
     def __enter__(self) -> None:
         def over(number: int, frame: FrameType | None) -> None:
@@ -601,7 +1087,9 @@ class _time_limit:
         if not hasattr(signal, "SIGPROF"):  # Windows: nothing watches there
             return
         self._before = signal.signal(signal.SIGPROF, over)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_CALL, 1.0)  # again: callbacks swallow what is raised in them
+        signal.setitimer(
+            signal.ITIMER_PROF, SECONDS_PER_CALL, 1.0
+        )  # again: callbacks swallow what is raised in them
 
     def __exit__(self, *error: Any) -> None:
         if not hasattr(signal, "SIGPROF"):
@@ -620,7 +1108,9 @@ def _shown(value: Any) -> str:
 
 
 def main(wanted: list[str]) -> None:
-    """Print how many calls end how, and the defects. A number n among the names tries every n-th call alone."""
+    """Print how many calls end how, and the defects. A number n among the names
+    tries every n-th call alone.
+    """
     step = next((int(name) for name in wanted if name.isdigit()), 1)
     wanted = [name for name in wanted if not name.isdigit()]
     total: Counter[Outcome] = Counter()

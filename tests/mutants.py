@@ -1,11 +1,12 @@
-"""Would a test notice? Changes lines of the library one at a time and runs the tests of their module.
+"""Would a test notice? Changes lines of the library one at a time and runs
+the tests of their module.
 
     python tests/mutants.py 40 --seed 1               # 40 random changes anywhere in jaxrules/
     python tests/mutants.py 20 --only solvers/linear  # in files whose path contains these words
 
-A change that no test notices survives and is printed: a test is missing, or the line says nothing. Each one is tried in
-a copy of the repository, so the checkout stays as it is. The tests of a module are those named after it, then
-those that import it or a module that does.
+A change that no test notices survives and is printed: a test is missing, or the line says nothing.
+Each one is tried in a copy of the repository, so the checkout stays as it is. The tests of a module
+are those named after it, then those that import it or a module that does.
 """
 
 from __future__ import annotations
@@ -28,11 +29,25 @@ SECONDS = 900
 """A change may end in a loop; then it is noticed."""
 
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
-}  # fmt: skip
+}
 
 
 def changed(node: ast.AST) -> ast.AST | None:
@@ -62,7 +77,9 @@ def expressions(tree: ast.Module) -> Iterator[ast.expr]:
             skipped.update(map(id, ast.walk(part) if part is not None else ()))
         for decorator in getattr(node, "decorator_list", ()):
             skipped.update(map(id, ast.walk(decorator)))
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.expr) and id(node) not in skipped)
+    yield from (
+        node for node in ast.walk(tree) if isinstance(node, ast.expr) and id(node) not in skipped
+    )
 
 
 def mutants(path: Path) -> Iterator[tuple[str, str]]:
@@ -89,17 +106,23 @@ def using(module: Path, files: list[Path]) -> list[Path]:
 
 
 def tests_of(module: Path) -> list[str]:
-    """The test files named after a module, those that import it or a module that does, those named after its folder."""
+    """The test files named after a module, those that import it or a module that does,
+    those named after its folder.
+    """
     tests = sorted((ROOT / "tests").glob("test_*.py"), key=lambda path: path.stat().st_size)
     library = sorted((ROOT / "jaxrules").rglob("*.py"))
     found: list[Path] = []
     waiting = [module]
     for one in waiting:
-        named = [path for path in tests if one.stem in path.stem and "reproductions" not in path.stem]
+        named = [
+            path for path in tests if one.stem in path.stem and "reproductions" not in path.stem
+        ]
         found = list(dict.fromkeys(found + named + using(one, tests)))
         if len(found) >= 2 or len(waiting) > 20:
             break
-        waiting += [path for path in using(one, library) if path not in waiting and path.stem != "__init__"]
+        waiting += [
+            path for path in using(one, library) if path not in waiting and path.stem != "__init__"
+        ]
     found += [path for path in tests if module.parent.name in path.stem and path not in found]
     return [f"tests/{path.name}" for path in found[:MOST_FILES]]
 
@@ -120,13 +143,17 @@ def survives(copy: Path, module: Path, source: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("number", type=int, help="changes to try")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="files whose path contains this")
     options = parser.parse_args()
     modules = [
-        path for path in sorted((ROOT / "jaxrules").rglob("*.py")) if options.only in str(path.relative_to(ROOT))
+        path
+        for path in sorted((ROOT / "jaxrules").rglob("*.py"))
+        if options.only in str(path.relative_to(ROOT))
     ]
     every = [(module, *mutant) for module in modules for mutant in mutants(module)]
     chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))
@@ -137,7 +164,9 @@ def main() -> None:
         for k, (module, told, source) in enumerate(chosen, start=1):
             survived = survives(copy, module, source)
             alive += survived
-            print(f"{k} of {len(chosen)}, {'SURVIVED' if survived else 'noticed'}: {told}", flush=True)
+            print(
+                f"{k} of {len(chosen)}, {'SURVIVED' if survived else 'noticed'}: {told}", flush=True
+            )
     print(f"{alive} of {len(chosen)} changes survived, of {len(every)} possible ones")
 
 

@@ -9,18 +9,30 @@ from xml.etree.ElementTree import Element
 
 SPACE = "{http://www.dmg.org/PMML-4_4}"
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "equal": operator.eq, "notEqual": operator.ne, "lessThan": operator.lt, "lessOrEqual": operator.le,
-    "greaterThan": operator.gt, "greaterOrEqual": operator.ge,
-}  # fmt: skip
+    "equal": operator.eq,
+    "notEqual": operator.ne,
+    "lessThan": operator.lt,
+    "lessOrEqual": operator.le,
+    "greaterThan": operator.gt,
+    "greaterOrEqual": operator.ge,
+}
 FUNCTIONS: dict[str, Callable[..., Any]] = COMPARISONS | {
-    "and": lambda *values: all(values), "isIn": lambda value, *others: value in others,
-    "isNotIn": lambda value, *others: value not in others, "+": operator.add, "*": operator.mul, "/": operator.truediv,
-    "exp": lambda x: math.exp(x) if x < 709 else math.inf, "min": min, "max": max,
-}  # fmt: skip
+    "and": lambda *values: all(values),
+    "isIn": lambda value, *others: value in others,
+    "isNotIn": lambda value, *others: value not in others,
+    "+": operator.add,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "exp": lambda x: math.exp(x) if x < 709 else math.inf,
+    "min": min,
+    "max": max,
+}
 
 
 class Document:
-    """``Document(text).predict(row)``: the prediction, and the probabilities by label (None without)."""
+    """``Document(text).predict(row)``: the prediction, and the probabilities by label (None
+    without).
+    """
 
     def __init__(self, text: str) -> None:
         self.root = ElementTree.fromstring(text.encode())
@@ -29,19 +41,30 @@ class Document:
             element.tag = element.tag.removeprefix(SPACE)
         assert [child.tag for child in self.root][:2] == ["Header", "DataDictionary"]
         _, _, self.model = self.root
-        self.kinds = {field.get("name"): field.get("dataType") for field in self.root.iter("DataField")}
+        self.kinds = {
+            field.get("name"): field.get("dataType") for field in self.root.iter("DataField")
+        }
         self.fields = list(self.root.iter("MiningField"))
         names = [
             *self.kinds,
-            *(field.get("name") for tag in ("DerivedField", "OutputField") for field in self.root.iter(tag)),
+            *(
+                field.get("name")
+                for tag in ("DerivedField", "OutputField")
+                for field in self.root.iter(tag)
+            ),
         ]
         assert len(set(names)) == len(names), "fields of the same name"
-        self.target = next(field.get("name") for field in self.fields if field.get("usageType") == "target")
+        self.target = next(
+            field.get("name") for field in self.fields if field.get("usageType") == "target"
+        )
 
     def label(self, text: str) -> Any:
         convert: dict[Any, Callable[[str], Any]] = {
-            "string": str, "integer": int, "double": float, "boolean": {"true": True, "false": False}.__getitem__,
-        }  # fmt: skip
+            "string": str,
+            "integer": int,
+            "double": float,
+            "boolean": {"true": True, "false": False}.__getitem__,
+        }
         return convert[self.kinds[self.target]](text)
 
     def predict(self, row: dict[str, Any]) -> tuple[Any, dict[Any, float] | None]:
@@ -56,16 +79,25 @@ class Document:
             values[derived.get("name")] = evaluate(derived[0], values)
         if self.model.tag == "RuleSetModel":
             return self.first_hit(values)
-        tables, method = self.model.findall("RegressionTable"), self.model.get("normalizationMethod")
+        tables, method = (
+            self.model.findall("RegressionTable"),
+            self.model.get("normalizationMethod"),
+        )
         scores = [self.score(table, values) for table in tables]
         if self.model.get("functionName") == "regression":
             (score,) = scores
-            return {"none": score, "exp": math.exp(score) if method == "exp" else 0.0}[str(method)], None
+            return {"none": score, "exp": math.exp(score) if method == "exp" else 0.0}[
+                str(method)
+            ], None
         if method == "logit":
             share = FUNCTIONS["/"](1.0, 1.0 + FUNCTIONS["exp"](-scores[0]))
             shares = [share, 1.0 - share]
         else:
-            powers = [math.exp(score - max(scores)) for score in scores] if method == "softmax" else scores
+            powers = (
+                [math.exp(score - max(scores)) for score in scores]
+                if method == "softmax"
+                else scores
+            )
             assert method in ("softmax", "simplemax")
             shares = [power / sum(powers) for power in powers]
         labels = [self.label(str(table.get("targetCategory"))) for table in tables]
@@ -81,14 +113,17 @@ class Document:
         rules = self.model.find("RuleSet")
         assert rules is not None
         assert rules[0].attrib == {"criterion": "firstHit"}
-        kinds = self.kinds | {d.get("name"): d.get("dataType") for d in self.root.iter("DerivedField")}
+        kinds = self.kinds | {
+            d.get("name"): d.get("dataType") for d in self.root.iter("DerivedField")
+        }
         decided, score = rules, rules.attrib["defaultScore"]
         for rule in rules.findall("SimpleRule"):
             if holds(rule[0], values, kinds):
                 decided, score = rule, rule.attrib["score"]
                 break
         shares = {
-            self.label(s.attrib["value"]): float(s.attrib["confidence"]) for s in decided.findall("ScoreDistribution")
+            self.label(s.attrib["value"]): float(s.attrib["confidence"])
+            for s in decided.findall("ScoreDistribution")
         }
         return self.label(score), shares
 
@@ -98,7 +133,9 @@ def evaluate(element: Element, values: dict[Any, Any]) -> Any:
     if element.tag == "FieldRef":
         return values[element.get("field")]
     if element.tag == "Constant":
-        return float(element.text or "") if element.get("dataType") == "double" else element.text or ""
+        return (
+            float(element.text or "") if element.get("dataType") == "double" else element.text or ""
+        )
     assert element.tag == "Apply"
     function, missing = element.get("function"), element.get("mapMissingTo")
     if function == "if":
@@ -116,7 +153,10 @@ def holds(element: Element, values: dict[Any, Any], kinds: dict[Any, Any]) -> bo
     if element.tag in ("True", "False"):
         return element.tag == "True"
     if element.tag == "CompoundPredicate":
-        parts, decisive = [holds(child, values, kinds) for child in element], element.get("booleanOperator") == "or"
+        parts, decisive = (
+            [holds(child, values, kinds) for child in element],
+            element.get("booleanOperator") == "or",
+        )
         if decisive in parts:
             return decisive
         return None if None in parts else not decisive
@@ -125,4 +165,8 @@ def holds(element: Element, values: dict[Any, Any], kinds: dict[Any, Any]) -> bo
     if asked in ("isMissing", "isNotMissing"):
         return (value is None) == (asked == "isMissing")
     given = element.attrib["value"]
-    return None if value is None else COMPARISONS[asked](value, float(given) if kinds[field] == "double" else given)
+    return (
+        None
+        if value is None
+        else COMPARISONS[asked](value, float(given) if kinds[field] == "double" else given)
+    )

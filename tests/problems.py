@@ -1,6 +1,8 @@
-"""Small problems whose optima are known: one table of 48 rows, a target of every kind, all conjunctions.
+"""Small problems whose optima are known: one table of 48 rows, a target of
+every kind, all conjunctions.
 
-All problems share the table (a number, a number with missing values, a category), so that kernels are compiled once.
+All problems share the table (a number, a number with missing values, a category), so that
+kernels are compiled once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ age = _random.integers(0, 3, N_ROWS).astype(float)
 age[::8] = np.nan
 colour = _random.choice(["a", "b", "c"], N_ROWS)
 X = pd.DataFrame({"size": size, "age": age, "colour": colour})
-DESIGN = np.column_stack([size, np.nan_to_num(age), np.isnan(age), *(colour == value for value in "abc")]).astype(float)
+DESIGN = np.column_stack(
+    [size, np.nan_to_num(age), np.isnan(age), *(colour == value for value in "abc")]
+).astype(float)
 """What linear models see: numbers, where they are missing, categories."""
 WEIGHTS = _random.integers(0, 3, N_ROWS)
 
@@ -44,7 +48,9 @@ def _propositions() -> Rows:
 
 
 def _conjunctions() -> tuple[Rows, Floats]:
-    """Every set of rows that a conjunction holds for, rows x sets, and the fewest propositions that say it."""
+    """Every set of rows that a conjunction holds for, rows x sets, and the fewest
+    propositions that say it.
+    """
     lengths = {np.ones(N_ROWS, bool).tobytes(): 0}
     newest = list(lengths)
     while newest:
@@ -55,7 +61,9 @@ def _conjunctions() -> tuple[Rows, Floats]:
         }
         newest = [rows for rows in grown if rows not in lengths]
         lengths |= {rows: grown[rows] for rows in newest}
-    return np.stack([np.frombuffer(rows, bool) for rows in lengths], axis=1), np.array(list(lengths.values()), float)
+    return np.stack([np.frombuffer(rows, bool) for rows in lengths], axis=1), np.array(
+        list(lengths.values()), float
+    )
 
 
 CONJUNCTIONS, LENGTHS = _conjunctions()
@@ -79,11 +87,15 @@ def pool() -> jr.Conjunctions:
 
 POOL = np.stack(
     [
-        (size > 1) & (colour != "a"), size > 1, colour == "a", np.isnan(age), (age <= 0) & (colour == "b"),
+        (size > 1) & (colour != "a"),
+        size > 1,
+        colour == "a",
+        np.isnan(age),
+        (age <= 0) & (colour == "b"),
         (size > 0) & (size <= 2),
     ],
     axis=1,
-)  # fmt: skip
+)
 
 # The targets
 
@@ -123,7 +135,12 @@ class Loss:
 
 
 LOSSES = {
-    "squared": Loss("numbers", lambda y, f: (y - f) ** 2, lambda y, f: 2 * (f - y), lambda y, f: np.full(len(y), 2.0)),
+    "squared": Loss(
+        "numbers",
+        lambda y, f: (y - f) ** 2,
+        lambda y, f: 2 * (f - y),
+        lambda y, f: np.full(len(y), 2.0),
+    ),
     "logistic": Loss(
         "labels",
         lambda y, f: np.log1p(np.exp(-y * f)),
@@ -131,8 +148,15 @@ LOSSES = {
         lambda y, f: 1 / (2 + np.exp(f) + np.exp(-f)),
     ),
     "exponential": Loss(
-        "labels", lambda y, f: np.exp(-y * f), lambda y, f: -y * np.exp(-y * f), lambda y, f: np.exp(-y * f)
+        "labels",
+        lambda y, f: np.exp(-y * f),
+        lambda y, f: -y * np.exp(-y * f),
+        lambda y, f: np.exp(-y * f),
     ),
-    "zero-one": Loss("labels", lambda y, f: (y * f <= 0) * 1.0, lambda y, f: 0 * y, lambda y, f: 0 * y),
-    "poisson": Loss("counts", lambda y, f: np.exp(f) - y * f, lambda y, f: np.exp(f) - y, lambda y, f: np.exp(f)),
+    "zero-one": Loss(
+        "labels", lambda y, f: (y * f <= 0) * 1.0, lambda y, f: 0 * y, lambda y, f: 0 * y
+    ),
+    "poisson": Loss(
+        "counts", lambda y, f: np.exp(f) - y * f, lambda y, f: np.exp(f) - y, lambda y, f: np.exp(f)
+    ),
 }

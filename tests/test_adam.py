@@ -18,7 +18,9 @@ class Squares:
 
     def __call__(self, lanes: Any, rows: Any, fixed: Any, step: Any) -> Any:
         weights, x, y = rows
-        return (((lanes["a"] @ x[None] + lanes["b"][:, None] - y[None]) ** 2) * weights[None]).sum(axis=1) * fixed
+        return (((lanes["a"] @ x[None] + lanes["b"][:, None] - y[None]) ** 2) * weights[None]).sum(
+            axis=1
+        ) * fixed
 
 
 def problem(seed: int = 0, n: int = 40) -> tuple[Any, tuple[Any, ...]]:
@@ -30,7 +32,9 @@ def problem(seed: int = 0, n: int = 40) -> tuple[Any, tuple[Any, ...]]:
 
 def test_steps_are_those_of_a_plain_loop() -> None:
     lanes, rows = problem()
-    found = list(adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=60, learning_rate=0.1))
+    found = list(
+        adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=60, learning_rate=0.1)
+    )
     a, b = np.array([0.0, 1.0]), np.array([0.5, -0.5])
     point, first, second = np.concatenate([a, b]), np.zeros(4), np.zeros(4)
     values = []
@@ -48,7 +52,9 @@ def test_steps_are_those_of_a_plain_loop() -> None:
 
 
 def test_every_step_ends_within_the_ends() -> None:
-    """Least squares of an intercept and a slope that may not exceed 1.5: the best intercept for it."""
+    """Least squares of an intercept and a slope that may not exceed 1.5:
+    the best intercept for it.
+    """
     lanes, rows = problem()
     ends = (
         {"a": np.full((1, 1), -np.inf), "b": np.full(1, -np.inf)},
@@ -58,20 +64,41 @@ def test_every_step_ends_within_the_ends() -> None:
     found = list(adam(Squares(), lanes, rows, np.ones(2), ends=ends, **options))
     assert all((one.parameters["a"] <= 1.5).all() for one in found)
     np.testing.assert_array_equal(found[-1].parameters["a"], 1.5)
-    np.testing.assert_allclose(found[-1].parameters["b"], (rows[2] - 1.5 * rows[1]).mean(), rtol=1e-4)
+    np.testing.assert_allclose(
+        found[-1].parameters["b"], (rows[2] - 1.5 * rows[1]).mean(), rtol=1e-4
+    )
 
 
 def test_nothing_is_compiled_for_other_numbers_of_steps_or_data() -> None:
     lanes, rows = problem(1)
     list(adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1))
     before = module._chunk.jitted._cache_size()
-    list(adam(Squares(), *problem(2), np.ones(2), n_rows=40, iterations=70, learning_rate=0.2, cosine=False))
+    list(
+        adam(
+            Squares(),
+            *problem(2),
+            np.ones(2),
+            n_rows=40,
+            iterations=70,
+            learning_rate=0.2,
+            cosine=False,
+        )
+    )
     assert module._chunk.jitted._cache_size() == before
 
 
 def test_the_rate_stays_without_a_cosine() -> None:
     lanes, rows = problem()
-    *_, last = adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=10, learning_rate=0.1, cosine=False)
+    *_, last = adam(
+        Squares(),
+        lanes,
+        rows,
+        np.ones(2),
+        n_rows=40,
+        iterations=10,
+        learning_rate=0.1,
+        cosine=False,
+    )
     optimiser = optax.adam(0.1, 0.9, 0.99)
     here = {name: jnp.asarray(array) for name, array in lanes.items()}
     state = optimiser.init(here)
@@ -86,15 +113,21 @@ def test_the_rate_stays_without_a_cosine() -> None:
 def test_padding_changes_nothing() -> None:
     lanes, rows = problem()
     padded = tuple(np.pad(array, (0, 8)) for array in rows)
-    *_, plain = adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1)
-    *_, other = adam(Squares(), lanes, padded, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1)
+    *_, plain = adam(
+        Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1
+    )
+    *_, other = adam(
+        Squares(), lanes, padded, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1
+    )
     np.testing.assert_allclose(plain.parameters["a"], other.parameters["a"], rtol=1e-9)
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 39])
 def test_batches_are_drawn_from_the_rows_alone_and_come_to_the_solution(batch_size: int) -> None:
     lanes, rows = problem()
-    padded = tuple(np.pad(array, (0, 24), constant_values=1e9 * (i > 0)) for i, array in enumerate(rows))
+    padded = tuple(
+        np.pad(array, (0, 24), constant_values=1e9 * (i > 0)) for i, array in enumerate(rows)
+    )
     runs = [
         list(
             adam(
@@ -116,6 +149,8 @@ def test_it_stops_when_told() -> None:
     lanes, rows = problem()
     answers = iter([False, False, True])
     settings: dict[str, Any] = {"n_rows": 40, "iterations": 200, "learning_rate": 0.1}
-    found = list(adam(Squares(), lanes, rows, np.ones(2), **settings, stopped=lambda: next(answers)))
+    found = list(
+        adam(Squares(), lanes, rows, np.ones(2), **settings, stopped=lambda: next(answers))
+    )
     assert [one.steps for one in found] == [25, 50]
     assert not list(adam(Squares(), lanes, rows, np.ones(2), **settings, stopped=lambda: True))

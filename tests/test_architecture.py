@@ -38,16 +38,28 @@ def rooms() -> dict[str, Room]:
     """By name; a room may import from rooms that stand above it in the table, and from itself."""
     page = (ROOT / "docs" / "architecture.md").read_text()
     found: dict[str, Room] = {}
-    for name, listed, imports in re.findall(r"^\| \*\*(.+?)\*\* \|(.+?)\|(.+?)\|", page, re.MULTILINE):
+    for name, listed, imports in re.findall(
+        r"^\| \*\*(.+?)\*\* \|(.+?)\|(.+?)\|", page, re.MULTILINE
+    ):
         modules: set[str] = set()
         for entry in re.findall(r"`(.+?)`", listed):
             path = ".".join([FRONT_DOOR, *entry.rstrip("/").split("/")])
-            inside = {module for module in MODULES if module == path or module.startswith(f"{path}.")}
-            assert inside if entry.endswith("/") else inside == {path}, f"{entry} is on the page and not in jaxrules"
+            inside = {
+                module for module in MODULES if module == path or module.startswith(f"{path}.")
+            }
+            assert inside if entry.endswith("/") else inside == {path}, (
+                f"{entry} is on the page and not in jaxrules"
+            )
             modules |= inside
         above = set(found)
-        named = above if imports.strip() == "everything" else {room.strip() for room in imports.split(",")}
-        assert named - {"nothing"} <= above, f"{name} names rooms that do not stand above it: {named - above}"
+        named = (
+            above
+            if imports.strip() == "everything"
+            else {room.strip() for room in imports.split(",")}
+        )
+        assert named - {"nothing"} <= above, (
+            f"{name} names rooms that do not stand above it: {named - above}"
+        )
         found[name] = Room(modules, named | {name})
     return found
 
@@ -57,8 +69,9 @@ def room_of(module: str) -> str:
 
 
 class Import(NamedTuple):
-    """An import of a module's own package: the module, the name taken from it (None for the module itself), what it is
-    called."""
+    """An import of a module's own package: the module, the name taken from it (None for the module
+    itself), what it is called.
+    """
 
     module: str
     name: str | None
@@ -87,7 +100,11 @@ def imports(module: str) -> Iterator[Import]:
                 for alias in node.names:
                     inner, called = f"{node.module}.{alias.name}", alias.asname or alias.name
                     whole = inner in MODULES or inner in REPRODUCTIONS
-                    yield Import(*((inner, None) if whole else (node.module, alias.name)), called, node.lineno)
+                    yield Import(
+                        *((inner, None) if whole else (node.module, alias.name)),
+                        called,
+                        node.lineno,
+                    )
 
 
 def test_every_module_is_in_one_room() -> None:
@@ -111,7 +128,11 @@ def test_private_names_stay_at_home() -> None:
     wrong = []
     for module in MODULES:
         modules = {one.called for one in imports(module) if one.name is None}
-        wrong += [f"{module}, line {one.line}: {one.name}" for one in imports(module) if is_private(one.name)]
+        wrong += [
+            f"{module}, line {one.line}: {one.name}"
+            for one in imports(module)
+            if is_private(one.name)
+        ]
         wrong += [
             f"{module}, line {node.lineno}: {node.value.id}.{node.attr}"
             for node in ast.walk(tree(module))
@@ -125,11 +146,20 @@ def is_private(name: str | None) -> bool:
     return name is not None and name.startswith("_") and not name.startswith("__")
 
 
-@pytest.mark.parametrize("modules", [MODULES, REPRODUCTIONS], ids=["jaxrules", "paper_reproductions"])
+@pytest.mark.parametrize(
+    "modules", [MODULES, REPRODUCTIONS], ids=["jaxrules", "paper_reproductions"]
+)
 def test_modules_form_no_circle(modules: dict[str, Path]) -> None:
-    folders = {module for module, path in modules.items() if path.name == "__init__.py"}  # they gather, no more
-    graph = {module: {one.module for one in imports(module)} - folders for module in set(modules) - folders}
-    tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+    folders = {
+        module for module, path in modules.items() if path.name == "__init__.py"
+    }  # they gather, no more
+    graph = {
+        module: {one.module for one in imports(module)} - folders
+        for module in set(modules) - folders
+    }
+    tuple(
+        graphlib.TopologicalSorter(graph).static_order()
+    )  # raises CycleError, which names the circle
 
 
 LONGEST = 60

@@ -1,4 +1,6 @@
-"""Rule boosting end to end: stages against the formulas, limits, losses, missing values, refusals."""
+"""Rule boosting end to end: stages against the formulas, limits, losses,
+missing values, refusals.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def paper_fit(X: Any, y: Any, **given: Any) -> jr.Fit[jr.RuleEnsemble]:
     return boosting.fit(X, y, **PAPER | given)
 
 
-def risk(fit: jr.Fit[jr.RuleEnsemble], loss: losses.Loss, y: np.ndarray, l2_penalty: float, data: Any = X) -> float:
+def risk(
+    fit: jr.Fit[jr.RuleEnsemble], loss: losses.Loss, y: np.ndarray, l2_penalty: float, data: Any = X
+) -> float:
     """The regularised risk (2.1) from the model alone."""
     scores = jr.decision_function(fit.model, data)
     weights = np.asarray(fit.model.weights)
@@ -55,12 +59,19 @@ def test_stages_follow_the_paper(name: str, search: str) -> None:
     for rule, stage in enumerate(fit.details["stages"]):
         g, h = losses.derivatives(loss, coded, scores)
         rows = satisfied[:, rule]
-        assert stage.objective == pytest.approx(g[rows].sum() ** 2 / (2 * len(X) * (2 + h[rows].sum())), rel=1e-10)
+        assert stage.objective == pytest.approx(
+            g[rows].sum() ** 2 / (2 * len(X) * (2 + h[rows].sum())), rel=1e-10
+        )
         weight, wanted = fit.model.weights[rule, 0], -g[rows].sum() / (2 + h[rows].sum())
-        if loss.value(coded, scores + wanted * rows).sum() + wanted**2 > loss.value(coded, scores).sum():
+        if (
+            loss.value(coded, scores + wanted * rows).sum() + wanted**2
+            > loss.value(coded, scores).sum()
+        ):
             covered = (coded[rows], scores[rows])
             wanted = minimize_scalar(
-                lambda b, y, f, loss=loss: loss.value(y, f + b).sum() + b**2, args=covered, tol=1e-12
+                lambda b, y, f, loss=loss: loss.value(y, f + b).sum() + b**2,
+                args=covered,
+                tol=1e-12,
             ).x
             assert weight == pytest.approx(wanted, rel=1e-6)
         else:
@@ -80,13 +91,18 @@ def test_stages_follow_the_paper(name: str, search: str) -> None:
     assert [step.size for step in fit.history] == [1, 2, 3, 4]
 
 
-def brute_force(objective: str, masks: np.ndarray, g: np.ndarray, h: np.ndarray, l2_penalty: float) -> float:
+def brute_force(
+    objective: str, masks: np.ndarray, g: np.ndarray, h: np.ndarray, l2_penalty: float
+) -> float:
     best = 0.0
     for length in range(masks.shape[1] + 1):
         for conjunction in itertools.combinations(range(masks.shape[1]), length):
             q = masks[:, conjunction].all(axis=1)
             if objective == "second_order":
-                best = max(best, g[q].sum() ** 2 / (2 * len(g) * (l2_penalty + h[q].sum())) if q.any() else 0.0)
+                best = max(
+                    best,
+                    g[q].sum() ** 2 / (2 * len(g) * (l2_penalty + h[q].sum())) if q.any() else 0.0,
+                )
             else:
                 best = max(best, abs(g[q].sum()))
     return best
@@ -103,7 +119,11 @@ def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty
     random = np.random.default_rng(seed)
     data = random.integers(0, 3, (20, 3)).astype(float)
     data[:, 2] = data[:, 1] if seed % 3 else 1.0  # a repeated or a constant column
-    coded = random.choice([-1.0, 1.0], 20) if name == "logistic" else random.integers(-2, 3, 20).astype(float)
+    coded = (
+        random.choice([-1.0, 1.0], 20)
+        if name == "logistic"
+        else random.integers(-2, 3, 20).astype(float)
+    )
     coded[:2] = [-1.0, 1.0]
     loss = losses.loss_by_name(name)
     table = jr.as_table(data)
@@ -115,7 +135,9 @@ def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty
         g, h = losses.derivatives(loss, coded, scores)
         if l2_penalty == 0:
             h = np.maximum(h, 1e-8 * h.max())
-        assert stage.objective == pytest.approx(brute_force(objective, masks, g, h, l2_penalty), rel=1e-9)
+        assert stage.objective == pytest.approx(
+            brute_force(objective, masks, g, h, l2_penalty), rel=1e-9
+        )
         scores += fit.model.weights[rule, 0] * satisfied[:, rule]
 
 
@@ -123,13 +145,25 @@ def test_every_stage_is_optimal(seed: int, objective: Any, name: Any, l2_penalty
 @pytest.mark.parametrize("intercept", [False, True])
 def test_orthogonal_objective(search: Any, intercept: bool) -> None:
     small, y = X[:40, :2].round(), Y[:40]
-    fit = paper_fit(small, y, objective="orthogonal", corrective=True, search=search, intercept=intercept, max_rules=3)
+    fit = paper_fit(
+        small,
+        y,
+        objective="orthogonal",
+        corrective=True,
+        search=search,
+        intercept=intercept,
+        max_rules=3,
+    )
     table = jr.as_table(small)
     masks = propositions_of(table).satisfied(table)
     satisfied = fit.model.conjunctions.satisfied(table)
     first = [np.ones(40)] if intercept else []
     for rule, stage in enumerate(fit.details["stages"]):
-        earlier = np.stack([*first, *satisfied[:, :rule].T.astype(float)], axis=1) if first or rule else None
+        earlier = (
+            np.stack([*first, *satisfied[:, :rule].T.astype(float)], axis=1)
+            if first or rule
+            else None
+        )
         weights, constant = np.zeros(rule), float(np.mean(y)) if intercept else 0.0
         if rule:
             weights, constant = refit_weights(
@@ -142,11 +176,17 @@ def test_orthogonal_objective(search: Any, intercept: bool) -> None:
 
         def value(q: np.ndarray, g: np.ndarray = g, basis: np.ndarray = basis) -> float:
             rest = q - basis @ (basis.T @ q)
-            return abs(g @ q) / (np.linalg.norm(rest) + 1e-6) if rest @ rest > 1e-9 * max(q.sum(), 1) else 0.0
+            return (
+                abs(g @ q) / (np.linalg.norm(rest) + 1e-6)
+                if rest @ rest > 1e-9 * max(q.sum(), 1)
+                else 0.0
+            )
 
         assert stage.objective == pytest.approx(value(satisfied[:, rule].astype(float)), rel=1e-6)
         if search == "optimal":
-            every = itertools.chain.from_iterable(itertools.combinations(range(masks.shape[1]), k) for k in range(5))
+            every = itertools.chain.from_iterable(
+                itertools.combinations(range(masks.shape[1]), k) for k in range(5)
+            )
             best = max(value(masks[:, c].all(axis=1).astype(float)) for c in every)
             assert stage.objective >= best * (1 - 1e-6)
 
@@ -211,8 +251,12 @@ def test_categories_and_missing_values() -> None:
         paper_fit(frame, y)
 
 
-def grown(masks: np.ndarray, g: np.ndarray, tolerance: float, rows: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
-    """What growing greedily under the tolerance ends in, and its length: ties, as of complements, are all followed."""
+def grown(
+    masks: np.ndarray, g: np.ndarray, tolerance: float, rows: np.ndarray
+) -> Iterator[tuple[np.ndarray, int]]:
+    """What growing greedily under the tolerance ends in, and its length: ties, as of
+    complements, are all followed.
+    """
     selected = masks & rows[:, None]
     gains = np.abs(g @ selected)
     if gains.max() <= (1 + tolerance) * abs(g @ rows):
@@ -229,8 +273,14 @@ def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective
     """A proposition more has to raise |g'q| by more than 30 %; beaten is at least what plain greedy growth ends in."""
     y, coded = (LABEL, np.where(LABEL == "yes", 1.0, -1.0)) if name == "logistic" else (Y, Y)
     loss, table = losses.loss_by_name(name), jr.as_table(X)
-    options: Any = {"loss": name, "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_rules": 4,
-                    "max_cut_points": None}  # fmt: skip
+    options: Any = {
+        "loss": name,
+        "objective": "gradient_sum",
+        "search": "greedy",
+        "intercept": True,
+        "max_rules": 4,
+        "max_cut_points": None,
+    }
     settings: Any = {**PAPER, "corrective": corrective, "l2_penalty": 0.1, **options}
     path = boosting.path(X, y, **settings, objective_tolerance=0.3)
     masks = propositions_of(table).satisfied(table)
@@ -241,7 +291,9 @@ def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective
         stage, rows = fit.details["stages"][-1], fit.model.conjunctions.satisfied(table)[:, m]
         assert stage.objective == pytest.approx(abs(g @ rows) / 1.3**stage.length)
         ends = list(grown(masks, g, 0.3, np.ones(len(X), bool)))
-        assert stage.objective >= min(abs(g @ end) / 1.3**length for end, length in ends) * (1 - 1e-9)
+        assert stage.objective >= min(abs(g @ end) / 1.3**length for end, length in ends) * (
+            1 - 1e-9
+        )
         assert abs(g @ rows) >= 1.3**stage.length * abs(g.sum()) * (1 - 1e-9)
         scores = jr.decision_function(fit.model, X)
     free = boosting.fit(X, y, **settings)
@@ -307,7 +359,9 @@ def test_no_time_leaves_the_best_constant() -> None:
     np.testing.assert_allclose(jr.predict(fit.model, X), Y.mean())
 
 
-def test_the_published_search_without_time_takes_the_best_proposition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_published_search_without_time_takes_the_best_proposition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def at_once(space: Any, objective: Any, **limits: Any) -> Any:
         return published(space, objective, **limits | {"stopped": lambda: True})
 
@@ -332,8 +386,12 @@ def test_approximation_evaluations_and_length() -> None:
 
 
 @pytest.mark.parametrize("objective", ["second_order", "corrective_decrease"])
-def test_the_default_limit_leaves_a_true_certificate(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=1).details["stages"][0]
+def test_the_default_limit_leaves_a_true_certificate(
+    objective: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=1).details["stages"][
+        0
+    ]
     assert whole.status == Status.OPTIMAL
     monkeypatch.setattr(boosting, "_SOME_VISITS", 20 * len(X))
     fit = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=3)
@@ -345,13 +403,17 @@ def test_the_default_limit_leaves_a_true_certificate(objective: Any, monkeypatch
     assert (str(again.model), again.objective) == (str(fit.model), fit.objective)
 
 
-@pytest.mark.parametrize("objective", ["second_order", "corrective_decrease", "gradient_sum", "orthogonal"])
+@pytest.mark.parametrize(
+    "objective", ["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
+)
 def test_rules_of_two_conditions_are_proved_by_default(objective: Any) -> None:
     """By histograms what branch and bound proves pair by pair."""
     options: Any = {"objective": objective, "max_rules": 4, "max_cut_points": 8}
     fit = boosting.fit(X, Y, **options)
     assert len(fit.details["stages"]) == 4
-    assert all(stage.status == Status.OPTIMAL and stage.gap < 1e-9 for stage in fit.details["stages"])
+    assert all(
+        stage.status == Status.OPTIMAL and stage.gap < 1e-9 for stage in fit.details["stages"]
+    )
     assert max(fit.model.conjunctions.lengths) == 2
     one_by_one = boosting.fit(X, Y, max_length=2, max_evaluations=10**9, **options)
     assert one_by_one.objective == pytest.approx(fit.objective, rel=1e-9)
@@ -368,10 +430,17 @@ def test_few_propositions_make_rules_of_three_conditions_by_default() -> None:
 
 
 def test_elimination_takes_back_what_later_rules_say() -> None:
-    """The best rules for a weighted sum are conjunctions first; its terms alone then make them superfluous."""
+    """The best rules for a weighted sum are conjunctions first; its terms alone
+    then make them superfluous.
+    """
     data = np.array(list(itertools.product([0.0, 1.0], repeat=2)) * 10)
     y = data @ [3.0, 2.0]
-    options: Any = {"objective": "second_order", "per_unit": False, "max_rules": 5, "l2_penalty": 1e-6}
+    options: Any = {
+        "objective": "second_order",
+        "per_unit": False,
+        "max_rules": 5,
+        "l2_penalty": 1e-6,
+    }
     forward = boosting.fit(data, y, **options)
     fit = boosting.fit(data, y, eliminate=True, **options)
     assert fit.details["stages"][0].length == 2
@@ -382,10 +451,18 @@ def test_elimination_takes_back_what_later_rules_say() -> None:
 @settings(max_examples=20)
 @given(st.integers(0, 1000), st.sampled_from(["squared", "logistic"]))
 def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None:
-    """The regularised risk falls at every stage: an elimination gives back less than the rule has gained."""
+    """The regularised risk falls at every stage: an elimination gives back less
+    than the rule has gained.
+    """
     random = np.random.default_rng(seed)
     y = random.normal(size=60) + 2 * (X[:60, 0] > 0)
-    given: dict[str, Any] = {"loss": loss, "search": "beam", "max_rules": 5, "max_cut_points": 4, "eliminate": True}
+    given: dict[str, Any] = {
+        "loss": loss,
+        "search": "beam",
+        "max_rules": 5,
+        "max_cut_points": 4,
+        "eliminate": True,
+    }
     path = boosting.path(X[:60], y > 0 if loss == "logistic" else y, **given)
     risks = path[-1].details["risks"]
     assert (np.diff(risks) < 0).all()
@@ -404,7 +481,9 @@ def test_weights_on_separable_data_can_be_read(name: str) -> None:
     without = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=0.0)
     assert np.abs(fit.model.weights).max() < 8 < np.abs(without.model.weights).max()
     assert jr.risk(fit.model, test.X, test.y) < 0.5
-    assert jr.accuracy(fit.model, test.X, test.y) > jr.accuracy(without.model, test.X, test.y) - 0.01
+    assert (
+        jr.accuracy(fit.model, test.X, test.y) > jr.accuracy(without.model, test.X, test.y) - 0.01
+    )
 
 
 def test_own_propositions() -> None:
@@ -413,13 +492,18 @@ def test_own_propositions() -> None:
     fit = paper_fit(X, Y, propositions=pool, max_rules=2)
     assert fit.details["propositions"] == 2
     assert set(fit.model.conjunctions.feature) <= {0, 1}
-    half = PropositionPool.of(table.schema, [Halfspace((0, 1), (1.0, 1.0), 0.0), Threshold(2, ">=", 0.0)])
+    half = PropositionPool.of(
+        table.schema, [Halfspace((0, 1), (1.0, 1.0), 0.0), Threshold(2, ">=", 0.0)]
+    )
     oblique = paper_fit(X, Y, propositions=half, max_rules=2).model
     assert len(oblique.conjunctions.directions) == 1
     assert any("x0 + x1 >= 0" in oblique.conjunctions.describe(r) for r in range(2))
     scores = np.zeros(len(X))
     for weight, rule in zip(oblique.weights[:, 0], oblique.conjunctions, strict=True):
-        says = [X[:, 0] + X[:, 1] >= 0.0 if not isinstance(c.feature, int) else X[:, 2] >= 0.0 for c in rule]
+        says = [
+            X[:, 0] + X[:, 1] >= 0.0 if not isinstance(c.feature, int) else X[:, 2] >= 0.0
+            for c in rule
+        ]
         scores += weight * np.all(says, axis=0)
     np.testing.assert_array_equal(jr.predict(oblique, X), scores)
     with pytest.raises(ValueError, match="columns other than"):
@@ -431,9 +515,17 @@ def test_own_propositions() -> None:
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"loss": lambda y, score: -((y - score) ** 2)}, ValueError, "not convex"),
     ({"loss": lambda y, score: jnp.log(score)}, ValueError, "non-finite derivative"),
-    ({"loss": lambda y, score: y * score, "l2_penalty": 0.0}, ValueError, "l2_penalty must be positive"),
+    (
+        {"loss": lambda y, score: y * score, "l2_penalty": 0.0},
+        ValueError,
+        "l2_penalty must be positive",
+    ),
     ({"search": "published", "max_length": 2}, ValueError, "max_length cannot be combined with"),
-    ({"search": "published", "per_unit": True}, ValueError, "per_unit cannot be combined with .* see PAPER"),
+    (
+        {"search": "published", "per_unit": True},
+        ValueError,
+        "per_unit cannot be combined with .* see PAPER",
+    ),
     ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),
     ({"eliminate": True}, ValueError, "refits all weights; set corrective=True"),
     (
@@ -449,24 +541,36 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD)
-def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_bad_arguments_are_refused(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         paper_fit(X, Y, **arguments)
 
 
 def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2)  # of two cut points in four columns
+    monkeypatch.setattr(
+        rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2
+    )  # of two cut points in four columns
     for module in (boosting, glrm):
-        monkeypatch.setattr(module, "all_propositions", lambda *args, **kwargs: pytest.fail("work was done"))
-        with pytest.raises(ValueError, match=r"propositions on .* set max_cut_points=2, the most that fit$"):
+        monkeypatch.setattr(
+            module, "all_propositions", lambda *args, **kwargs: pytest.fail("work was done")
+        )
+        with pytest.raises(
+            ValueError, match=r"propositions on .* set max_cut_points=2, the most that fit$"
+        ):
             module.fit(X, Y, max_cut_points=3)
     monkeypatch.setattr(rows, "available_memory", lambda: 1)
     with pytest.raises(ValueError, match="use fewer rows or columns$"):
         boosting.fit(X, Y)
 
 
-def test_the_default_number_of_cut_points_is_what_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2)  # of two cut points in four columns
+def test_the_default_number_of_cut_points_is_what_memory_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2
+    )  # of two cut points in four columns
     with pytest.raises(ValueError, match="set max_cut_points=2"):
         boosting.fit(X, Y, max_cut_points=20)
     fewer, two = boosting.fit(X, Y, max_rules=2), boosting.fit(X, Y, max_rules=2, max_cut_points=2)
@@ -501,9 +605,15 @@ def test_stage_gap() -> None:
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 10_000), st.sampled_from(["poisson", "exponential", "logistic", "squared"]), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["poisson", "exponential", "logistic", "squared"]),
+    st.booleans(),
+)
 def test_no_rule_raises_the_regularised_risk(seed: int, loss: str, corrective: bool) -> None:
-    """Also where Newton's step overshoots: counts far from the score's start, and losses without bounded curvature."""
+    """Also where Newton's step overshoots: counts far from the score's start, and losses
+    without bounded curvature.
+    """
     random = np.random.default_rng(seed)
     X = random.normal(size=(40, 3))
     y: Any = random.poisson(np.exp(random.uniform(0, 6)), 40) + (np.arange(40) < 2)

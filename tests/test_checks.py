@@ -19,7 +19,9 @@ NOT_NUMBERS = [True, False, np.True_, "1", None, [1.0], np.ones(1), 1j, np.compl
 NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32("nan"), 10**400]
 
 
-@pytest.mark.parametrize("value", [2, 2.0, np.int8(2), np.uint64(2), np.float16(2), np.float32(2), Fraction(2)])
+@pytest.mark.parametrize(
+    "value", [2, 2.0, np.int8(2), np.uint64(2), np.float16(2), np.float32(2), Fraction(2)]
+)
 def test_numbers_of_every_kind(value: Any) -> None:
     found = checks.number("x", value, at_least=2, at_most=2)
     assert found == 2.0
@@ -52,7 +54,9 @@ def test_numbers_are_finite(value: Any) -> None:
         ({"at_least": 0, "below": 0.5}, [0, 0.4], [0.5, -0.1], r"x must lie in \[0, 0.5\)"),
     ],
 )
-def test_ranges(limits: dict[str, float], inside: list[float], outside: list[float], message: str) -> None:
+def test_ranges(
+    limits: dict[str, float], inside: list[float], outside: list[float], message: str
+) -> None:
     for value in inside:
         assert checks.number("x", value, **limits) == value
     for value in outside:
@@ -61,7 +65,9 @@ def test_ranges(limits: dict[str, float], inside: list[float], outside: list[flo
 
 
 @given(st.floats(), st.floats(-10, 10), st.floats(-10, 10))
-def test_a_number_is_taken_exactly_where_it_lies_in_range(value: float, low: float, high: float) -> None:
+def test_a_number_is_taken_exactly_where_it_lies_in_range(
+    value: float, low: float, high: float
+) -> None:
     for closed in (True, False):
         limits = {"at_least": low, "below": high} if closed else {"above": low, "at_most": high}
         inside = low <= value < high if closed else low < value <= high
@@ -131,7 +137,9 @@ def test_optional_arguments() -> None:
         checks.optional(checks.integer, "max_length", 0, at_least=1)
 
 
-@pytest.mark.parametrize("values", [[1, 0.5], (1, 0.5), np.array([1, 0.5], np.float32), pd.Series([1, 0.5]), range(2)])
+@pytest.mark.parametrize(
+    "values", [[1, 0.5], (1, 0.5), np.array([1, 0.5], np.float32), pd.Series([1, 0.5]), range(2)]
+)
 def test_sequences(values: Any) -> None:
     found = checks.sequence("penalties", values, at_least=0)
     assert found.dtype == np.float64
@@ -142,7 +150,11 @@ def test_sequences(values: Any) -> None:
     ("values", "error", "message"),
     [
         ([], ValueError, "must be a non-empty sequence of numbers"),
-        (np.zeros((2, 2)), ValueError, r"must be a non-empty sequence of numbers, got shape \(2, 2\)"),
+        (
+            np.zeros((2, 2)),
+            ValueError,
+            r"must be a non-empty sequence of numbers, got shape \(2, 2\)",
+        ),
         (np.float64(1), ValueError, "must be a non-empty sequence of numbers"),
         (1.0, TypeError, "must be a non-empty sequence of numbers, got float"),
         ("12", TypeError, "must be a non-empty sequence of numbers, got str"),
@@ -160,7 +172,9 @@ def test_bad_sequences(values: Any, error: type[Exception], message: str) -> Non
 def test_instances() -> None:
     schema = jr.Schema((jr.Feature("x"),))
     assert checks.instance("schema", schema, jr.Schema, "jaxrules.as_table") is schema
-    with pytest.raises(TypeError, match=r"^schema must be Schema \(see jaxrules.as_table\), got str"):
+    with pytest.raises(
+        TypeError, match=r"^schema must be Schema \(see jaxrules.as_table\), got str"
+    ):
         checks.instance("schema", "x", jr.Schema, "jaxrules.as_table")
 
 
@@ -172,24 +186,57 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: jr.boosting.fit(SIZES, LABELS, max_rule=3), r"boosting.fit\(\) got .*; did you mean 'max_rules'"),
+        (
+            lambda: jr.boosting.fit(SIZES, LABELS, max_rule=3),
+            r"boosting.fit\(\) got .*; did you mean 'max_rules'",
+        ),
         (lambda: jr.lire.fit(SIZES, LABELS, random_state=3), "'random_state'; did you mean 'seed'"),
         (lambda: jr.lire.fit(SIZES, LABELS, n_rules=3), "'n_rules'; did you mean 'max_support'"),
-        (lambda: jr.lire.path(SIZES, LABELS, warm_start=FITTED), "'warm_start'; did you mean 'start'"),
+        (
+            lambda: jr.lire.path(SIZES, LABELS, warm_start=FITTED),
+            "'warm_start'; did you mean 'start'",
+        ),
         (lambda: jr.boosting.fit(SIZES, LABELS, start=FITTED), "'start'; did you mean 'first'"),
-        (lambda: jr.drnet.fit(SIZES, LABELS, unlike=1), r"'unlike'; see help\(jaxrules.drnet.fit\)"),
-        (lambda: jr.estimators.LIREClassifier(n_rules=3), r"LIREClassifier\(\) got .*; did you mean 'max_support'"),
-        (lambda: jr.estimators.SSRLClassifier(C=3), r"'C'; see help\(jaxrules.estimators.SSRLClassifier\)"),
+        (
+            lambda: jr.drnet.fit(SIZES, LABELS, unlike=1),
+            r"'unlike'; see help\(jaxrules.drnet.fit\)",
+        ),
+        (
+            lambda: jr.estimators.LIREClassifier(n_rules=3),
+            r"LIREClassifier\(\) got .*; did you mean 'max_support'",
+        ),
+        (
+            lambda: jr.estimators.SSRLClassifier(C=3),
+            r"'C'; see help\(jaxrules.estimators.SSRLClassifier\)",
+        ),
         (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED), "got Fit; pass its model.conjunctions"),
-        (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED.model), "got RuleEnsemble; pass its conjunctions"),
-        (lambda: jr.boosting.fit(SIZES, LABELS, first=FITTED), "first must be .* got Fit; pass its model.conjunctions"),
-        (lambda: jr.glrm.fit(SIZES, LABELS, start=True), 'start must be "conditions" or "empty", or a Fit'),
-        (lambda: jr.boosting.fit(jr.datasets.load("breast_cancer"), LABELS), "X is a Dataset; pass its X"),
-        (lambda: jr.predict(FITTED.model, SIZES.iloc[0]), r"one row of a dataframe is frame.iloc\[\[0\]\]"),
-        (lambda: jr.predict(FITTED.model, [{"size": 1.0, "job": "cook"}]), "got a list of dicts; pass a dataframe"),
+        (
+            lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED.model),
+            "got RuleEnsemble; pass its conjunctions",
+        ),
+        (
+            lambda: jr.boosting.fit(SIZES, LABELS, first=FITTED),
+            "first must be .* got Fit; pass its model.conjunctions",
+        ),
+        (
+            lambda: jr.glrm.fit(SIZES, LABELS, start=True),
+            'start must be "conditions" or "empty", or a Fit',
+        ),
+        (
+            lambda: jr.boosting.fit(jr.datasets.load("breast_cancer"), LABELS),
+            "X is a Dataset; pass its X",
+        ),
+        (
+            lambda: jr.predict(FITTED.model, SIZES.iloc[0]),
+            r"one row of a dataframe is frame.iloc\[\[0\]\]",
+        ),
+        (
+            lambda: jr.predict(FITTED.model, [{"size": 1.0, "job": "cook"}]),
+            "got a list of dicts; pass a dataframe",
+        ),
         (lambda: jr.GLRMClassifier, "no attribute 'GLRMClassifier'; see jaxrules.estimators"),
     ],
-)  # fmt: skip
+)
 def test_what_is_often_meant_is_named(call: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError, AttributeError), match=words):
         call()
@@ -201,4 +248,6 @@ def test_a_constant_is_not_fitted_without_a_word(learner: Any) -> None:
     with pytest.warns(UserWarning, match="no column of X varies; the model is a constant"):
         learner.fit(np.ones((12, 2)), LABELS, **options)
     with pytest.warns(UserWarning, match="no column of X that rules may use varies"):
-        learner.fit(np.column_stack([SIZES["size"], np.ones(12)]), LABELS, forbidden=["x0"], **options)
+        learner.fit(
+            np.column_stack([SIZES["size"], np.ones(12)]), LABELS, forbidden=["x0"], **options
+        )

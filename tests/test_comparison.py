@@ -1,4 +1,6 @@
-"""Comparisons against scikit-learn's cross-validation written out, and on data that would show a dishonest choice."""
+"""Comparisons against scikit-learn's cross-validation written out, and on data that
+would show a dishonest choice.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -52,7 +54,8 @@ def data(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def trees(X: Any, y: Any, sample_weight: Any = None) -> dict[str, Any]:
     return {
-        str(m): DecisionTreeClassifier(max_leaf_nodes=m, random_state=0).fit(X, y, sample_weight) for m in (2, 4, 8)
+        str(m): DecisionTreeClassifier(max_leaf_nodes=m, random_state=0).fit(X, y, sample_weight)
+        for m in (2, 4, 8)
     }
 
 
@@ -64,13 +67,18 @@ def majority(X: Any, y: Any) -> Says:
 # The choice of a setting
 
 
-def test_a_choice_among_many_bad_models_is_not_rewarded(noise: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_a_choice_among_many_bad_models_is_not_rewarded(
+    noise: tuple[NDArray[Any], NDArray[Any]],
+) -> None:
     X, y = noise
 
     def guesses(X: Any, y: Any) -> dict[str, Says]:
         # Equal for all samples: the best of them on the rows held out is far better than chance.
         draws = np.random.default_rng(1).integers(0, 2, (300, 120))
-        return {str(k): Says(lambda X, draw=draw: draw[X[:, 0].astype(int)]) for k, draw in enumerate(draws)}
+        return {
+            str(k): Says(lambda X, draw=draw: draw[X[:, 0].astype(int)])
+            for k, draw in enumerate(draws)
+        }
 
     found = jr.compare(X, y, methods={"guesses": guesses})
     assert min(point.risk for point in found["guesses"].front) < 0.4
@@ -79,7 +87,9 @@ def test_a_choice_among_many_bad_models_is_not_rewarded(noise: tuple[NDArray[Any
     assert row.risk > 0.42
 
 
-def test_held_out_rows_are_never_fitted_nor_used_for_the_choice(noise: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_held_out_rows_are_never_fitted_nor_used_for_the_choice(
+    noise: tuple[NDArray[Any], NDArray[Any]],
+) -> None:
     X, y = noise
     seen: list[tuple[str, set[int]]] = []
 
@@ -96,7 +106,9 @@ def test_held_out_rows_are_never_fitted_nor_used_for_the_choice(noise: tuple[NDA
     calls = iter(seen)
     for fold in range(3):
         held = set(np.flatnonzero(found.folds[0] == fold).tolist())
-        inside = [next(calls) for _ in range(1 + 2 * 3)]  # on all training rows; per inner fold a fit and two questions
+        inside = [
+            next(calls) for _ in range(1 + 2 * 3)
+        ]  # on all training rows; per inner fold a fit and two questions
         assert [what for what, _ in inside] == ["fit", "fit", "ask", "ask", "fit", "ask", "ask"]
         assert inside[0][1] == set(range(120)) - held
         assert all(rows < inside[0][1] for _, rows in inside[1:])
@@ -105,10 +117,14 @@ def test_held_out_rows_are_never_fitted_nor_used_for_the_choice(noise: tuple[NDA
     assert next(calls, None) is None
 
 
-def test_figures_are_those_of_nested_cross_validation(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_figures_are_those_of_nested_cross_validation(
+    data: tuple[NDArray[Any], NDArray[Any]],
+) -> None:
     X, y = data
     weights = np.where(np.arange(90) % 3, 1.0, 2.5)
-    found = jr.compare(X, y, methods={"trees": trees}, folds=4, inner_folds=3, sample_weight=weights, seed=3)
+    found = jr.compare(
+        X, y, methods={"trees": trees}, folds=4, inner_folds=3, sample_weight=weights, seed=3
+    )
     one = found["trees"]
     assert one.settings == ("2", "4", "8")
     for fold in range(4):
@@ -133,7 +149,9 @@ def test_choice_prefers_small_models_within_an_error_and_keeps_the_cap() -> None
     assert Choice(False, None)(risks, sizes) == 2
     assert Choice(True, None)(risks, sizes) == 1
     assert Choice(False, 5)(risks, sizes) == 1
-    assert Choice(False, None)(np.full((2, 3), 0.5), sizes[::-1]) == 2  # of equal ones the least complex
+    assert (
+        Choice(False, None)(np.full((2, 3), 0.5), sizes[::-1]) == 2
+    )  # of equal ones the least complex
     risks[1, 2] = np.nan
     assert Choice(False, None)(risks, sizes) == 1
     with pytest.raises(ValueError, match="max_complexity = 0"):
@@ -144,7 +162,9 @@ def test_choice_prefers_small_models_within_an_error_and_keeps_the_cap() -> None
 
 
 @pytest.mark.parametrize("name", ["boosting", "linear", "cart", "gradient_boosting"])
-def test_paths_of_the_library_and_baselines(name: str, data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_paths_of_the_library_and_baselines(
+    name: str, data: tuple[NDArray[Any], NDArray[Any]]
+) -> None:
     X, y = data
     found = jr.compare(X, y, methods=[name], folds=2, inner_folds=2, risk="brier")
     one = found[name]
@@ -158,10 +178,20 @@ def test_paths_of_the_library_and_baselines(name: str, data: tuple[NDArray[Any],
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("target", ["two classes", "classes", "numbers"])
 def test_every_method(name: str, target: str, rng: np.random.Generator) -> None:
-    X = pd.DataFrame({"a": rng.normal(size=150), "b": rng.normal(size=150), "c": rng.choice(["u", "v", "w"], 150)})
+    X = pd.DataFrame(
+        {
+            "a": rng.normal(size=150),
+            "b": rng.normal(size=150),
+            "c": rng.choice(["u", "v", "w"], 150),
+        }
+    )
     X.loc[::5, "b"] = np.nan
     score = X["a"] + (X["c"] == "u") + 0.1 * rng.normal(size=150)
-    y = score if target == "numbers" else np.digitize(score, [0.3] if target == "two classes" else [-0.3, 0.8])
+    y = (
+        score
+        if target == "numbers"
+        else np.digitize(score, [0.3] if target == "two classes" else [-0.3, 0.8])
+    )
     options = {"methods": [name], "folds": 2, "inner_folds": 2, "missing": "own_category"}
     found = jr.compare(X, y, **options, sample_weight=np.ones(150))
     if target not in METHODS[name].targets:
@@ -199,15 +229,21 @@ def test_what_users_bring(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
     assert np.isnan(found["neighbours"].complexities).all()
     assert "neighbours" not in found.fronts
     assert "?" in repr(found)
-    again = jr.compare(X, y, folds=2, inner_folds=2, seed=5, methods={"forest": RandomForestClassifier(3)})
-    np.testing.assert_array_equal(again["forest"].risks, found["forest"].risks)  # the seed went into random_state
+    again = jr.compare(
+        X, y, folds=2, inner_folds=2, seed=5, methods={"forest": RandomForestClassifier(3)}
+    )
+    np.testing.assert_array_equal(
+        again["forest"].risks, found["forest"].risks
+    )  # the seed went into random_state
 
 
 def test_estimators_of_others_read_tables(rng: np.random.Generator) -> None:
     """As arrays, or with categories as dataframes; functions that fit them, too."""
     size = rng.normal(size=60)
     frame = pd.DataFrame({"size": size, "kind": np.where(size > 0, "b", "a")})
-    encoded = make_pipeline(make_column_transformer((OneHotEncoder(), ["kind"])), DecisionTreeClassifier())
+    encoded = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["kind"])), DecisionTreeClassifier()
+    )
 
     def forest(X: Any, y: Any) -> Any:
         return RandomForestClassifier(3, random_state=0).fit(X, y)
@@ -232,7 +268,9 @@ def test_dataframes_with_text_and_labels_of_text(kind: Any, rng: np.random.Gener
         seen.append(type(X))
         return jr.boosting.fit(X, y, max_rules=1)
 
-    found = jr.compare(frame, y, methods={"own": own, "cart": "cart", "linear": "linear"}, folds=2, inner_folds=2)
+    found = jr.compare(
+        frame, y, methods={"own": own, "cart": "cart", "linear": "linear"}, folds=2, inner_folds=2
+    )
     assert {row.risk for row in found.rows} == {0.0}
     assert set(seen) == {kind}
 
@@ -263,7 +301,10 @@ def test_log_loss_and_brier_are_those_of_the_definitions(rng: np.random.Generato
 
     def constant(X: Any, y: Any) -> Any:
         model = Says(lambda X: np.zeros(len(X), int))
-        model.classes_, model.predict_proba = np.array([2, 0, 1]), lambda X: np.repeat(shares, len(X), axis=0)
+        model.classes_, model.predict_proba = (
+            np.array([2, 0, 1]),
+            lambda X: np.repeat(shares, len(X), axis=0),
+        )
         return model
 
     for risk, losses in (("log_loss", -np.log([0.5, 0.3, 0.2])), ("brier", [0.19, 0.39, 0.49])):
@@ -305,7 +346,10 @@ def test_sizes_of_models_of_scikit_learn(
     model: Any, propositions: int, nonzeros: int, data: tuple[NDArray[Any], NDArray[Any]]
 ) -> None:
     fitted = model.fit(*data)
-    assert (size_of(fitted, "propositions"), size_of(fitted, "nonzeros")) == (propositions, nonzeros)
+    assert (size_of(fitted, "propositions"), size_of(fitted, "nonzeros")) == (
+        propositions,
+        nonzeros,
+    )
 
 
 # Limits, failures, workers
@@ -344,10 +388,15 @@ def test_warnings_are_told_in_the_table(data: tuple[NDArray[Any], NDArray[Any]])
         warnings.warn("mind the gap", stacklevel=1)
         return majority(X, y)
 
-    assert jr.compare(*data, methods={"careless": careless}, folds=2)["careless"].notes == "warned: mind the gap"
+    assert (
+        jr.compare(*data, methods={"careless": careless}, folds=2)["careless"].notes
+        == "warned: mind the gap"
+    )
 
 
-def test_a_path_that_the_time_cuts_short_has_the_settings_it_reached(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_a_path_that_the_time_cuts_short_has_the_settings_it_reached(
+    data: tuple[NDArray[Any], NDArray[Any]],
+) -> None:
     X, y = data
     found = methods._lire(jr.as_table(X), y, target="two classes", missing="refuse", time_limit=0.0)
     assert list(found) == ["global_penalty=0.1 constant_loss"]
@@ -361,7 +410,9 @@ def test_the_time_limit_ends_it_between_fits(data: tuple[NDArray[Any], NDArray[A
         now[0] += 1.0
         return majority(X, y)
 
-    found = jr.compare(*data, methods={"slow": slow}, folds=5, time_limit=jr.Deadline(2.5, lambda: now[0]))
+    found = jr.compare(
+        *data, methods={"slow": slow}, folds=5, time_limit=jr.Deadline(2.5, lambda: now[0])
+    )
     assert len(shares) == 3
     assert found["slow"].done.tolist() == [True, True, True, False, False]
     assert found["slow"].notes == "no time for 2 folds"
@@ -388,7 +439,11 @@ def test_ctrl_c_keeps_what_is_finished(data: tuple[NDArray[Any], NDArray[Any]]) 
 
 def test_workers_give_the_same_figures(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
     reports: list[jr.Progress] = []
-    options = {"methods": {"cart": "cart", "never": lambda X, y: 1 / 0}, "folds": 2, "inner_folds": 2}
+    options = {
+        "methods": {"cart": "cart", "never": lambda X, y: 1 / 0},
+        "folds": 2,
+        "inner_folds": 2,
+    }
     alone = jr.compare(*data, **options)
     together = jr.compare(*data, **options, n_jobs=2, progress=reports.append)
     np.testing.assert_array_equal(alone["cart"].risks, together["cart"].risks)
@@ -397,9 +452,15 @@ def test_workers_give_the_same_figures(data: tuple[NDArray[Any], NDArray[Any]]) 
     assert [(report.done, report.total) for report in reports] == [(k, 4) for k in range(1, 5)]
 
 
-def test_refit_takes_the_setting_that_all_folds_choose(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_refit_takes_the_setting_that_all_folds_choose(
+    data: tuple[NDArray[Any], NDArray[Any]],
+) -> None:
     found = jr.compare(
-        *data, methods={"trees": trees, "boosting": "boosting"}, folds=3, inner_folds=2, max_complexity=10
+        *data,
+        methods={"trees": trees, "boosting": "boosting"},
+        folds=3,
+        inner_folds=2,
+        max_complexity=10,
     )
     best = int(found["trees"].risks[:, :2].mean(axis=0).argmin())  # the third has more than ten
     assert found.refit("trees", *data).max_leaf_nodes == (2, 4)[best]
@@ -416,7 +477,10 @@ def test_refit_takes_the_setting_that_all_folds_choose(data: tuple[NDArray[Any],
 def test_dataframes_and_picture(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
     found = jr.compare(*data, methods=["cart", "linear"], folds=3, inner_folds=2)
     assert list(found.to_dataframe()["method"]) == [row.method for row in found.rows]
-    assert found.to_dataframe("settings", "polars").shape == (sum(len(one.front) for one in found.contestants), 5)
+    assert found.to_dataframe("settings", "polars").shape == (
+        sum(len(one.front) for one in found.contestants),
+        5,
+    )
     models = found.to_dataframe("folds")
     assert models["chosen"].sum() == 6
     with pytest.raises(ValueError, match="rows must be"):
@@ -465,7 +529,9 @@ def test_dataframes_and_picture(data: tuple[NDArray[Any], NDArray[Any]]) -> None
         ({"y": np.zeros(89, int)}, "y has"),
     ],
 )  # fmt: skip
-def test_bad_input_is_named(change: dict[str, Any], message: str, data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_bad_input_is_named(
+    change: dict[str, Any], message: str, data: tuple[NDArray[Any], NDArray[Any]]
+) -> None:
     X, y = data
     with pytest.raises((TypeError, ValueError), match=message):
         jr.compare(**{"X": X, "y": y, "methods": ["cart"], **change})
@@ -479,10 +545,14 @@ numbers = st.lists(st.floats(-1, 1).map(lambda x: round(x, 6)), min_size=2, max_
 
 @settings(max_examples=60)
 @given(numbers, st.floats(0.01, 0.9))
-def test_corrected_t_test_is_a_t_test_with_a_larger_variance(differences: list[float], held_out: float) -> None:
+def test_corrected_t_test_is_a_t_test_with_a_larger_variance(
+    differences: list[float], held_out: float
+) -> None:
     n, test = len(differences), corrected_t_test(differences, held_out=held_out)
     assert 0 <= test.p_value <= 1
-    assert corrected_t_test([-d for d in differences], held_out=held_out).p_value == pytest.approx(test.p_value)
+    assert corrected_t_test([-d for d in differences], held_out=held_out).p_value == pytest.approx(
+        test.p_value
+    )
     if np.std(differences) > 1e-9:
         plain = stats.ttest_1samp(differences, 0.0)
         ratio = (1 / n / (1 / n + held_out / (1 - held_out))) ** 0.5
@@ -493,20 +563,35 @@ def test_corrected_t_test_is_a_t_test_with_a_larger_variance(differences: list[f
 
 
 def test_the_test_has_about_the_right_size() -> None:
-    """Two equal learners, the mean of a sample, over five folds: false alarms near the level, which s^2 / k exceeds."""
+    """Two equal learners, the mean of a sample, over five folds: false alarms near the
+    level, which s^2 / k exceeds.
+    """
     random, alarms = np.random.default_rng(0), []
     for _ in range(400):
-        y, guess = random.normal(size=50), random.normal(size=(50, 2))  # equally informative columns: y is independent
+        y, guess = (
+            random.normal(size=50),
+            random.normal(size=(50, 2)),
+        )  # equally informative columns: y is independent
         fold = random.permutation(50) % 5
-        slopes = [[(guess[fold != k, j] @ y[fold != k]) / (guess[fold != k, j] @ guess[fold != k, j]) for k in range(5)]
-                  for j in range(2)]  # fmt: skip
-        risks = [[np.mean((y - slopes[j][k] * guess[:, j])[fold == k] ** 2) for k in range(5)] for j in range(2)]
+        slopes = [
+            [
+                (guess[fold != k, j] @ y[fold != k]) / (guess[fold != k, j] @ guess[fold != k, j])
+                for k in range(5)
+            ]
+            for j in range(2)
+        ]
+        risks = [
+            [np.mean((y - slopes[j][k] * guess[:, j])[fold == k] ** 2) for k in range(5)]
+            for j in range(2)
+        ]
         alarms.append(corrected_t_test(np.subtract(*risks), held_out=0.2).p_value < 0.1)
     assert np.mean(alarms) < 0.13
 
 
 def test_paired_tests_of_a_comparison(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
-    found = jr.compare(*data, methods={"trees": trees, "majority": majority, "never": lambda X, y: 1 / 0})
+    found = jr.compare(
+        *data, methods={"trees": trees, "majority": majority, "never": lambda X, y: 1 / 0}
+    )
     test = found.paired_test("trees", "majority")
     differences = found["trees"].chosen_risks - found["majority"].chosen_risks
     assert test == corrected_t_test(differences, held_out=0.2)

@@ -22,12 +22,25 @@ Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition
 N_CATEGORIES = 3
 SCHEMA = jr.Schema(
-    (jr.Feature("u"), jr.Feature("k", ("a", "b", "c")), jr.Feature("v"), jr.Feature("l", ("x",))), "own_category"
+    (jr.Feature("u"), jr.Feature("k", ("a", "b", "c")), jr.Feature("v"), jr.Feature("l", ("x",))),
+    "own_category",
 )
 NUMERIC, CATEGORICAL = (0, 2), {1: 3, 3: 1}
 
 # Few distinct numbers, so that values meet cut points; their neighbours, both zeros, the extremes.
-CUTS = [-1e300, -1.5, -0.0, 0.0, 1e-308, 0.1, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0), 2.0**53, 1e300]
+CUTS = [
+    -1e300,
+    -1.5,
+    -0.0,
+    0.0,
+    1e-308,
+    0.1,
+    1.0,
+    np.nextafter(1.0, 2.0),
+    np.nextafter(1.0, 0.0),
+    2.0**53,
+    1e300,
+]
 numbers = st.sampled_from([float(cut) for cut in CUTS])
 values = numbers | st.floats(allow_nan=False, allow_infinity=False) | st.just(math.nan)
 ends = numbers | st.sampled_from([-math.inf, math.inf])
@@ -50,7 +63,9 @@ def directions(draw: st.DrawFn, weights: Any = weights, least: int = 1, most: in
 def conditions(draw: st.DrawFn, feature: int | Direction | None = None) -> jr.Condition:
     f = draw(st.integers(0, 3) | directions()) if feature is None else feature
     if isinstance(f, Direction) or f in NUMERIC:
-        return C(f, draw(ends), draw(ends), draw(st.booleans()), draw(st.booleans()), draw(st.booleans()))
+        return C(
+            f, draw(ends), draw(ends), draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+        )
     missing, unseen = draw(st.booleans()), draw(st.booleans())
     return C(f, missing=missing, categories=draw(codes_of[f]), unseen=unseen)
 
@@ -125,11 +140,15 @@ def test_merged_intervals_mean_both(a: jr.Condition, b: jr.Condition, value: flo
 
 
 @given(data=st.data(), direction=directions(), table=tables(6))
-def test_merged_conditions_on_a_direction_mean_both(data: st.DataObject, direction: Direction, table: jr.Table) -> None:
+def test_merged_conditions_on_a_direction_mean_both(
+    data: st.DataObject, direction: Direction, table: jr.Table
+) -> None:
     a, b = data.draw(conditions(direction)), data.draw(conditions(direction))
     both = jr.Conjunctions.build(SCHEMA, [[a, b]])
     assert len(both.feature) == len(both.directions) == 1
-    np.testing.assert_array_equal(both.satisfied(table)[:, 0], np.logical_and(check(a, table), check(b, table)))
+    np.testing.assert_array_equal(
+        both.satisfied(table)[:, 0], np.logical_and(check(a, table), check(b, table))
+    )
 
 
 @given(a=conditions(1), b=conditions(1), code=st.integers(UNSEEN, 2))
@@ -158,7 +177,9 @@ def test_an_empty_interval_knows_it() -> None:
 
 @settings(max_examples=200)
 @given(rules=rule_sets, table=tables())
-def test_checking_agrees_with_loops(oracle: Oracle, rules: list[list[jr.Condition]], table: jr.Table) -> None:
+def test_checking_agrees_with_loops(
+    oracle: Oracle, rules: list[list[jr.Condition]], table: jr.Table
+) -> None:
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
     satisfied = conjunctions.satisfied(table)
     assert satisfied.shape == (table.n_rows, len(rules))
@@ -178,7 +199,9 @@ def many_rules(rng: np.random.Generator, n_rules: int) -> list[list[jr.Condition
                 closed, missing = rng.random(2) < 0.5, bool(rng.random() < 0.2)
                 rule.append(C(f, low, high, bool(closed[0]), bool(closed[1]), missing))
             else:
-                rule.append(C.none_of(f, [int(rng.integers(MISSING, CATEGORICAL[f]))], CATEGORICAL[f]))
+                rule.append(
+                    C.none_of(f, [int(rng.integers(MISSING, CATEGORICAL[f]))], CATEGORICAL[f])
+                )
         rules.append(rule)
     return rules
 
@@ -206,15 +229,25 @@ def test_thresholds_are_met_exactly_in_the_order_of_the_terms() -> None:
             assert check(C.above(direction, value), table) == [x > value for x in values]
         assert check(C(direction, missing=True), table) == [True] * 5
         assert check(C.is_missing(0, True), table) == [False] * 5
-        assert check(C(direction, math.inf, -math.inf, missing=True), table) == [False] * 3 + [True, False]  # inf - inf
+        assert check(C(direction, math.inf, -math.inf, missing=True), table) == [False] * 3 + [
+            True,
+            False,
+        ]  # inf - inf
 
 
 def test_sums_that_overflow_lie_beyond_all_numbers() -> None:
     table = table_of([2.0, -2.0])
     huge = Direction((0,), (1e308,))  # inf and -inf
     for closed in (False, True):
-        conditions = [C(huge, 0.0, math.inf, closed, closed), C(huge, -math.inf, 0.0, closed, closed), C(huge)]
-        conditions += [C(huge, math.inf, math.inf, closed, closed), C(huge, -math.inf, -math.inf, closed, closed)]
+        conditions = [
+            C(huge, 0.0, math.inf, closed, closed),
+            C(huge, -math.inf, 0.0, closed, closed),
+            C(huge),
+        ]
+        conditions += [
+            C(huge, math.inf, math.inf, closed, closed),
+            C(huge, -math.inf, -math.inf, closed, closed),
+        ]
         rules = jr.Conjunctions.build(SCHEMA, [[condition] for condition in conditions])
         expected = [[True, False, True, False, False], [False, True, True, False, False]]
         assert rules.satisfied(table).tolist() == expected
@@ -233,7 +266,9 @@ def test_a_missing_category_is_one_of_its_own_and_a_missing_number_hides_the_sum
 @pytest.mark.parametrize("n_rules", [0, 1, 63, 64, 65, 128, 200])
 def test_any_number_of_rules(oracle: Oracle, rng: np.random.Generator, n_rules: int) -> None:
     rules, table = many_rules(rng, n_rules), random_table(rng, 60)
-    np.testing.assert_array_equal(jr.Conjunctions.build(SCHEMA, rules).satisfied(table), oracle(rules, table))
+    np.testing.assert_array_equal(
+        jr.Conjunctions.build(SCHEMA, rules).satisfied(table), oracle(rules, table)
+    )
 
 
 @pytest.mark.parametrize("rows_per_batch", [1, 7, 19, 20, 1000])
@@ -244,7 +279,9 @@ def test_batches_and_threads_change_nothing(
     monkeypatch.setattr(module, "_MOST_ROWS_PER_BATCH", rows_per_batch)
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
     np.testing.assert_array_equal(conjunctions.satisfied(table), oracle(rules, table))
-    covered = [i for rows, _ in conjunctions.batches(table) for i in range(*rows.indices(table.n_rows))]
+    covered = [
+        i for rows, _ in conjunctions.batches(table) for i in range(*rows.indices(table.n_rows))
+    ]
     assert covered == list(range(table.n_rows))
 
 
@@ -254,10 +291,14 @@ def test_many_rules_are_built_in_blocks(
     rules, table = many_rules(rng, 400), random_table(rng, 30)
     monkeypatch.setattr(module, "_WORDS_PER_BLOCK", 2)
     monkeypatch.setattr(module, "_CELLS_PER_BATCH", 3000)
-    np.testing.assert_array_equal(jr.Conjunctions.build(SCHEMA, rules).satisfied(table), oracle(rules, table))
+    np.testing.assert_array_equal(
+        jr.Conjunctions.build(SCHEMA, rules).satisfied(table), oracle(rules, table)
+    )
 
 
-def test_batches_may_be_abandoned(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_may_be_abandoned(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_MOST_ROWS_PER_BATCH", 2)
     batches = jr.Conjunctions.build(SCHEMA, many_rules(rng, 3)).batches(random_table(rng, 50))
     next(batches)
@@ -347,23 +388,33 @@ def test_lengths_count_merged_conditions() -> None:
 
 @settings(max_examples=60)
 @given(rules=rule_sets, table=tables(4), data=st.data())
-def test_take_and_concatenate(rules: list[list[jr.Condition]], table: jr.Table, data: st.DataObject) -> None:
+def test_take_and_concatenate(
+    rules: list[list[jr.Condition]], table: jr.Table, data: st.DataObject
+) -> None:
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
     n = len(rules)
     chosen = data.draw(st.lists(st.integers(-n, n - 1), max_size=6)) if n else []
     part = conjunctions.take(chosen)
     part.validate()
     assert list(part) == [conjunctions.rule(r % n) for r in chosen]
-    np.testing.assert_array_equal(part.satisfied(table), conjunctions.satisfied(table)[:, np.array(chosen, int)])
+    np.testing.assert_array_equal(
+        part.satisfied(table), conjunctions.satisfied(table)[:, np.array(chosen, int)]
+    )
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool)
-    assert list(conjunctions.take(mask)) == [rule for rule, keep in zip(conjunctions, mask, strict=True) if keep]
+    assert list(conjunctions.take(mask)) == [
+        rule for rule, keep in zip(conjunctions, mask, strict=True) if keep
+    ]
     both = jr.Conjunctions.concatenate([conjunctions, part, conjunctions])
     both.validate()
     assert list(both) == [*conjunctions, *part, *conjunctions]
     for one in (conjunctions, part, both):  # every direction once, and only those that are used
         mentioned = [c.feature for rule in one for c in rule if isinstance(c.feature, Direction)]
         assert list(one.directions) == list(dict.fromkeys(mentioned))
-    assert both.propositions.tolist() == [*conjunctions.propositions, *part.propositions, *conjunctions.propositions]
+    assert both.propositions.tolist() == [
+        *conjunctions.propositions,
+        *part.propositions,
+        *conjunctions.propositions,
+    ]
     assert both.offsets.dtype == part.offsets.dtype == np.int32
 
 
@@ -401,7 +452,9 @@ def test_validate_names_what_is_wrong(rules: jr.Conjunctions) -> None:
         "allowed must have shape": broken(allowed=rules.allowed[:, :2]),
         "feature must lie": broken(feature=nth("feature", 0, 3)),
         "not be NaN": broken(upper=nth("upper", 0, np.nan)),
-        "two conditions on one feature": broken(offsets=np.array([0, len(rules.feature)], np.int32)),
+        "two conditions on one feature": broken(
+            offsets=np.array([0, len(rules.feature)], np.int32)
+        ),
         "category that its feature": broken(allowed=nth("allowed", 0, True)),
         "interval is for numeric": broken(unseen=nth("unseen", 0, True)),
         "feature must have shape": broken(feature=np.int32(0)),
@@ -437,7 +490,10 @@ def as_float32(table: jr.Table) -> np.ndarray:
 
 # Subnormal numbers are left out: XLA may flush them to zero.
 small = st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=False)
-float32_values = st.sampled_from([0.0, -0.0, 1.0, -1.5, float(np.nextafter(np.float32(1), np.float32(2)))]) | small
+float32_values = (
+    st.sampled_from([0.0, -0.0, 1.0, -1.5, float(np.nextafter(np.float32(1), np.float32(2)))])
+    | small
+)
 
 
 @settings(max_examples=40)
@@ -454,9 +510,14 @@ def test_the_traced_route_agrees_on_float32_data(data: st.DataObject) -> None:
 
     # Padded to fixed sizes, so that the examples share few compilations.
     on_columns = st.integers(0, 3).flatmap(conditions)
-    rules = [[single(c) for c in rule] for rule in data.draw(st.lists(st.lists(on_columns, max_size=3), max_size=3))]
+    rules = [
+        [single(c) for c in rule]
+        for rule in data.draw(st.lists(st.lists(on_columns, max_size=3), max_size=3))
+    ]
     table = data.draw(tables(3))
-    floats = [np.array(data.draw(st.lists(float32_values, min_size=3, max_size=3))) for _ in NUMERIC]
+    floats = [
+        np.array(data.draw(st.lists(float32_values, min_size=3, max_size=3))) for _ in NUMERIC
+    ]
     codes = [np.resize(table.columns[f], 3) for f in CATEGORICAL]
     floats[0] = np.where(np.resize(np.isnan(table.columns[0]), 3), np.nan, floats[0])
     table = jr.Table(SCHEMA, (floats[0], codes[0], floats[1], codes[1]))
@@ -479,17 +540,27 @@ def satisfied_traced(rules: jr.Conjunctions, X: jax.Array) -> jax.Array:
 @given(data=st.data())
 def test_the_traced_route_projects_as_the_host_does(data: st.DataObject) -> None:
     # Of fixed sizes, so that the examples share one compilation.
-    some = data.draw(st.lists(directions(quarters.filter(bool), 3, 3), min_size=2, max_size=2, unique=True))
+    some = data.draw(
+        st.lists(directions(quarters.filter(bool), 3, 3), min_size=2, max_size=2, unique=True)
+    )
     end = quarters | st.sampled_from([-math.inf, math.inf])
     interval = st.tuples(end, end, st.booleans(), st.booleans(), st.booleans())
-    rules = [[C(d, *data.draw(interval)) for d in some] + [data.draw(conditions(1))] for _ in range(3)]
-    floats = [np.array(data.draw(st.lists(quarters | st.just(math.nan), min_size=5, max_size=5))) for _ in NUMERIC]
+    rules = [
+        [C(d, *data.draw(interval)) for d in some] + [data.draw(conditions(1))] for _ in range(3)
+    ]
+    floats = [
+        np.array(data.draw(st.lists(quarters | st.just(math.nan), min_size=5, max_size=5)))
+        for _ in NUMERIC
+    ]
     codes = [
-        np.array(data.draw(st.lists(st.integers(UNSEEN, n - 1), min_size=5, max_size=5)), np.int32) for n in (3, 1)
+        np.array(data.draw(st.lists(st.integers(UNSEEN, n - 1), min_size=5, max_size=5)), np.int32)
+        for n in (3, 1)
     ]
     table = jr.Table(SCHEMA, (floats[0], codes[0], floats[1], codes[1]))
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
-    np.testing.assert_array_equal(satisfied_traced(conjunctions, as_float32(table)), conjunctions.satisfied(table))
+    np.testing.assert_array_equal(
+        satisfied_traced(conjunctions, as_float32(table)), conjunctions.satisfied(table)
+    )
 
 
 def test_the_traced_route_under_transformations(rules: jr.Conjunctions, table: jr.Table) -> None:
@@ -500,7 +571,9 @@ def test_the_traced_route_under_transformations(rules: jr.Conjunctions, table: j
     np.testing.assert_array_equal(as_argument(rules, X), expected)
     by_row = jax.vmap(lambda x: rules.satisfied_traced(x[None, :])[0])
     np.testing.assert_array_equal(by_row(X), expected)
-    np.testing.assert_array_equal(jax.vmap(rules.satisfied_traced)(jnp.stack([X, X])), np.stack([expected] * 2))
+    np.testing.assert_array_equal(
+        jax.vmap(rules.satisfied_traced)(jnp.stack([X, X])), np.stack([expected] * 2)
+    )
 
 
 def test_the_traced_route_of_no_rules_and_of_integers() -> None:
@@ -541,10 +614,15 @@ def test_conjunctions_are_a_pytree_with_a_static_schema(rules: jr.Conjunctions) 
 
 @settings(max_examples=60)
 @given(rules=rule_sets, table=tables(4), seed=st.integers(0, 99))
-def test_short_thresholds_leave_rules_where_they_hold(rules: Any, table: jr.Table, seed: int) -> None:
+def test_short_thresholds_leave_rules_where_they_hold(
+    rules: Any, table: jr.Table, seed: int
+) -> None:
     built = jr.Conjunctions.build(table.schema, rules)
     noise = np.random.default_rng(seed).uniform(-1e-3, 1e-3, (2, len(built.feature)))
-    ends = {name: getattr(built, name) + one for name, one in zip(("lower", "upper"), noise, strict=True)}
+    ends = {
+        name: getattr(built, name) + one
+        for name, one in zip(("lower", "upper"), noise, strict=True)
+    }
     long = replace(built, **ends)
     short = long.with_short_thresholds(table)
     short.validate()

@@ -47,7 +47,9 @@ class Clock:
 
 def scores_of(model: Any) -> Any:
     """What a model says of every row, as numbers."""
-    return np.asarray((jr.predict_proba if isinstance(model, jr.RuleList) else jr.decision_function)(model, X))
+    return np.asarray(
+        (jr.predict_proba if isinstance(model, jr.RuleList) else jr.decision_function)(model, X)
+    )
 
 
 def same(one: Any, other: Any) -> bool:
@@ -74,7 +76,9 @@ def check(case: Case, fit: jr.Fit[Any]) -> None:
 
 @contextmanager
 def compilations() -> Iterator[list[str]]:
-    """Names of the functions that JAX traces and numba compiles, kernels and single operations alike."""
+    """Names of the functions that JAX traces and numba compiles, kernels and single operations
+    alike.
+    """
     names: list[str] = []
 
     def listen(event: str, seconds: float, **about: Any) -> None:
@@ -118,7 +122,9 @@ def test_claims_are_true(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case.target == "labels" or case.learner.models != "linear"], ids=str
+    "case",
+    [case for case in CASES if case.target == "labels" or case.learner.models != "linear"],
+    ids=str,
 )
 def test_a_rule_that_explains_everything_is_found(case: Case) -> None:
     y = PERFECT[case.target]
@@ -138,7 +144,11 @@ def test_equal_fits_are_equal_and_the_second_compiles_nothing(case: Case) -> Non
             case.fit(np.roll(NOISY[case.target], 3))
     assert compiled == []
     assert same(first.model, second.model)
-    assert (first.objective, first.bound, first.status) == (second.objective, second.bound, second.status)
+    assert (first.objective, first.bound, first.status) == (
+        second.objective,
+        second.bound,
+        second.status,
+    )
     assert [step.objective for step in first.history] == [step.objective for step in second.history]
 
 
@@ -150,7 +160,11 @@ def test_fits_in_two_threads_are_those_of_one(learner: Learner) -> None:
         together = [fit.result() for fit in [threads.submit(case.fit) for _ in range(2)]]
     for fit in together:
         assert same(alone.model, fit.model)
-        assert (alone.objective, alone.bound, alone.status) == (fit.objective, fit.bound, fit.status)
+        assert (alone.objective, alone.bound, alone.status) == (
+            fit.objective,
+            fit.bound,
+            fit.status,
+        )
 
 
 @pytest.mark.slow
@@ -159,8 +173,14 @@ def test_fits_in_other_processes_are_those_of_this_one(method: str) -> None:
     """After JAX has started here: a forked process would hang."""
     few: dict[str, Any] = {"max_rules": 2, "missing": "own_category"}
     options: dict[str, Any] = {"rules": pool(), "l1_penalty": 0.05, "missing": "own_category"}
-    alone = [jr.boosting.fit(X, NOISY["labels"], **few), jr.rulefit.fit(X, NOISY["labels"], **options)]
-    start = {"spawn": lambda: ProcessPoolExecutor(2, get_context("spawn")), "loky": lambda: get_reusable_executor(2)}
+    alone = [
+        jr.boosting.fit(X, NOISY["labels"], **few),
+        jr.rulefit.fit(X, NOISY["labels"], **options),
+    ]
+    start = {
+        "spawn": lambda: ProcessPoolExecutor(2, get_context("spawn")),
+        "loky": lambda: get_reusable_executor(2),
+    }
     with start[method]() as processes:
         jobs = [
             processes.submit(jr.boosting.fit, X, NOISY["labels"], **few),
@@ -209,7 +229,9 @@ def test_the_global_precision_changes_nothing(case: Case) -> None:
         jax.config.update("jax_enable_x64", before["jax_enable_x64"])
     assert first.status == second.status
     assert first.objective == pytest.approx(second.objective, rel=1e-6)
-    np.testing.assert_allclose(scores_of(first.model), scores_of(second.model), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        scores_of(first.model), scores_of(second.model), rtol=1e-3, atol=1e-4
+    )
     if case.target == "labels":
         np.testing.assert_array_equal(jr.predict(first.model, X), jr.predict(second.model, X))
     for leaf in jax.tree.leaves((first.model, second.model)):
@@ -247,11 +269,18 @@ def test_a_fit_is_no_model_but_has_one(learner: Learner) -> None:
     case = next(case for case in CASES if case.learner is learner)
     fit, y = fitted(case), NOISY[case.target]
     calls = (
-        lambda: jr.predict(fit, X), lambda: jr.predict_proba(fit, X), lambda: jr.decision_function(fit, X),
-        lambda: jr.explain(fit, X), lambda: jr.accuracy(fit, X, y), lambda: jr.risk(fit, X, y),
-        lambda: jr.complexity(fit), lambda: jr.support(fit), lambda: jr.local_support(fit, X),
-        lambda: jr.to_latex(fit), lambda: jr.save(fit, "model.json"),
-    )  # fmt: skip
+        lambda: jr.predict(fit, X),
+        lambda: jr.predict_proba(fit, X),
+        lambda: jr.decision_function(fit, X),
+        lambda: jr.explain(fit, X),
+        lambda: jr.accuracy(fit, X, y),
+        lambda: jr.risk(fit, X, y),
+        lambda: jr.complexity(fit),
+        lambda: jr.support(fit),
+        lambda: jr.local_support(fit, X),
+        lambda: jr.to_latex(fit),
+        lambda: jr.save(fit, "model.json"),
+    )
     for call in calls:
         with pytest.raises(TypeError, match=r"^model must be .*got Fit; pass fit\.model$"):
             call()
@@ -265,12 +294,21 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
     assert (options.pop("chosen_l1_penalty", None) is not None) == (
         "l1_penalty" in options and not options["l1_penalty"]
     )
-    arguments = set(inspect.signature(case.learner.fit).parameters) - {"X", "y", "sample_weight", "progress"}
+    arguments = set(inspect.signature(case.learner.fit).parameters) - {
+        "X",
+        "y",
+        "sample_weight",
+        "progress",
+    }
     assert set(options) == arguments
     # Rules have to be given again; dictionaries are kept as pairs.
     given = case.settings
     repeated = {
-        name: given[name] if value == "given" else dict(value) if isinstance(given.get(name), dict) else value
+        name: given[name]
+        if value == "given"
+        else dict(value)
+        if isinstance(given.get(name), dict)
+        else value
         for name, value in options.items()
     }
     assert same(case.learner.fit(X, NOISY[case.target], **repeated).model, model)
@@ -283,17 +321,26 @@ def test_a_path_is_the_fits_with_every_number_of_rules(case: Case, target: str) 
         return
     y = CLASSES if target == "classes" else NOISY[case.target]
     assert case.learner.path is not None
-    assert inspect.signature(case.learner.path).parameters == inspect.signature(case.learner.fit).parameters
+    assert (
+        inspect.signature(case.learner.path).parameters
+        == inspect.signature(case.learner.fit).parameters
+    )
     path = case.learner.path(X, y, **case.settings)
     assert 1 <= len(path) <= case.settings["max_rules"]
     for m, fit in enumerate(path, start=1):
         limit = m if fit is not path[-1] else case.settings["max_rules"]
         alone = case.fit(y, max_rules=limit)
         assert same(fit.model, alone.model)
-        assert (fit.objective, fit.bound, fit.status) == (alone.objective, alone.bound, alone.status)
+        assert (fit.objective, fit.bound, fit.status) == (
+            alone.objective,
+            alone.bound,
+            alone.status,
+        )
         assert fit.details.keys() == alone.details.keys()
         if target == "noisy":
-            assert [step.objective for step in fit.history] == [step.objective for step in alone.history]
+            assert [step.objective for step in fit.history] == [
+                step.objective for step in alone.history
+            ]
             assert fit.seconds <= path[-1].seconds
 
 
@@ -301,24 +348,35 @@ def test_a_path_is_the_fits_with_every_number_of_rules(case: Case, target: str) 
 
 many_classes = pytest.mark.parametrize(
     "case",
-    [case for case in CASES if case.target == "labels" and case.learner.models in ("ensembles", "lists")],
+    [
+        case
+        for case in CASES
+        if case.target == "labels" and case.learner.models in ("ensembles", "lists")
+    ],
     ids=str,
 )
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.learner.models == "lists"], ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.learner.models == "lists"], ids=str
+)
 def test_a_list_of_many_classes(case: Case, tmp_path: Any) -> None:
     model = case.fit(CLASSES).model
     model.validate()
     assert model.schema.classes == ("high", "low", "middle")
     assert jr.accuracy(model, X, CLASSES) == 1.0
-    assert (np.array(model.schema.classes)[jr.predict_proba(model, X).argmax(axis=1)] == jr.predict(model, X)).all()
+    assert (
+        np.array(model.schema.classes)[jr.predict_proba(model, X).argmax(axis=1)]
+        == jr.predict(model, X)
+    ).all()
     jr.save(model, tmp_path / "model.json")
     assert same(jr.load(tmp_path / "model.json"), model)
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case.target == "labels" and case.learner.models == "ensembles"], ids=str
+    "case",
+    [case for case in CASES if case.target == "labels" and case.learner.models == "ensembles"],
+    ids=str,
 )
 def test_many_classes_are_each_against_the_rest(case: Case, tmp_path: Any) -> None:
     fit = case.fit(CLASSES)
@@ -329,8 +387,12 @@ def test_many_classes_are_each_against_the_rest(case: Case, tmp_path: Any) -> No
     assert jr.accuracy(model, X, CLASSES) == 1.0
     probabilities = jr.predict_proba(model, X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
-    assert (np.array(model.schema.classes)[probabilities.argmax(axis=1)] == jr.predict(model, X)).all()
-    assert len(set(map(frozenset, model.conjunctions))) == jr.support(model)  # shared rules count once
+    assert (
+        np.array(model.schema.classes)[probabilities.argmax(axis=1)] == jr.predict(model, X)
+    ).all()
+    assert len(set(map(frozenset, model.conjunctions))) == jr.support(
+        model
+    )  # shared rules count once
     jr.save(model, tmp_path / "model.json")
     assert same(jr.load(tmp_path / "model.json"), model)
     if not case.draws_rows and not case.learner.together:
@@ -348,8 +410,9 @@ def test_many_classes_within_limits(case: Case) -> None:
         raise KeyboardInterrupt
 
     for status, limit in (
-        ("time_limit", {"time_limit": jr.Deadline(0.0, Clock())}), ("interrupted", {"progress": interrupt})
-    ):  # fmt: skip
+        ("time_limit", {"time_limit": jr.Deadline(0.0, Clock())}),
+        ("interrupted", {"progress": interrupt}),
+    ):
         fit = case.fit(CLASSES, **limit)
         fit.model.validate()
         assert isinstance(fit.model, jr.RuleList) or fit.model.n_outputs == 3
@@ -368,7 +431,9 @@ def test_steps_tell_the_size_and_what_is_proved(case: Case) -> None:
     for step in fit.history:
         assert np.isfinite(step.objective)
         assert step.size >= 0
-        if step.bound is not None:  # it holds for the best of all models, so that no step may pass the result
+        if (
+            step.bound is not None
+        ):  # it holds for the best of all models, so that no step may pass the result
             assert fit.bound is not None
             assert sign * step.bound <= sign * fit.objective + 1e-7 * max(1.0, abs(fit.objective))
             assert sign * step.bound <= sign * fit.bound + 1e-9 * max(1.0, abs(fit.objective))
@@ -444,10 +509,16 @@ def test_ctrl_c_at_any_time(case: Case, presses: int) -> None:
     check_interrupted(case, time_limit=jr.Deadline(1e9, Impatient()))
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a generator that is thrown away
-@pytest.mark.parametrize("case", {(case.learner, case.search): case for case in CASES}.values(), ids=str)
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # in a generator that is thrown away
+@pytest.mark.parametrize(
+    "case", {(case.learner, case.search): case for case in CASES}.values(), ids=str
+)
 def test_ctrl_c_wherever_it_comes(case: Case) -> None:
-    """Pressed at calls of functions that are spread over the whole fit, preparation and end included."""
+    """Pressed at calls of functions that are spread over the whole fit,
+    preparation and end included.
+    """
     whole = fitted(case)
 
     def fit_with(press_at: int, presses: int) -> tuple[int, jr.Fit[Any]]:
@@ -459,7 +530,9 @@ def test_ctrl_c_wherever_it_comes(case: Case) -> None:
                 return
             calls += 1
             for _ in range(presses if calls == press_at else 0):
-                signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)  # as in the frame that was called, not in this
+                signal.getsignal(signal.SIGINT)(
+                    signal.SIGINT, frame
+                )  # as in the frame that was called, not in this
 
         sys.setprofile(on_call)
         try:
@@ -472,7 +545,10 @@ def test_ctrl_c_wherever_it_comes(case: Case) -> None:
     for share, presses in ((0.0, 1), (0.2, 2), (0.9, 1)):
         _, fit = fit_with(1 + int(share * total), presses)
         ended = fit.status == "interrupted" or (fit.status == "optimal" and case.exact)
-        forgotten = same(fit.model, whole.model) and (fit.status, fit.objective) == (whole.status, whole.objective)
+        forgotten = same(fit.model, whole.model) and (fit.status, fit.objective) == (
+            whole.status,
+            whole.objective,
+        )
         assert ended or forgotten, "forgotten before the fit was complete"
         check(case, fit)
 
@@ -502,10 +578,22 @@ def test_integer_weights_are_repeated_rows(case: Case) -> None:
 
 @each_learner
 def test_the_signature_is_the_common_one(learner: Learner) -> None:
-    parameters, documented = inspect.signature(learner.fit).parameters, inspect.getdoc(learner.fit) or ""
+    parameters, documented = (
+        inspect.signature(learner.fit).parameters,
+        inspect.getdoc(learner.fit) or "",
+    )
     assert list(parameters)[:2] == ["X", "y"]
-    common = {"sample_weight": None, "missing": "refuse", "seed": 0, "time_limit": None, "progress": False}
-    assert common.items() <= {name: parameter.default for name, parameter in parameters.items()}.items()
+    common = {
+        "sample_weight": None,
+        "missing": "refuse",
+        "seed": 0,
+        "time_limit": None,
+        "progress": False,
+    }
+    assert (
+        common.items()
+        <= {name: parameter.default for name, parameter in parameters.items()}.items()
+    )
     for name in list(parameters)[2:]:
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY, name
         assert re.search(rf"^    (\w+, )*{name}(, \w+)*: ", documented, re.MULTILINE), name
@@ -531,12 +619,17 @@ def integers(least: int) -> tuple[Bad, ...]:
 
 
 def one_of(first: str, *others: Any) -> tuple[Bad, ...]:
-    return tuple((value, ValueError, rf"must be {first}.*got {value!r}") for value in ("none such", 3, *others))
+    return tuple(
+        (value, ValueError, rf"must be {first}.*got {value!r}")
+        for value in ("none such", 3, *others)
+    )
 
 
 PENALTY = numbers("must be finite and at least 0", -0.5)
 NEVER_NONE: Bad = (None, TypeError, "must be a")
-FLAG: tuple[Bad, ...] = tuple((value, TypeError, "must be True or False") for value in (1, "yes", None))
+FLAG: tuple[Bad, ...] = tuple(
+    (value, TypeError, "must be True or False") for value in (1, "yes", None)
+)
 COEFFICIENTS: tuple[Bad, ...] = (
     ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "has NaN"),
     ({"weight": 1.0}, ValueError, "names 'weight'"),
@@ -552,43 +645,65 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "corrective": FLAG,
     "cost": one_of('"squared"'),
     "cut_points": (
-        ({"weight": [1.0]}, ValueError, "names 'weight'"), ({"colour": [1.0]}, ValueError, "names 'colour'"),
+        ({"weight": [1.0]}, ValueError, "names 'weight'"),
+        ({"colour": [1.0]}, ValueError, "names 'colour'"),
         ({"size": []}, ValueError, r"\['size'\] must be a non-empty"),
     ),
     "debias": FLAG,
-    "default": (("maybe", ValueError, "must be .*got 'maybe'"), (None, ValueError, "must be .*got None")),
+    "default": (
+        ("maybe", ValueError, "must be .*got 'maybe'"),
+        (None, ValueError, "must be .*got None"),
+    ),
     "encoding": one_of('"signed"', None),
     "end": COEFFICIENTS,
     "forbidden": (
-        ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
-        ([7], ValueError, "names column 7"), ([1.5], TypeError, "must name columns"),
+        ("size", TypeError, "must be a list"),
+        (["weight"], ValueError, "names 'weight'"),
+        ([7], ValueError, "names column 7"),
+        ([1.5], TypeError, "must name columns"),
     ),
     "required": (
-        ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
-        ([7], ValueError, "names column 7"), ([1.5], TypeError, "must name columns"),
+        ("size", TypeError, "must be a list"),
+        (["weight"], ValueError, "names 'weight'"),
+        ([7], ValueError, "names column 7"),
+        ([1.5], TypeError, "must name columns"),
     ),
     "monotone": (
-        ("size", TypeError, "must map columns"), ({"weight": 1}, ValueError, "names 'weight'"),
-        ({"colour": 1}, ValueError, "names the categorical column 'colour'"), ({"size": 2}, ValueError, "must be 1"),
+        ("size", TypeError, "must map columns"),
+        ({"weight": 1}, ValueError, "names 'weight'"),
+        ({"colour": 1}, ValueError, "names the categorical column 'colour'"),
+        ({"size": 2}, ValueError, "must be 1"),
         ({"size": True}, ValueError, "must be 1"),
     ),
-    "first": (([], TypeError, "must be Conjunctions"), (pool().take([0, 1]), ValueError, "has 2 rules, but max")),
+    "first": (
+        ([], TypeError, "must be Conjunctions"),
+        (pool().take([0, 1]), ValueError, "has 2 rules, but max"),
+    ),
     **dict.fromkeys(
         ("boosting.first", "lltboost.first"),
-        (([], TypeError, "must be Conjunctions"), (pool().take([0, 1, 2]), ValueError, "has 3 rules, but max_rules=3")),
+        (
+            ([], TypeError, "must be Conjunctions"),
+            (pool().take([0, 1, 2]), ValueError, "has 3 rules, but max_rules=3"),
+        ),
     ),
     "glrm.first": (([], TypeError, "must be Conjunctions"),),
     "lire.first": (([], TypeError, "must be Conjunctions"),),
     "rulefit.first": (([], TypeError, "must be Conjunctions"),),
     "first_labels": (
-        ("yes", TypeError, "must be a list of labels"), (["yes"], ValueError, "must hold one of"),
+        ("yes", TypeError, "must be a list of labels"),
+        (["yes"], ValueError, "must hold one of"),
     ),
-    "conditions": (([], TypeError, "must be Conjunctions"), (pool().take([]), ValueError, "is empty")),
+    "conditions": (
+        ([], TypeError, "must be Conjunctions"),
+        (pool().take([]), ValueError, "is empty"),
+    ),
     "max_literals": (*integers(1), NEVER_NONE),
     "min_support": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
     "paths.forbidden": (
-        ("size", TypeError, "must be a list"), (["weight"], ValueError, "names 'weight'"),
-        ([7], ValueError, "has position 7"), (range(6), ValueError, "names every column"),
+        ("size", TypeError, "must be a list"),
+        (["weight"], ValueError, "names 'weight'"),
+        ([7], ValueError, "has position 7"),
+        (range(6), ValueError, "names every column"),
     ),
     "global_penalty": PENALTY,
     "init": (("model", TypeError, "must be RuleEnsemble"),),
@@ -601,15 +716,20 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "learning_rate": numbers(r"must lie in \(0, 1000\]", -0.5, 0.0),
     "linear_terms": FLAG,
     "literal_penalty": (*PENALTY, NEVER_NONE),
-    "literals": (([], TypeError, "must be PropositionPool"), (pool(), TypeError, "must be PropositionPool")),
+    "literals": (
+        ([], TypeError, "must be PropositionPool"),
+        (pool(), TypeError, "must be PropositionPool"),
+    ),
     "local_penalty": PENALTY,
     "loss": (("hinge", ValueError, "must be .*got 'hinge'"),),
     "lower": (
-        ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "and upper must not be NaN"),
+        ([0.0], ValueError, "must have 6 values"),
+        ([math.nan] * 6, ValueError, "and upper must not be NaN"),
         (0.5, ValueError, "or upper"),
     ),
     "upper": (
-        ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "must not be NaN"),
+        ([0.0], ValueError, "must have 6 values"),
+        ([math.nan] * 6, ValueError, "must not be NaN"),
         (-0.5, ValueError, "; every model"),
     ),
     "max_cut_points": integers(1),
@@ -640,13 +760,16 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "per_unit": FLAG,
     "eliminate": FLAG,
     "pricing": one_of('"beam"', None),
-    "progress": tuple((value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)),
+    "progress": tuple(
+        (value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)
+    ),
     "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),
     "prune": FLAG,
     "quantiles": (
         *((value, TypeError, "must be a non-empty sequence") for value in ("2", True, 2.5)),
         *((value, ValueError, "must be at least 1") for value in (0, -3)),
-        ([0.5, 1.5], ValueError, r"must lie in \(0, 1\)"), ([], ValueError, "must be a non-empty"),
+        ([0.5, 1.5], ValueError, r"must lie in \(0, 1\)"),
+        ([], ValueError, "must be a non-empty"),
     ),
     "refine_thresholds": FLAG,
     "refit": FLAG,
@@ -663,7 +786,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "ssrl.literal_penalty": numbers(r"must lie in \[0, 1e\+30\]", -0.5),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (
-        ("stumps", ValueError, 'must be "boosted_trees"'), ([], TypeError, "must be Conjunctions"),
+        ("stumps", ValueError, 'must be "boosted_trees"'),
+        ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
     ),
     "rules_per_round": integers(1),
@@ -674,32 +798,45 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "subproblem": one_of('"beam"', None),
     "glrm.start": (
         one_of('"conditions"')[0],
-        *((value, ValueError, f'must be "conditions".*got {type(value).__name__}') for value in (3, None)),
+        *(
+            (value, ValueError, f'must be "conditions".*got {type(value).__name__}')
+            for value in (3, None)
+        ),
     ),
     "paths.start": COEFFICIENTS,
     "step_weights": (
         ("fast", TypeError, ", given as gamma, must be a number"),
         ([1, 1], ValueError, "must have 3 values, one per step"),
-        ([1, -1, 1], ValueError, "must be finite and at least 0"), ([1, math.nan, 1], ValueError, "must be finite"),
-        ([1, math.inf, 1], ValueError, "must be finite"), ([1, 1, 0], ValueError, "is 0"),
+        ([1, -1, 1], ValueError, "must be finite and at least 0"),
+        ([1, math.nan, 1], ValueError, "must be finite"),
+        ([1, math.inf, 1], ValueError, "must be finite"),
+        ([1, 1, 0], ValueError, "is 0"),
     ),
     "steps": (*integers(1), NEVER_NONE),
     "time_limit": (
-        ("5", TypeError, "must be a number of seconds"), (True, TypeError, "must be a number of seconds"),
-        (-1.0, ValueError, "must be at least 0 seconds"), (math.nan, ValueError, "must be at least 0 seconds"),
+        ("5", TypeError, "must be a number of seconds"),
+        (True, TypeError, "must be a number of seconds"),
+        (-1.0, ValueError, "must be at least 0 seconds"),
+        (math.nan, ValueError, "must be at least 0 seconds"),
     ),
     "training": one_of('"soft"', None),
     "rulefit.tolerance": (*numbers(r"must lie in \(0, 1\)", -0.5, 0.0), NEVER_NONE),
     "glrm.tolerance": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
     "validation_fraction": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
     "winsorise": numbers(r"must lie in \[0, 0.5\)", -0.5, 0.5),
-}  # fmt: skip
-"""What every learner that has the argument refuses, and how. `learner.argument` where a name has several meanings."""
+}
+"""What every learner that has the argument refuses, and how. `learner.argument` where a
+name has several meanings.
+"""
 
 
 @pytest.mark.parametrize(
     ("learner", "name"),
-    [(learner, name) for learner in LEARNERS for name in list(inspect.signature(LEARNERS[learner].fit).parameters)[2:]],
+    [
+        (learner, name)
+        for learner in LEARNERS
+        for name in list(inspect.signature(LEARNERS[learner].fit).parameters)[2:]
+    ],
 )
 def test_bad_arguments_are_refused_by_name(learner: str, name: str) -> None:
     case = next(case for case in CASES if case.learner.name == learner)
@@ -717,10 +854,22 @@ BAD_DATA: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "X without rows": ({"X": X[:0], "y": np.zeros(0)}, ValueError, "X has no rows"),
     "X without columns": ({"X": X[[]]}, ValueError, "X has no columns"),
     "X of text": ({"X": X.to_numpy().astype(str)}, TypeError, "X is an array of type <U"),
-    "X of objects": ({"X": X.assign(size=[object()] * N_ROWS)}, TypeError, "'size' of X holds Python objects"),
+    "X of objects": (
+        {"X": X.assign(size=[object()] * N_ROWS)},
+        TypeError,
+        "'size' of X holds Python objects",
+    ),
     "X infinite": ({"X": X.assign(size=INFINITE)}, ValueError, "'size' of X has infinite values"),
-    "X missing": ({"missing": "refuse"}, ValueError, "X has missing values in 'age'; .*own_category"),
-    "X with an empty column": ({"X": X.assign(size=np.nan)}, ValueError, "'size' of X has no values"),
+    "X missing": (
+        {"missing": "refuse"},
+        ValueError,
+        "X has missing values in 'age'; .*own_category",
+    ),
+    "X with an empty column": (
+        {"X": X.assign(size=np.nan)},
+        ValueError,
+        "'size' of X has no values",
+    ),
     "no X": ({"X": None}, ValueError, "X must be 2-D"),
     "y too short": ({"y": size[1:]}, ValueError, "y has 47 values, but X has 48 rows"),
     "y of two dimensions": ({"y": np.ones((N_ROWS, 2))}, ValueError, "y must be one-dimensional"),
@@ -729,19 +878,47 @@ BAD_DATA: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "y of objects": ({"y": [object()] * N_ROWS}, TypeError, "y has values of type object"),
     "y mixed": ({"y": ["yes", 1] * (N_ROWS // 2)}, TypeError, "y has values of type int, str"),
     "no y": ({"y": None}, ValueError, "y must be one-dimensional"),
-    "negative weights": ({"sample_weight": -np.ones(N_ROWS)}, ValueError, "sample_weight has negative values"),
-    "zero weights": ({"sample_weight": np.zeros(N_ROWS)}, ValueError, "sample_weight is zero for every row"),
+    "negative weights": (
+        {"sample_weight": -np.ones(N_ROWS)},
+        ValueError,
+        "sample_weight has negative values",
+    ),
+    "zero weights": (
+        {"sample_weight": np.zeros(N_ROWS)},
+        ValueError,
+        "sample_weight is zero for every row",
+    ),
     "missing weights": ({"sample_weight": NAN}, ValueError, "sample_weight has NaN"),
-    "too few weights": ({"sample_weight": [1.0]}, ValueError, "sample_weight has 1 values, but X has 48 rows"),
-    "weights of two dimensions": ({"sample_weight": np.ones((N_ROWS, 1))}, ValueError, "sample_weight must be one-d"),
-    "huge weights": ({"sample_weight": np.full(N_ROWS, 1e300)}, ValueError, "sample_weight .*divide it by its maximum"),
+    "too few weights": (
+        {"sample_weight": [1.0]},
+        ValueError,
+        "sample_weight has 1 values, but X has 48 rows",
+    ),
+    "weights of two dimensions": (
+        {"sample_weight": np.ones((N_ROWS, 1))},
+        ValueError,
+        "sample_weight must be one-d",
+    ),
+    "huge weights": (
+        {"sample_weight": np.full(N_ROWS, 1e300)},
+        ValueError,
+        "sample_weight .*divide it by its maximum",
+    ),
     "weights of text": ({"sample_weight": ["1"] * N_ROWS}, TypeError, "sample_weight has type"),
 }
-TEXT = (["yes", "no"] * (N_ROWS // 2), TypeError, "y holds text labels, but this loss needs numbers")
+TEXT = (
+    ["yes", "no"] * (N_ROWS // 2),
+    TypeError,
+    "y holds text labels, but this loss needs numbers",
+)
 BAD_TARGETS: dict[str, tuple[Bad, ...]] = {
     "labels": (
         (["yes"] * N_ROWS, ValueError, r"y has only one class \(yes\)"),
-        (size + np.arange(N_ROWS), ValueError, "y has 36 distinct numbers, which look like a regression target"),
+        (
+            size + np.arange(N_ROWS),
+            ValueError,
+            "y has 36 distinct numbers, which look like a regression target",
+        ),
     ),
     "numbers": (TEXT,),
     "counts": (TEXT, (size - 1, ValueError, "y must be non-negative")),
@@ -758,7 +935,9 @@ def test_bad_data_are_refused_by_name(learner: Learner, what: str) -> None:
         learner.fit(**arguments)
 
 
-@pytest.mark.parametrize("case", {(case.learner, case.loss): case for case in CASES}.values(), ids=str)
+@pytest.mark.parametrize(
+    "case", {(case.learner, case.loss): case for case in CASES}.values(), ids=str
+)
 def test_bad_targets_are_refused(case: Case) -> None:
     for y, error, words in BAD_TARGETS[case.target]:
         with pytest.raises(error, match=words):

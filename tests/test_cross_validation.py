@@ -1,4 +1,6 @@
-"""Cross-validation against plain refits, one way for all learners; its limits, its choice, its bad input."""
+"""Cross-validation against plain refits, one way for all learners; its limits,
+its choice, its bad input.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,29 @@ from problems import CLASSES, NOISY, WEIGHTS, X, pool
 
 RULES = pool()
 Chooser = Callable[..., jr.Fit[Any]]
-LEARNERS: dict[str, tuple[Chooser, Chooser, dict[str, Any], dict[str, Any]]] = {  # options of both, and the grid
-    "lire": (jr.lire.cross_validate, jr.lire.fit, {"rules": RULES, "restarts": 0},
-             {"global_penalties": [0.01, 0.05], "l2_penalties": [0.25, 2.0]}),
-    "rulefit": (jr.rulefit.cross_validate, jr.rulefit.fit, {"rules": RULES, "tolerance": 1e-9},
-                {"l1_penalties": [0.01, 0.05]}),
+LEARNERS: dict[
+    str, tuple[Chooser, Chooser, dict[str, Any], dict[str, Any]]
+] = {  # options of both, and the grid
+    "lire": (
+        jr.lire.cross_validate,
+        jr.lire.fit,
+        {"rules": RULES, "restarts": 0},
+        {"global_penalties": [0.01, 0.05], "l2_penalties": [0.25, 2.0]},
+    ),
+    "rulefit": (
+        jr.rulefit.cross_validate,
+        jr.rulefit.fit,
+        {"rules": RULES, "tolerance": 1e-9},
+        {"l1_penalties": [0.01, 0.05]},
+    ),
     "glrm": (jr.glrm.cross_validate, jr.glrm.fit, {}, {"rule_penalties": [0.01, 0.05]}),
-    "boosting": (jr.boosting.cross_validate, jr.boosting.fit, {"search": "greedy"}, {"max_rules": 3}),
-}  # fmt: skip
+    "boosting": (
+        jr.boosting.cross_validate,
+        jr.boosting.fit,
+        {"search": "greedy"},
+        {"max_rules": 3},
+    ),
+}
 each = pytest.mark.parametrize("name", LEARNERS)
 
 
@@ -51,12 +68,16 @@ def same(one: Any, other: Any) -> bool:
 
 
 @each
-@pytest.mark.parametrize("target", ["labels", pytest.param("numbers", marks=pytest.mark.slow), "classes"])
+@pytest.mark.parametrize(
+    "target", ["labels", pytest.param("numbers", marks=pytest.mark.slow), "classes"]
+)
 def test_risks_are_those_of_plain_fits(name: str, target: str) -> None:
     """Every setting in every fold, with weights of which some are zero."""
     y = CLASSES if target == "classes" else NOISY[target]
     weights = WEIGHTS + (WEIGHTS > 0)
-    half = {"loss": "exponential"} if name == "lire" and target == "labels" else {}  # whose scores are half log-odds
+    half = (
+        {"loss": "exponential"} if name == "lire" and target == "labels" else {}
+    )  # whose scores are half log-odds
     fit = chosen(name, y, sample_weight=weights, **half)
     found = table_of(fit)
     plain, options = LEARNERS[name][1], LEARNERS[name][2] | half
@@ -67,9 +88,16 @@ def test_risks_are_those_of_plain_fits(name: str, target: str) -> None:
     for k in range(2):
         inside, outside = rows[fold_of != k], rows[fold_of == k]
         for i, setting in list(enumerate(found.settings))[:: 1 if target == "labels" else 3]:
-            known = {**options, **setting, "missing": "own_category", "sample_weight": weights[inside]}
+            known = {
+                **options,
+                **setting,
+                "missing": "own_category",
+                "sample_weight": weights[inside],
+            }
             model = plain(X.iloc[inside], y[inside], **known).model
-            scores = scale * np.asarray(jr.decision_function(model, X.iloc[outside])).reshape(len(outside), -1)
+            scores = scale * np.asarray(jr.decision_function(model, X.iloc[outside])).reshape(
+                len(outside), -1
+            )
             if target == "numbers":
                 losses = (y[outside][:, None] - scores) ** 2
             else:
@@ -88,8 +116,14 @@ def test_equal_seeds_choose_equally_and_the_result_is_a_plain_fit(name: str) -> 
     assert not np.array_equal(table_of(first).risks, table_of(chosen(name, seed=4)).risks)
     options = dict(first.model.options)
     assert options["learner"] == name
-    repeated = {argument: options[argument] for argument in options if argument not in ("learner", "time_limit")}
-    repeated = {argument: RULES if value == "given" else value for argument, value in repeated.items()}
+    repeated = {
+        argument: options[argument]
+        for argument in options
+        if argument not in ("learner", "time_limit")
+    }
+    repeated = {
+        argument: RULES if value == "given" else value for argument, value in repeated.items()
+    }
     plain = LEARNERS[name][1](X, NOISY["labels"], **repeated)
     assert plain.objective == pytest.approx(first.objective, rel=1e-7)
     assert same(plain.model, first.model) or name == "rulefit"  # which walks there down a path
@@ -192,13 +226,19 @@ def test_the_choice_is_within_a_standard_error_and_the_smallest(seed: int, rule:
     risks[3, unreached:] = sizes[3, unreached:] = np.nan
     at = cross_validation.choose(risks, sizes, rule, 5)
     folds_used, competing = (4, np.arange(unreached)) if unreached else (3, np.arange(7))
-    mean, size = risks[:folds_used, competing].mean(axis=0), sizes[:folds_used, competing].mean(axis=0)
+    mean, size = (
+        risks[:folds_used, competing].mean(axis=0),
+        sizes[:folds_used, competing].mean(axis=0),
+    )
     assert at in competing
     least = mean.argmin()
     if not rule:
         assert mean[at] == mean.min()
         return
-    errors = [risks[:folds_used, i].std(ddof=1) / folds_used**0.5 for i in np.flatnonzero(mean == mean[least])]
+    errors = [
+        risks[:folds_used, i].std(ddof=1) / folds_used**0.5
+        for i in np.flatnonzero(mean == mean[least])
+    ]
     assert mean[at] <= mean[least] + max(errors)
     assert size[at] <= size[least]
     assert size[at] <= size[mean <= mean[least] + min(errors)].min()
@@ -234,7 +274,11 @@ def test_folds_spread_classes_evenly() -> None:
     ("change", "error", "message"),
     [
         ({"n_folds": 1}, ValueError, "n_folds must be at least 2"),
-        ({"n_folds": 49}, ValueError, "n_folds must be at most 48, the number of rows .* fit with given penalties"),
+        (
+            {"n_folds": 49},
+            ValueError,
+            "n_folds must be at most 48, the number of rows .* fit with given penalties",
+        ),
         ({"n_folds": "two"}, TypeError, "n_folds"),
         ({"one_standard_error": "yes"}, TypeError, "one_standard_error"),
         ({"seed": -1}, ValueError, "seed must be"),
@@ -243,7 +287,9 @@ def test_folds_spread_classes_evenly() -> None:
         ({"missing": "perhaps"}, ValueError, "missing"),
     ],
 )
-def test_bad_input_names_the_argument(name: str, change: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_bad_input_names_the_argument(
+    name: str, change: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         chosen(name, **change)
 
@@ -256,7 +302,12 @@ def test_bad_input_names_the_argument(name: str, change: dict[str, Any], error: 
     ],
 )  # fmt: skip
 def test_bad_grids_are_refused(name: str, argument: str) -> None:
-    for wrong, error in (([], ValueError), ([-1.0], ValueError), ("0.1", TypeError), ([np.nan], ValueError)):
+    for wrong, error in (
+        ([], ValueError),
+        ([-1.0], ValueError),
+        ("0.1", TypeError),
+        ([np.nan], ValueError),
+    ):
         with pytest.raises(error, match=argument):
             chosen(name, **{argument: wrong})
 

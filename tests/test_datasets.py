@@ -12,7 +12,9 @@ import pytest
 import jaxrules as jr
 
 
-@pytest.mark.parametrize(("name", "shape"), [("breast_cancer", (569, 30)), ("iris", (150, 4)), ("diabetes", (442, 10))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("breast_cancer", (569, 30)), ("iris", (150, 4)), ("diabetes", (442, 10))]
+)
 def test_bundled_sets_have_names_and_text_labels(name, shape):
     data = jr.datasets.load(name)
     assert data.X.shape == shape == (len(data), shape[1])
@@ -52,9 +54,14 @@ def folder(tmp_path):
     content = gzip.compress(text.encode())
     (tmp_path / "toy.csv.gz").write_bytes(content)
     entry = {
-        "name": "toy", "file": "toy.csv.gz", "sha256": hashlib.sha256(content).hexdigest(), "task": "binary",
-        "categorical": ["job"], "positive_class": "yes", "note": "made for this test",
-    }  # fmt: skip
+        "name": "toy",
+        "file": "toy.csv.gz",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "task": "binary",
+        "categorical": ["job"],
+        "positive_class": "yes",
+        "note": "made for this test",
+    }
     (tmp_path / "manifest.json").write_text(json.dumps([entry]))
     return tmp_path
 
@@ -112,12 +119,20 @@ def test_whole_numbers_as_labels_are_integers(tmp_path):
         ("target,a\n1,2\n", {}, "a last column named target"),
         ("a,target\n1,\n2,0\n", {}, "rows without a target"),
         ("a,target\nx,1\n2,0\n", {}, "column 'a' of toy.csv is neither numeric"),
-        ("a,target\n1,x\n2,0\n", {"task": "regression"}, "column 'target' of toy.csv is neither numeric"),
+        (
+            "a,target\n1,x\n2,0\n",
+            {"task": "regression"},
+            "column 'target' of toy.csv is neither numeric",
+        ),
         ("a,target\ninf,1\n2,0\n", {}, "column 'a' of X has infinite values"),
         ("a,a,target\n1,2,1\n2,3,0\n", {}, "names must be distinct"),
         ("a,target\n1,1\n2,0\n", {"categorical": ["b"]}, "lacks the categorical columns b"),
         ("a,target\n1,1\n2,0\n", {"positive_class": 2}, "positive_class 2 of 'toy'.*not a label"),
-        ("a,target\n1,1\n2,0\n", {"task": "counts"}, "task of 'toy' in manifest.json must be one of binary"),
+        (
+            "a,target\n1,1\n2,0\n",
+            {"task": "counts"},
+            "task of 'toy' in manifest.json must be one of binary",
+        ),
     ],
 )
 def test_files_and_manifests_that_make_no_data_set_are_refused(tmp_path, text, entry, message):
@@ -140,7 +155,9 @@ def test_openml_that_cannot_be_reached_says_where_to_put_the_file(monkeypatch):
 
     monkeypatch.delenv("JAXRULES_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
-    with pytest.raises(FileNotFoundError, match=r"'adult'.*CSV file and a manifest\.json.*JAXRULES_DATA"):
+    with pytest.raises(
+        FileNotFoundError, match=r"'adult'.*CSV file and a manifest\.json.*JAXRULES_DATA"
+    ):
         jr.datasets.load("adult")
 
 
@@ -156,7 +173,9 @@ def test_openml_frames_become_tables(monkeypatch):
     assert data.y.tolist() == [1, 2]
 
 
-@pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets")
+@pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets"
+)
 def test_the_data_folder_matches_its_manifest():
     data = jr.datasets.load("adult")
     assert data.X.shape == (48842, 14)
@@ -167,7 +186,9 @@ def test_the_data_folder_matches_its_manifest():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets")
+@pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets"
+)
 def test_every_set_of_the_folder_loads():
     with open(os.path.join(os.environ["JAXRULES_DATA"], "manifest.json"), encoding="utf-8") as file:
         entries = json.load(file)

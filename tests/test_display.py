@@ -75,7 +75,9 @@ def test_the_ends_of_an_interval_stay_distinct(a: float, b: float) -> None:
 
 @given(value=st.floats(1e-6, 1e14))
 def test_neighbouring_ends_stay_distinct(value: float) -> None:
-    low, _, _, _, high = condition_text(C(0, value, float(np.nextafter(value, np.inf))), AGE).split()
+    low, _, _, _, high = condition_text(
+        C(0, value, float(np.nextafter(value, np.inf))), AGE
+    ).split()
     assert low != high
 
 
@@ -138,13 +140,21 @@ def test_sets_in_words(condition: jr.Condition, text: str) -> None:
 )  # fmt: skip
 def test_directions_in_words(condition: jr.Condition, text: str) -> None:
     schema = jr.Schema((AGE, JOB, jr.Feature("income")), "own_category")
-    assert condition.describe(schema) == jr.Conjunctions.build(schema, [[condition]]).describe(0) == text
+    assert (
+        condition.describe(schema)
+        == jr.Conjunctions.build(schema, [[condition]]).describe(0)
+        == text
+    )
 
 
 @pytest.mark.parametrize("name", ["a, b", "x & y", "{x", "", " ", "x ", "it's", "(x or missing)"])
 def test_ambiguous_categories_are_quoted(name: str) -> None:
-    assert condition_text(C.one_of(0, [0]), jr.Feature("f", (name, "plain one"))) == f"f == {name!r}"
-    assert condition_text(C.one_of(0, [1]), jr.Feature("f", (name, "plain one"))) == "f == plain one"
+    assert (
+        condition_text(C.one_of(0, [0]), jr.Feature("f", (name, "plain one"))) == f"f == {name!r}"
+    )
+    assert (
+        condition_text(C.one_of(0, [1]), jr.Feature("f", (name, "plain one"))) == "f == plain one"
+    )
 
 
 def test_rules_in_words(schema: jr.Schema) -> None:
@@ -152,7 +162,9 @@ def test_rules_in_words(schema: jr.Schema) -> None:
     assert rule_text([], schema) == "always"
 
 
-@pytest.mark.parametrize(("missing", "text"), [("refuse", "age <= 31 & job != cook"), ("own_category", None)])
+@pytest.mark.parametrize(
+    ("missing", "text"), [("refuse", "age <= 31 & job != cook"), ("own_category", None)]
+)
 def test_missing_values_are_mentioned_only_where_they_are_admitted(missing, text):
     schema = jr.Schema((AGE, JOB), missing=missing)
     code = JOB.categories.index("cook")
@@ -196,7 +208,9 @@ def test_headings_name_the_link_and_the_classes() -> None:
     assert "price = +0.0000" in str(jr.RuleEnsemble(rules, *one))
     assert "log expected price =" in str(jr.RuleEnsemble(rules, *one, link="log"))
     binary = rules.with_schema(schema.with_classes((0, 1)))
-    assert "half the log-odds of price == 1:" in str(jr.RuleEnsemble(binary, *one, link="exponential"))
+    assert "half the log-odds of price == 1:" in str(
+        jr.RuleEnsemble(binary, *one, link="exponential")
+    )
     many = rules.with_schema(schema.with_classes(("x", "y", "z")))
     text = str(jr.RuleEnsemble(many, np.array([[1.0, 2.0, -3.0]]), np.zeros(3), link="logistic"))
     assert "log-odds of price == x, y, z: +0.0000  +0.0000  +0.0000" in text
@@ -206,12 +220,24 @@ def test_headings_name_the_link_and_the_classes() -> None:
 def test_linear_terms_in_words() -> None:
     schema = jr.Schema((jr.Feature("a"), jr.Feature("b")))
     linear = jr.LinearTerms(
-        np.array([0, 1], np.int32), np.array([[0.5], [-0.25]]), np.array([-np.inf, 0.5]), np.array([np.inf, 2.0])
+        np.array([0, 1], np.int32),
+        np.array([[0.5], [-0.25]]),
+        np.array([-np.inf, 0.5]),
+        np.array([np.inf, 2.0]),
     )
-    model = jr.RuleEnsemble(jr.Conjunctions.build(schema, []), np.zeros((0, 1)), np.zeros(1), linear)
-    assert str(model).splitlines()[2:] == ["  +0.5000  times a", "  -0.2500  times b, clipped to [0.5, 2]"]
+    model = jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, []), np.zeros((0, 1)), np.zeros(1), linear
+    )
+    assert str(model).splitlines()[2:] == [
+        "  +0.5000  times a",
+        "  -0.2500  times b, clipped to [0.5, 2]",
+    ]
     explanation = jr.explain(model, [[2.0, 9.0]])[0]
-    assert [part.text for part in explanation.parts] == ["intercept", "linear term of a at 2", "linear term of b at 2"]
+    assert [part.text for part in explanation.parts] == [
+        "intercept",
+        "linear term of a at 2",
+        "linear term of b at 2",
+    ]
 
 
 def test_a_rule_list_in_words(rule_list: jr.RuleList) -> None:
@@ -230,22 +256,32 @@ def test_a_rule_list_in_words(rule_list: jr.RuleList) -> None:
         r"\end{tabular}",
     ]
     assert repr(rule_list) == "RuleList(3 rules)"
-    one = jr.RuleList(rule_list.conjunctions.take([0]), rule_list.labels[:2], rule_list.probabilities[:2])
+    one = jr.RuleList(
+        rule_list.conjunctions.take([0]), rule_list.labels[:2], rule_list.probabilities[:2]
+    )
     assert "Rule list of 1 rule<" in one._repr_html_()
 
 
-def test_explanations_in_words(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList, table: jr.Table) -> None:
+def test_explanations_in_words(
+    ensemble: jr.RuleEnsemble, rule_list: jr.RuleList, table: jr.Table
+) -> None:
     explanation = jr.explain(ensemble, table)[1]
     lines = str(explanation).splitlines()
     assert lines[0].startswith("prediction: no   (no: 0.")
     assert "intercept" in lines[1]
     assert lines[-1].endswith("sum")
     assert repr(explanation) == str(explanation)
-    decided = [[part.text for part in explanation.parts] for explanation in jr.explain(rule_list, table)]
+    decided = [
+        [part.text for part in explanation.parts] for explanation in jr.explain(rule_list, table)
+    ]
     assert decided[2] == ["rule 1: income is missing"]
     for (fired, *passed), position in zip(decided, rule_list.position(table), strict=True):
-        assert fired.startswith(f"rule {position + 1}: " if position < 3 else "no rule holds: the default")
-        assert [text.split(": ")[0] for text in passed] == [f"passed over rule {r + 1}" for r in range(position)]
+        assert fired.startswith(
+            f"rule {position + 1}: " if position < 3 else "no rule holds: the default"
+        )
+        assert [text.split(": ")[0] for text in passed] == [
+            f"passed over rule {r + 1}" for r in range(position)
+        ]
     weights = jr.to_latex(ensemble).splitlines()
     assert weights[1:4] == [r"weight & rule \\", r"\hline", r"$-0.3750$ & always \\"]
     assert len(weights) == 5 + len(ensemble.conjunctions)
@@ -253,12 +289,17 @@ def test_explanations_in_words(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList
 
 def test_html_is_escaped() -> None:
     nasty = "<script>alert('x')</script>"
-    schema = jr.Schema((jr.Feature(nasty), jr.Feature("k", (nasty, "b"))), classes=(nasty, "zz"), target=nasty)
+    schema = jr.Schema(
+        (jr.Feature(nasty), jr.Feature("k", (nasty, "b"))), classes=(nasty, "zz"), target=nasty
+    )
     rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0), C.one_of(1, [0])]])
     ensemble = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1), link="logistic")
     rule_list = jr.RuleList(rules, np.array([0, 1], np.int32), np.full((2, 2), 0.5))
     X = jr.Table(schema, (np.array([2.0]), np.array([0], np.int32)))
-    shown = [m._repr_html_() for m in (ensemble, rule_list, *jr.explain(ensemble, X), *jr.explain(rule_list, X))]
+    shown = [
+        m._repr_html_()
+        for m in (ensemble, rule_list, *jr.explain(ensemble, X), *jr.explain(rule_list, X))
+    ]
     for html in (*shown, html_table(nasty, [nasty], [[nasty]])):
         assert "<script" not in html
         assert html.count("<table>") == html.count("</table>") == 1
@@ -267,12 +308,20 @@ def test_html_is_escaped() -> None:
 
 def test_control_characters_are_escaped() -> None:
     nasty = "red\x1b[31m\r\x00\n"
-    schema = jr.Schema((jr.Feature(nasty), jr.Feature("k", (nasty, "b"))), classes=(nasty, "zz"), target=nasty)
-    terms = jr.LinearTerms(np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([3.0]))
+    schema = jr.Schema(
+        (jr.Feature(nasty), jr.Feature("k", (nasty, "b"))), classes=(nasty, "zz"), target=nasty
+    )
+    terms = jr.LinearTerms(
+        np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([3.0])
+    )
     direction = Direction((0, 1), (1.0, 2.0), (MISSING, 0))
-    rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0), C.one_of(1, [0]), C.above(direction, 0.0)]])
+    rules = jr.Conjunctions.build(
+        schema, [[C.above(0, 1.0), C.one_of(1, [0]), C.above(direction, 0.0)]]
+    )
     ensemble = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1), terms, "logistic")
-    several = jr.RuleEnsemble(rules.with_schema(schema.with_classes(None)), np.ones((1, 1)), np.zeros(1), link="log")
+    several = jr.RuleEnsemble(
+        rules.with_schema(schema.with_classes(None)), np.ones((1, 1)), np.zeros(1), link="log"
+    )
     rule_list = jr.RuleList(rules, np.array([0, 1], np.int32), np.full((2, 2), 0.5))
     frame = pd.DataFrame({nasty: [1.0, 2.0, 3.0], "k": [nasty, "b", "b"]})
     path = jr.paths.fit(frame, [nasty, "b", nasty], steps=1, method="local", forbidden=["k"]).model
@@ -288,8 +337,12 @@ def test_control_characters_are_escaped() -> None:
 # Thresholds
 
 
-@given(st.floats(-1e6, 1e6, allow_nan=False), st.floats(1e-9, 10.0), st.floats(0.0, 1.0), st.booleans())
-def test_a_shortest_number_is_inside_and_near(low: float, width: float, share: float, low_belongs: bool) -> None:
+@given(
+    st.floats(-1e6, 1e6, allow_nan=False), st.floats(1e-9, 10.0), st.floats(0.0, 1.0), st.booleans()
+)
+def test_a_shortest_number_is_inside_and_near(
+    low: float, width: float, share: float, low_belongs: bool
+) -> None:
     high, near = low + width, low + share * width
     found = display.shortest_number(near, low, high, low_belongs)
     if low < high:
@@ -300,5 +353,10 @@ def test_a_shortest_number_is_inside_and_near(low: float, width: float, share: f
 
 def test_thresholds_that_are_short_are_printed_in_full() -> None:
     assert display.interval_text("x", 1234.5678, np.inf, False, True, False) == "x > 1234.5678"
-    assert display.interval_text("x", 0.048919999599456787, np.inf, False, True, False) == "x > 0.04892"
-    assert display.interval_text("x", -np.inf, 699.0499877929688, False, True, False) == "x <= 699.05"
+    assert (
+        display.interval_text("x", 0.048919999599456787, np.inf, False, True, False)
+        == "x > 0.04892"
+    )
+    assert (
+        display.interval_text("x", -np.inf, 699.0499877929688, False, True, False) == "x <= 699.05"
+    )

@@ -1,4 +1,6 @@
-"""Every Python block of the README and of the site runs, the blocks of a page one after the other."""
+"""Every Python block of the README and of the site runs, the blocks of a
+page one after the other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_every_block_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -23,7 +27,9 @@ def test_every_block_runs(
     names: dict[str, object] = {}
     for number, block in enumerate(blocks(page)):
         exec(compile(block, f"{page.name}, block {number}", "exec"), names)
-    assert "failed in" not in capsys.readouterr().out, "a comparison whose methods fail is no example"
+    assert "failed in" not in capsys.readouterr().out, (
+        "a comparison whose methods fail is no example"
+    )
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

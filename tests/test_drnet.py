@@ -1,4 +1,6 @@
-"""DRNet: layers and gates against plain code, its rules against the network row by row, what it finds, bad input."""
+"""DRNet: layers and gates against plain code, its rules against the network row by row,
+what it finds, bad input.
+"""
 
 from typing import Any
 
@@ -14,7 +16,15 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules.float64 import in_x64
 from jaxrules.lists import drnet
-from jaxrules.lists.drnet import Layers, _Objective, _one_sided, conjunction, negated, open_gate, probability_open
+from jaxrules.lists.drnet import (
+    Layers,
+    _Objective,
+    _one_sided,
+    conjunction,
+    negated,
+    open_gate,
+    probability_open,
+)
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
 from jaxrules.runs import Run
@@ -55,7 +65,10 @@ def test_a_conjunction_has_the_gradient_of_its_sum_where_that_can_matter() -> No
     np.testing.assert_array_equal(jax.grad(lambda s: -conjunction(s).sum())(s), [0, -1, 0])
 
 
-@given(st.lists(st.sampled_from([-2.0, -0.3, 0.0, 0.1, 5.0]), min_size=4, max_size=4), st.integers(0, 15))
+@given(
+    st.lists(st.sampled_from([-2.0, -0.3, 0.0, 0.1, 5.0]), min_size=4, max_size=4),
+    st.integers(0, 15),
+)
 def test_a_rule_asks_for_what_its_weights_say(w: list[float], row: int) -> None:
     x = np.array([row >> i & 1 for i in range(4)])
     wanted = all(value == (weight > 0) for weight, value in zip(w, x, strict=True) if weight)
@@ -65,14 +78,24 @@ def test_a_rule_asks_for_what_its_weights_say(w: list[float], row: int) -> None:
 
 def test_the_loss_and_the_penalty_by_hand() -> None:
     rng = np.random.default_rng(0)
-    w, gates, rule_gates = rng.normal(size=(1, 2, 3)), np.full((1, 2, 3), 30.0), np.array([[30.0, -30.0]])
+    w, gates, rule_gates = (
+        rng.normal(size=(1, 2, 3)),
+        np.full((1, 2, 3), 30.0),
+        np.array([[30.0, -30.0]]),
+    )
     literals = (rng.random((3, 10)) < 0.7) * 1.0
     target, weights = np.where(rng.random(10) < 0.5, 1.0, -1.0), np.full(10, 0.1)
     draws = np.full((2, 1, 2, 4), 0.5)
     for of_and_layer in (True, False):
-        trained, fixed = ((w, gates), (rule_gates,)) if of_and_layer else ((rule_gates,), (w, gates))
-        value = in_x64(_Objective(of_and_layer))(trained, (weights, literals, target), (fixed, draws, 0.25, 3.0), 4)
-        holds = np.all(literals == (w[0, 0] > 0)[:, None], axis=0)  # all gates are open, but that of the second rule
+        trained, fixed = (
+            ((w, gates), (rule_gates,)) if of_and_layer else ((rule_gates,), (w, gates))
+        )
+        value = in_x64(_Objective(of_and_layer))(
+            trained, (weights, literals, target), (fixed, draws, 0.25, 3.0), 4
+        )
+        holds = np.all(
+            literals == (w[0, 0] > 0)[:, None], axis=0
+        )  # all gates are open, but that of the second rule
         loss = np.log1p(np.exp(-target * (holds - 0.5))).mean()
         assert float(value[0]) == pytest.approx(loss + 0.25 * (1 + 1) / 2, rel=1e-6)
 
@@ -84,7 +107,10 @@ def test_the_model_is_the_network() -> None:
     X, y = data()
     table = training_data(X, y, logistic)
     pool = _one_sided(literals_of(table.table))
-    plan, any_sign = drnet._Plan(4, 0.01, 1e-5, 50, 0.01, None, 2, 0, ()), np.ones((2, len(pool)), bool)
+    plan, any_sign = (
+        drnet._Plan(4, 0.01, 1e-5, 50, 0.01, None, 2, 0, ()),
+        np.ones((2, len(pool)), bool),
+    )
     training = drnet._Training(table, pool, any_sign, plan, Run("drnet"))
     rng = np.random.default_rng(1)
     shape = (2, 4, training.start().w.shape[2])
@@ -110,7 +136,9 @@ def test_opposites_hold_where_literals_do_not() -> None:
     both = literals_of(table)
     pool = _one_sided(both)
     assert len(both) == 2 * len(pool)
-    opposites = jr.Conjunctions.build(table.schema, [[negated(pool.rule(i)[0], table)] for i in range(len(pool))])
+    opposites = jr.Conjunctions.build(
+        table.schema, [[negated(pool.rule(i)[0], table)] for i in range(len(pool))]
+    )
     np.testing.assert_array_equal(opposites.satisfied(table), ~pool.satisfied(table))
 
 
@@ -128,7 +156,9 @@ def test_no_rule_and_no_literal_is_idle(seed: int) -> None:
     first = np.argmax(np.column_stack([rows, np.ones(len(y), bool)]), axis=1)
     for r, shares in enumerate(fit.model.probabilities):
         at = y[first == r]
-        np.testing.assert_allclose(shares, [(1 + np.sum(at == k)) / (2 + len(at)) for k in ("no", "yes")])
+        np.testing.assert_allclose(
+            shares, [(1 + np.sum(at == k)) / (2 + len(at)) for k in ("no", "yes")]
+        )
 
 
 def test_planted_rules_are_found() -> None:
@@ -143,14 +173,18 @@ def test_planted_rules_are_found() -> None:
 def test_penalties_shorten_the_rules() -> None:
     X, y = data()
     sizes = [
-        jr.complexity(jr.drnet.fit(X, y, literal_penalty=penalty, iterations=2000, restarts=1).model)
+        jr.complexity(
+            jr.drnet.fit(X, y, literal_penalty=penalty, iterations=2000, restarts=1).model
+        )
         for penalty in (1e-3, 100.0)
     ]
     assert sizes[0] > sizes[1]
 
 
 def test_more_classes_have_a_set_each_the_rarest_first() -> None:
-    """Every set is learned on the rows that those before it leave; the default says the most frequent label there."""
+    """Every set is learned on the rows that those before it leave; the default says the
+    most frequent label there.
+    """
     X, _ = data()
     y = np.where((X["kind"] == "x") & (X["a"] > 0), "rare", np.where(X["b"] > 0, "some", "many"))
     fit = jr.drnet.fit(X, y, iterations=2000, restarts=1)
@@ -164,8 +198,10 @@ def test_more_classes_have_a_set_each_the_rarest_first() -> None:
     assert fit.objective < 0.1
     left = fit.model.position(jr.as_table(X)) == len(labels) - 1
     assert (y[left] == "many").mean() > 0.8
-    np.testing.assert_allclose(fit.model.probabilities[-1], [(1 + np.sum(y[left] == k)) / (3 + left.sum())
-                                                             for k in fit.model.schema.classes])  # fmt: skip
+    np.testing.assert_allclose(
+        fit.model.probabilities[-1],
+        [(1 + np.sum(y[left] == k)) / (3 + left.sum()) for k in fit.model.schema.classes],
+    )
     stopped = jr.drnet.fit(X, y, time_limit=0.0)
     assert (len(stopped.model.conjunctions), stopped.status) == (0, jr.Status.TIME_LIMIT)
     assert jr.predict(stopped.model, X[:1]).tolist() == ["many"]

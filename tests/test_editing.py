@@ -1,4 +1,6 @@
-"""Editing: rules dropped, weights refitted against scikit-learn, calibration, shorter words, exports of it all."""
+"""Editing: rules dropped, weights refitted against scikit-learn, calibration, shorter
+words, exports of it all.
+"""
 
 import contextlib
 import sqlite3
@@ -20,22 +22,30 @@ RNG = np.random.default_rng(0)
 X = RNG.integers(0, 5, (160, 3)).astype(float)
 SIGNAL = 1.5 * (X[:, 0] > 2) - 2.0 * ((X[:, 1] > 1) & (X[:, 2] <= 3)) + 0.3
 LABELS = np.where(RNG.random(160) < expit(SIGNAL), "yes", "no")
-THREE = np.array(["a", "b", "c"])[np.clip(np.round(SIGNAL + RNG.normal(size=160)), -1, 1).astype(int) + 1]
+THREE = np.array(["a", "b", "c"])[
+    np.clip(np.round(SIGNAL + RNG.normal(size=160)), -1, 1).astype(int) + 1
+]
 WEIGHT = RNG.integers(1, 4, 160).astype(float)
 SCHEMA = jr.as_table(X).schema
 RULES = [[C.above(0, 2.0)], [C.above(1, 1.0), C.at_most(2, 3.0)], [C.above(2, 0.0)]]
 
 
-def ensemble(link: Any = "logistic", classes: Any = ("no", "yes"), loss: str | None = None, **options: Any) -> Any:
+def ensemble(
+    link: Any = "logistic", classes: Any = ("no", "yes"), loss: str | None = None, **options: Any
+) -> Any:
     built = jr.Conjunctions.build(SCHEMA.with_classes(classes), RULES)
     outputs = 1 if classes is None or len(classes) == 2 else len(classes)
     weights = np.array([[0.5, -1.0, 0.2], [0.3, 0.1, -0.4], [0.2, 0.6, 0.1]]).T[:, :outputs]
-    return jr.RuleEnsemble(built, weights, np.zeros(outputs), None, link, tuple(options.items()), loss)
+    return jr.RuleEnsemble(
+        built, weights, np.zeros(outputs), None, link, tuple(options.items()), loss
+    )
 
 
 def rule_list() -> jr.RuleList:
     built = jr.Conjunctions.build(SCHEMA.with_classes(("no", "yes")), RULES[:2])
-    return jr.RuleList(built, np.array([1, 0, 1], np.int32), np.array([[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]]))
+    return jr.RuleList(
+        built, np.array([1, 0, 1], np.int32), np.array([[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]])
+    )
 
 
 # Rules by place and by words
@@ -52,10 +62,13 @@ def test_rules_go_by_place_and_by_words() -> None:
     np.testing.assert_array_equal(listed.probabilities, [[0.2, 0.8], [0.4, 0.6]])
     assert len(jr.without_rules(model, [0, 1, 2]).conjunctions) == 0
     for wrong, error, words in (
-        ([3], ValueError, "names rule 3; the model has 3"), ([-1], ValueError, "names rule -1"),
-        (["x0 > 3"], ValueError, "not a rule of the model"), ([1.0], TypeError, "by position or text, got float"),
-        (1, TypeError, "a sequence of rules"), ("x0 > 2", TypeError, "a sequence of rules"),
-    ):  # fmt: skip
+        ([3], ValueError, "names rule 3; the model has 3"),
+        ([-1], ValueError, "names rule -1"),
+        (["x0 > 3"], ValueError, "not a rule of the model"),
+        ([1.0], TypeError, "by position or text, got float"),
+        (1, TypeError, "a sequence of rules"),
+        ("x0 > 2", TypeError, "a sequence of rules"),
+    ):
         with pytest.raises(error, match=words):
             jr.without_rules(model, wrong)
     with pytest.raises(TypeError, match=r"pass fit\.model"):
@@ -69,7 +82,11 @@ def test_weights_of_some_rules() -> None:
     assert changed.intercept.tolist() == [2.0]
     several = jr.with_weights(ensemble(classes=("a", "b", "c")), {2: [1.0, 2.0, 3.0]})
     assert several.weights[2].tolist() == [1.0, 2.0, 3.0]
-    for wrong, words in (({9: 1.0}, "names rule 9"), ({0: [1.0, 2.0]}, "one number"), ({0: np.nan}, "NaN")):
+    for wrong, words in (
+        ({9: 1.0}, "names rule 9"),
+        ({0: [1.0, 2.0]}, "one number"),
+        ({0: np.nan}, "NaN"),
+    ):
         with pytest.raises(ValueError, match=words):
             jr.with_weights(model, wrong)
 
@@ -83,7 +100,9 @@ def test_the_ridge_is_that_of_the_fit() -> None:
         ({"learner": "boosting", "l2_penalty": 2.0}, 2.0), ({"learner": "rulefit"}, 1.0),
         ({"learner": "lltboost", "l2_penalty": 0.02}, 0.02 * WEIGHT.sum()),
     ):  # fmt: skip
-        peer = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=1000).fit(columns, LABELS, WEIGHT)
+        peer = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=1000).fit(
+            columns, LABELS, WEIGHT
+        )
         model = jr.refit(ensemble(**options), X, LABELS, sample_weight=WEIGHT)
         np.testing.assert_allclose(model.weights[:, 0], peer.coef_[0], atol=1e-5)
         np.testing.assert_allclose(model.intercept, peer.intercept_, atol=1e-5)
@@ -112,8 +131,12 @@ def test_kept_weights_stay_and_the_others_are_best(link: str) -> None:
     model = ensemble("logistic" if link == "linear" else link, classes)
     y = THREE if link == "softmax" else LABELS
     if link == "linear":
-        terms = jr.LinearTerms(np.array([2], np.int32), np.array([[0.4]]), np.array([-np.inf]), np.array([3.0]))
-        model = jr.RuleEnsemble(model.conjunctions, model.weights, model.intercept, terms, "logistic")
+        terms = jr.LinearTerms(
+            np.array([2], np.int32), np.array([[0.4]]), np.array([-np.inf]), np.array([3.0])
+        )
+        model = jr.RuleEnsemble(
+            model.conjunctions, model.weights, model.intercept, terms, "logistic"
+        )
     found = jr.refit(model, X, y, keep=["x0 > 2"], l2_penalty=0.5)
     np.testing.assert_array_equal(found.weights[0], model.weights[0])
     spread = np.clip(X[:, 2], None, 3.0).std() / 0.4
@@ -133,14 +156,20 @@ def test_kept_weights_stay_and_the_others_are_best(link: str) -> None:
         )  # fmt: skip
         if found.linear is not None:
             slope = found.linear.coefficients + 1e-3 * random.normal()
-            linear = jr.LinearTerms(found.linear.feature, slope, found.linear.lower, found.linear.upper)
-            moved = jr.RuleEnsemble(moved.conjunctions, moved.weights, moved.intercept, linear, "logistic")
+            linear = jr.LinearTerms(
+                found.linear.feature, slope, found.linear.lower, found.linear.upper
+            )
+            moved = jr.RuleEnsemble(
+                moved.conjunctions, moved.weights, moved.intercept, linear, "logistic"
+            )
         assert objective(moved) >= best - 1e-8
     assert best < objective(model)
 
 
 def test_classes_do_not_take_rules_of_others() -> None:
-    model = jr.with_weights(ensemble(classes=("a", "b", "c")), [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    model = jr.with_weights(
+        ensemble(classes=("a", "b", "c")), [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    )
     again = jr.refit(model, X, THREE)
     np.testing.assert_array_equal(again.weights == 0, np.asarray(model.weights) == 0)
 
@@ -149,7 +178,9 @@ def test_a_list_is_counted_again() -> None:
     model = jr.refit(rule_list(), X, LABELS, sample_weight=WEIGHT)
     position = model.position(jr.as_table(X))
     for at, shares in enumerate(model.probabilities):
-        counts = np.array([WEIGHT[(position == at) & (label == LABELS)].sum() for label in ("no", "yes")])
+        counts = np.array(
+            [WEIGHT[(position == at) & (label == LABELS)].sum() for label in ("no", "yes")]
+        )
         np.testing.assert_allclose(shares, (counts + 1) / (counts.sum() + 2))
         assert model.labels[at] == counts.argmax()
     kept = jr.refit(rule_list(), X, LABELS, keep=[0])
@@ -192,7 +223,9 @@ def test_calibration_is_platt_scaling(link: Any) -> None:
         return float(-WEIGHT @ (target * np.log(p) + (1 - target) * np.log1p(-p)))
 
     assert loss([slope, shift]) <= minimize(loss, [0.1, 0.0], method="Nelder-Mead").fun + 1e-6
-    assert jr.predict_proba(model, X)[:, 1] @ WEIGHT == pytest.approx(target @ WEIGHT, rel=1e-6)  # right in the large
+    assert jr.predict_proba(model, X)[:, 1] @ WEIGHT == pytest.approx(
+        target @ WEIGHT, rel=1e-6
+    )  # right in the large
 
 
 def test_separable_rows_and_constant_scores_stay_finite() -> None:
@@ -231,28 +264,41 @@ def test_calibration_of_a_list() -> None:
     model = jr.calibrate(rule_list(), X[:7], LABELS[:7])
     position = rule_list().position(jr.as_table(X[:7]))
     for at, shares in enumerate(model.probabilities):
-        counts = np.array([np.sum((position == at) & (LABELS[:7] == label)) for label in ("no", "yes")])
-        np.testing.assert_allclose(shares, (counts + 2 * rule_list().probabilities[at]) / (counts.sum() + 2))
+        counts = np.array(
+            [np.sum((position == at) & (LABELS[:7] == label)) for label in ("no", "yes")]
+        )
+        np.testing.assert_allclose(
+            shares, (counts + 2 * rule_list().probabilities[at]) / (counts.sum() + 2)
+        )
     np.testing.assert_array_equal(model.labels, rule_list().labels)
     with pytest.raises(ValueError, match="predicts numbers"):
         jr.calibrate(ensemble("identity", None), X, SIGNAL)
 
 
 def test_edited_models_are_saved_and_exported(tmp_path: Any) -> None:
-    edited = [jr.calibrate(jr.refit(jr.without_rules(m, [0]), X, LABELS), X, LABELS) for m in (ensemble(), rule_list())]
+    edited = [
+        jr.calibrate(jr.refit(jr.without_rules(m, [0]), X, LABELS), X, LABELS)
+        for m in (ensemble(), rule_list())
+    ]
     for model in edited:
         jr.save(model, tmp_path / "model.json")
         expected = jr.predict_proba(model, X)[:, 1]
-        np.testing.assert_array_equal(jr.predict_proba(jr.load(tmp_path / "model.json"), X)[:, 1], expected)
+        np.testing.assert_array_equal(
+            jr.predict_proba(jr.load(tmp_path / "model.json"), X)[:, 1], expected
+        )
         space: dict[str, Any] = {}
         exec(jr.to_python(model), space)
         rows = [dict(zip(("x0", "x1", "x2"), row, strict=True)) for row in X.tolist()]
-        np.testing.assert_allclose([space["probabilities"](row)["yes"] for row in rows], expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            [space["probabilities"](row)["yes"] for row in rows], expected, rtol=1e-12
+        )
         with contextlib.closing(sqlite3.connect(":memory:")) as base:
             base.execute("CREATE TABLE t (x0 DOUBLE, x1 DOUBLE, x2 DOUBLE)")
             base.executemany("INSERT INTO t VALUES (?, ?, ?)", X.tolist())
             query = f"SELECT {jr.to_sql(model, what='probability')} FROM t"
-            np.testing.assert_allclose([value for (value,) in base.execute(query)], expected, rtol=1e-12)
+            np.testing.assert_allclose(
+                [value for (value,) in base.execute(query)], expected, rtol=1e-12
+            )
 
 
 # Shorter words
@@ -273,7 +319,9 @@ def test_simplified_models_say_the_same(seed: int) -> None:
             for f in rng.integers(0, 3, rng.integers(1, 5)).tolist()
         ]
 
-    rules = jr.Conjunctions.build(table.schema.with_classes(("no", "yes")), [rule() for _ in range(6)])
+    rules = jr.Conjunctions.build(
+        table.schema.with_classes(("no", "yes")), [rule() for _ in range(6)]
+    )
     model = jr.RuleEnsemble(rules, rng.normal(size=(6, 1)), np.zeros(1), link="logistic")
     labels = rng.integers(0, 2, 7).astype(np.int32)
     ordered = jr.RuleList(rules, labels, np.column_stack([1 - labels * 0.8, labels * 0.8]))
@@ -281,17 +329,25 @@ def test_simplified_models_say_the_same(seed: int) -> None:
         short = jr.simplify(one, table)
         short.validate()
         assert jr.complexity(short) <= jr.complexity(one)
-        np.testing.assert_allclose(jr.predict_proba(short, table), jr.predict_proba(one, table), rtol=1e-9)
+        np.testing.assert_allclose(
+            jr.predict_proba(short, table), jr.predict_proba(one, table), rtol=1e-9
+        )
         assert str(jr.simplify(short, table)) == str(short)
     assert len(jr.simplify(jr.with_weights(model, np.zeros(6)), table).conjunctions) == 0
 
 
 def test_idle_conditions_and_long_thresholds_go() -> None:
     Z = np.array([[0.1, 1.0], [0.2, 2.0], [0.30000001, 3.0], [0.4, 4.0]])
-    given_rules = [[C.above(0, 0.15000000000000002), C.above(1, -5.0)], [C.above(0, 0.1423), C.at_most(1, 9.0)]]
+    given_rules = [
+        [C.above(0, 0.15000000000000002), C.above(1, -5.0)],
+        [C.above(0, 0.1423), C.at_most(1, 9.0)],
+    ]
     built = jr.Conjunctions.build(jr.as_table(Z).schema.with_classes((0, 1)), given_rules)
     model = jr.RuleEnsemble(built, np.ones((2, 1)), np.zeros(1), link="logistic")
     short = jr.simplify(model, Z)
-    assert [short.conjunctions.describe(r) for r in range(len(short.conjunctions))] == ["x0 > 0.15", "x0 > 0.14"]
+    assert [short.conjunctions.describe(r) for r in range(len(short.conjunctions))] == [
+        "x0 > 0.15",
+        "x0 > 0.14",
+    ]
     with pytest.raises(ValueError, match="X has no rows"):
         jr.simplify(model, Z[:0])

@@ -1,4 +1,6 @@
-"""The scikit-learn classes: scikit-learn's own checks for all of them, and what those do not ask."""
+"""The scikit-learn classes: scikit-learn's own checks for all of them,
+and what those do not ask.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,30 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import jaxrules as jr
 from jaxrules import estimators
-from jaxrules.estimators import GLRMClassifier, LIREClassifier, RuleBoostingClassifier, RuleBoostingRegressor
+from jaxrules.estimators import (
+    GLRMClassifier,
+    LIREClassifier,
+    RuleBoostingClassifier,
+    RuleBoostingRegressor,
+)
 
 CLASSES = [getattr(estimators, name) for name in estimators.__all__]
 QUICK = [estimators.CoordinatePathRegressor, GLRMClassifier, RuleBoostingRegressor]
 DRAWS_ROWS = {
-    **dict.fromkeys(("LIRE", "RuleFit"), "a forest draws rows: a repeated row is not a row of weight two"),
+    **dict.fromkeys(
+        ("LIRE", "RuleFit"), "a forest draws rows: a repeated row is not a row of weight two"
+    ),
     "LLTBoost": "rows are drawn for validation: a repeated row is not a row of weight two",
-    **dict.fromkeys(("LTRNet", "DRNet"), "rows are drawn for batches: a repeated row is not a row of weight two"),
+    **dict.fromkeys(
+        ("LTRNet", "DRNet"), "rows are drawn for batches: a repeated row is not a row of weight two"
+    ),
 }
 
 
 def of(table: dict[str, Any], estimator: Any) -> Any:
-    return next((value for name, value in table.items() if type(estimator).__name__.startswith(name)), None)
+    return next(
+        (value for name, value in table.items() if type(estimator).__name__.startswith(name)), None
+    )
 
 
 def exceptions(estimator: Any) -> dict[str, str]:
@@ -47,7 +60,9 @@ def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> N
 
 
 @pytest.mark.slow
-@parametrize_with_checks([kind() for kind in CLASSES if kind not in QUICK], expected_failed_checks=exceptions)
+@parametrize_with_checks(
+    [kind() for kind in CLASSES if kind not in QUICK], expected_failed_checks=exceptions
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks_of_the_others(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
@@ -61,7 +76,9 @@ def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
     own = kind().get_params()
     added = {"class_weight"} if is_classifier(kind()) else set()
     assert own.keys() - given.keys() == added | ({"penalty"} if kind._chooser else set())
-    assert {name for name in given if own[name] is not given[name] and own[name] != given[name]} <= {"loss", "cost"}
+    assert {
+        name for name in given if own[name] is not given[name] and own[name] != given[name]
+    } <= {"loss", "cost"}
     assert repr(kind(time_limit=5.0)) == f"{kind.__name__}(time_limit=5.0)"
     with pytest.raises(TypeError, match="unexpected keyword argument 'rulez'"):
         kind(rulez=1)
@@ -69,12 +86,16 @@ def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
 
 def people(rows: int = 120) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.integers(18, 80, rows), "job": rng.choice(["clerk", "cook", "smith"], rows)})
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 80, rows), "job": rng.choice(["clerk", "cook", "smith"], rows)}
+    )
     return frame, np.where((frame["age"] > 40) ^ (frame["job"] == "cook"), "yes", "no")
 
 
 @pytest.mark.parametrize(
-    "convert", [lambda X: X, lambda X: pl.DataFrame(X.to_dict("list")), jr.as_table], ids=["pandas", "polars", "table"]
+    "convert",
+    [lambda X: X, lambda X: pl.DataFrame(X.to_dict("list")), jr.as_table],
+    ids=["pandas", "polars", "table"],
 )
 def test_dataframes_with_text(convert: Callable[[pd.DataFrame], Any]) -> None:
     frame, y = people()
@@ -104,14 +125,18 @@ def test_columns_of_probabilities_follow_the_classes() -> None:
     for model in (RuleBoostingClassifier(), estimators.SSRLClassifier()):
         model.fit(X, y)
         assert model.classes_.tolist() == ["a", "b", "c"]
-        np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+        np.testing.assert_array_equal(
+            model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X)
+        )
 
 
 def test_pipelines_and_searches() -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(150, 3)), columns=["a", "b", "c"])
     y = (X["a"] + X["b"] > 0).astype(int)
-    scaled = make_pipeline(StandardScaler().set_output(transform="pandas"), RuleBoostingClassifier())
+    scaled = make_pipeline(
+        StandardScaler().set_output(transform="pandas"), RuleBoostingClassifier()
+    )
     grid = GridSearchCV(scaled, {"ruleboostingclassifier__max_rules": [1, 5]}, cv=3).fit(X, y)
     assert grid.best_params_ == {"ruleboostingclassifier__max_rules": 5}
     assert grid.best_estimator_[-1].model_.schema.names == ("a", "b", "c")
@@ -193,8 +218,9 @@ def test_fitted_estimators_are_pickled_and_cloned() -> None:
 
 
 def test_one_row_no_rows_and_sparse_matrices() -> None:
-    """A table of one row is a table; without rows there are no predictions, and estimators refuse it as scikit-learn's
-    do; sparse matrices are refused everywhere."""
+    """A table of one row is a table; without rows there are no predictions, and estimators refuse
+    it as scikit-learn's do; sparse matrices are refused everywhere.
+    """
     X, y = np.repeat(np.arange(4.0), 10)[:, None], np.repeat(["a", "a", "b", "b"], 10)
     for estimator in (RuleBoostingClassifier(max_rules=2), estimators.SSRLClassifier(max_rules=2)):
         estimator.fit(X, y)

@@ -1,4 +1,6 @@
-"""Exact rule lists: brute force over all lists, certificates, limits, weights, constraints, bad input."""
+"""Exact rule lists: brute force over all lists, certificates, limits,
+weights, constraints, bad input.
+"""
 
 import itertools
 
@@ -20,7 +22,9 @@ def random_problem(seed, classes=2, rows=30, features=3):
     rng = np.random.default_rng(seed)
     X = (rng.random((rows, features)) < rng.uniform(0.2, 0.8, features)).astype(float)
     y = np.where(
-        rng.random(rows) < 0.3, rng.integers(classes, size=rows), (X[:, 0] + 2 * X[:, 1]).astype(int) % classes
+        rng.random(rows) < 0.3,
+        rng.integers(classes, size=rows),
+        (X[:, 0] + 2 * X[:, 1]).astype(int) % classes,
     )
     y[:classes] = np.arange(classes)
     X[0], X[1] = 0, 1
@@ -28,7 +32,9 @@ def random_problem(seed, classes=2, rows=30, features=3):
 
 
 def all_conditions(X, max_literals):
-    """(literals, rows) of every conjunction of x_j and not x_j that holds on some row, not on all."""
+    """(literals, rows) of every conjunction of x_j and not x_j that
+    holds on some row, not on all.
+    """
     literals = [(j, side) for j in range(X.shape[1]) for side in (0, 1)]
     for size in range(1, max_literals + 1):
         for chosen in itertools.combinations(literals, size):
@@ -38,7 +44,9 @@ def all_conditions(X, max_literals):
 
 
 def best_list(X, y, weights, conditions, max_rules, penalty, defaults):
-    """The best objective over all lists, by trying all: every condition at every place, every label."""
+    """The best objective over all lists, by trying all: every condition at
+    every place, every label.
+    """
     classes = np.unique(y)
     shortest = {}
     for literals, rows in conditions:
@@ -63,7 +71,9 @@ def majority(y, weights):
 
 def objective_of(model, X, y, weights, penalty):
     """Eq. 14 of a model, from its predictions and the literals of its rules."""
-    return weights[jr.predict(model, X) == y].sum() - penalty * model.conjunctions.propositions.sum()
+    return (
+        weights[jr.predict(model, X) == y].sum() - penalty * model.conjunctions.propositions.sum()
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
@@ -73,7 +83,11 @@ def test_the_best_list_of_all_is_found(classes, block):
         rng = np.random.default_rng(seed)
         X, y = random_problem(seed, classes)
         weights = rng.integers(1, 4, len(y)).astype(float) if seed % 3 == 0 else np.ones(len(y))
-        penalty, rules, literals = rng.choice([0.0, 0.5, 1.0, 2.5]), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        penalty, rules, literals = (
+            rng.choice([0.0, 0.5, 1.0, 2.5]),
+            int(rng.integers(1, 4)),
+            int(rng.integers(1, 3)),
+        )
         free = bool(rng.random() < 0.3)
         fit = jr.exact_list.fit(
             X, y, max_rules=rules, literal_penalty=penalty, max_literals=literals, min_support=0.0,
@@ -93,8 +107,11 @@ def test_the_best_list_of_all_is_found(classes, block):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):
     for name, value in {
-        "dense": {}, "unpaired": {"_MOST_PAIRED": 0}, "counted": {"_MOST_DENSE": 0}, "members": {"_MOST_DENSE": 0}
-    }[mode].items():  # fmt: skip
+        "dense": {},
+        "unpaired": {"_MOST_PAIRED": 0},
+        "counted": {"_MOST_DENSE": 0},
+        "members": {"_MOST_DENSE": 0},
+    }[mode].items():
         monkeypatch.setattr(prefixes, name, value)
     for seed in range(12):
         X, y = random_problem(seed, classes, rows=14 if mode == "members" else 60, features=5)
@@ -102,7 +119,13 @@ def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):
             X = np.column_stack([X, np.eye(14)[:, :4]])  # most rows differ
         weights = 1.0 + (y == 0) if mode == "members" else np.ones(len(y))
         fit = jr.exact_list.fit(
-            X, y, max_rules=3, max_literals=1, min_support=0.0, literal_penalty=0.5, sample_weight=weights
+            X,
+            y,
+            max_rules=3,
+            max_literals=1,
+            min_support=0.0,
+            literal_penalty=0.5,
+            sample_weight=weights,
         )
         expected = best_list(X, y, weights, all_conditions(X, 1), 3, 0.5, majority(y, weights))
         assert fit.objective == fit.bound == pytest.approx(expected)
@@ -114,11 +137,17 @@ def test_the_program_finds_the_same(seed):
     classes = 2 + seed % 3
     X, y = random_problem(seed, classes)
     options = {
-        "max_rules": int(rng.integers(1, 4)), "max_literals": 1 + seed % 2, "min_support": 0.05,
-        "literal_penalty": float(rng.choice([0.0, 0.5, 2.0])), "default": "free" if seed % 4 == 0 else "majority",
-        "sample_weight": rng.integers(1, 4, len(y)).astype(float), "required": [2] if seed % 5 == 0 else (),
-    }  # fmt: skip
-    search, program = (jr.exact_list.fit(X, y, method=method, **options) for method in ("search", "mip"))
+        "max_rules": int(rng.integers(1, 4)),
+        "max_literals": 1 + seed % 2,
+        "min_support": 0.05,
+        "literal_penalty": float(rng.choice([0.0, 0.5, 2.0])),
+        "default": "free" if seed % 4 == 0 else "majority",
+        "sample_weight": rng.integers(1, 4, len(y)).astype(float),
+        "required": [2] if seed % 5 == 0 else (),
+    }
+    search, program = (
+        jr.exact_list.fit(X, y, method=method, **options) for method in ("search", "mip")
+    )
     assert search.status == program.status == "optimal"
     assert program.objective == pytest.approx(search.objective)
     assert program.bound == pytest.approx(search.bound)
@@ -144,8 +173,12 @@ def test_never_below_ssrl(seed):
     X, y = random_problem(seed, 2 + seed % 3, rows=300, features=7)
     literals = literals_of(jr.as_table(X))
     for penalty in (0.5, 3.0):
-        greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2, literals=literals, literal_penalty=penalty)
-        exact = jr.exact_list.fit(X, y, max_rules=3, max_literals=2, min_support=0.0, literal_penalty=penalty)
+        greedy = jr.ssrl.fit(
+            X, y, max_rules=3, max_length=2, literals=literals, literal_penalty=penalty
+        )
+        exact = jr.exact_list.fit(
+            X, y, max_rules=3, max_literals=2, min_support=0.0, literal_penalty=penalty
+        )
         assert exact.objective >= greedy.objective - 1e-9
 
 
@@ -168,9 +201,15 @@ def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_lite
     table = jr.as_table(X)
     counts = (y[:, None] == np.arange(2)).astype(float)
     found = candidates_of(
-        literals_of(table), table, counts, constraints=Constraints(), penalty=1.0, defaults=np.array([True, False]),
-        max_literals=max_literals, least=min_support * len(y),
-    )  # fmt: skip
+        literals_of(table),
+        table,
+        counts,
+        constraints=Constraints(),
+        penalty=1.0,
+        defaults=np.array([True, False]),
+        max_literals=max_literals,
+        least=min_support * len(y),
+    )
     least: dict[bytes, int] = {}
     for literals, rows in all_conditions(X, max_literals):
         if rows.sum() >= min_support * len(y) - 1e-9:
@@ -187,8 +226,15 @@ def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_lite
 def test_without_time_the_pool_holds_single_literals_and_nothing_is_proved():
     X, y = random_problem(0, rows=100, features=4)
     table, counts = jr.as_table(X), (y[:, None] == np.arange(2)).astype(float)
-    arguments = {"constraints": Constraints(), "penalty": 1.0, "defaults": np.array([True, False]), "least": 0.0}
-    found = candidates_of(literals_of(table), table, counts, max_literals=3, stopped=lambda: True, **arguments)
+    arguments = {
+        "constraints": Constraints(),
+        "penalty": 1.0,
+        "defaults": np.array([True, False]),
+        "least": 0.0,
+    }
+    found = candidates_of(
+        literals_of(table), table, counts, max_literals=3, stopped=lambda: True, **arguments
+    )
     assert not found.complete
     assert set(found.lengths) == {1.0}
     assert candidates_of(literals_of(table), table, counts, max_literals=3, **arguments).complete
@@ -209,16 +255,29 @@ def test_without_time_the_pool_holds_single_literals_and_nothing_is_proved():
 def test_conditions_of_ones_own():
     X, y = random_problem(0, rows=100, features=4)
     schema = jr.as_table(X).schema
-    conditions = [[(j, side)] for j in range(4) for side in (0, 1)] + [[(0, 1), (1, 1)], [(0, 0), (2, 1)], []]
+    conditions = [[(j, side)] for j in range(4) for side in (0, 1)] + [
+        [(0, 1), (1, 1)],
+        [(0, 0), (2, 1)],
+        [],
+    ]
 
     def condition(j, side):
         return jr.Condition.at_least(j, 1.0) if side else jr.Condition.below(j, 1.0)
 
-    pool = jr.Conjunctions.build(schema, [[condition(*literal) for literal in rule] for rule in conditions])
+    pool = jr.Conjunctions.build(
+        schema, [[condition(*literal) for literal in rule] for rule in conditions]
+    )
     fit = jr.exact_list.fit(X, y, conditions=pool, max_rules=3)
-    rows = [(c, np.logical_and.reduce([np.ones(100, bool), *(X[:, j] == side for j, side in c)])) for c in conditions]
+    rows = [
+        (c, np.logical_and.reduce([np.ones(100, bool), *(X[:, j] == side for j, side in c)]))
+        for c in conditions
+    ]
     rows = [(c, r) for c, r in rows if 0 < r.sum() < 100]
-    assert fit.objective == fit.bound == best_list(X, y, np.ones(100), rows, 3, 1.0, majority(y, np.ones(100)))
+    assert (
+        fit.objective
+        == fit.bound
+        == best_list(X, y, np.ones(100), rows, 3, 1.0, majority(y, np.ones(100)))
+    )
     assert set(map(frozenset, fit.model.conjunctions)) <= set(map(frozenset, pool))
     dear = jr.Conjunctions.build(schema, pool, propositions=[200] * len(pool))
     assert len(jr.exact_list.fit(X, y, conditions=dear).model.conjunctions) == 0
@@ -250,7 +309,9 @@ def test_constraints_by_brute_force(seed):
 
     options = {"max_rules": 2, "literal_penalty": 0.5, "min_support": 0.0}
     fit = jr.exact_list.fit(X, y, forbidden=["x1"], **options)
-    assert fit.objective == fit.bound == best(lambda literals, label: all(j != 1 for j, _ in literals))
+    assert (
+        fit.objective == fit.bound == best(lambda literals, label: all(j != 1 for j, _ in literals))
+    )
     fit = jr.exact_list.fit(X, y, required=[2, 1], **options)
     assert fit.objective == fit.bound == best(lambda literals, label: True, (1, 2))
     assert {1, 2} <= {condition.feature for rule in fit.model.conjunctions for condition in rule}
@@ -262,7 +323,9 @@ def test_constraints_by_brute_force(seed):
     assert fit.objective == fit.bound == best(monotone)
     low, high = (np.where(np.arange(3) == 0, side, X) for side in (0.0, 1.0))
     assert (jr.predict(fit.model, low) <= jr.predict(fit.model, high)).all()
-    falling = jr.exact_list.fit(np.where(np.arange(3) == 0, 1 - X, X), y, monotone={0: -1}, **options)
+    falling = jr.exact_list.fit(
+        np.where(np.arange(3) == 0, 1 - X, X), y, monotone={0: -1}, **options
+    )
     assert falling.objective == fit.objective
 
 
@@ -270,14 +333,27 @@ def test_constraints_by_brute_force(seed):
 @pytest.mark.parametrize("label", [None, 0, 1])
 def test_an_experts_rule_comes_first(seed, label):
     X, y = random_problem(seed, features=4)
-    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]])
+    first = jr.Conjunctions.build(
+        jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]]
+    )
     fit = jr.exact_list.fit(
-        X, y, max_rules=3, min_support=0.0, first=first, first_labels=None if label is None else [label]
+        X,
+        y,
+        max_rules=3,
+        min_support=0.0,
+        first=first,
+        first_labels=None if label is None else [label],
     )
     got = (X[:, 2] == 1) & (X[:, 3] == 0)
     said = int(np.bincount(y[got]).argmax()) if label is None else label
     rest = best_list(
-        X[~got], y[~got], np.ones((~got).sum()), all_conditions(X[~got], 2), 2, 1.0, majority(y, np.ones(len(y)))
+        X[~got],
+        y[~got],
+        np.ones((~got).sum()),
+        all_conditions(X[~got], 2),
+        2,
+        1.0,
+        majority(y, np.ones(len(y))),
     )
     assert fit.objective == fit.bound == pytest.approx(rest + (y[got] == said).sum() - 2)
     assert fit.model.conjunctions.rule(0) == first.rule(0)
@@ -302,10 +378,14 @@ def test_missing_values_where_the_search_does_not_end_at_once():
 
 def test_real_numbers_categories_and_missing_values():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.normal(40, 10, 300), "job": rng.choice(["cook", "smith", "clerk"], 300)})
+    frame = pd.DataFrame(
+        {"age": rng.normal(40, 10, 300), "job": rng.choice(["cook", "smith", "clerk"], 300)}
+    )
     y = np.where((frame["age"] > 45) & (frame["job"] != "cook"), "yes", "no")
     frame.loc[::20, "age"] = np.nan
-    fit = jr.exact_list.fit(frame, y, missing="own_category", cut_points={"age": [35, 45]}, max_rules=2)
+    fit = jr.exact_list.fit(
+        frame, y, missing="own_category", cut_points={"age": [35, 45]}, max_rules=2
+    )
     assert fit.status == "optimal"
     assert jr.accuracy(fit.model, frame, y) > 0.95
     assert "job != cook" in str(fit.model)
@@ -330,7 +410,13 @@ def test_what_cannot_be_learned_is_refused():
         ({"X": np.ones((len(y), 2))}, "no condition is available"),
         ({"forbidden": [0, 1, 2]}, "forbidden names every column"),
         ({"min_support": 0.999}, "no condition is available"),
-        ({"required": [0], "conditions": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]])}, "required"),
+        (
+            {
+                "required": [0],
+                "conditions": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]]),
+            },
+            "required",
+        ),
         ({"required": [0, 1, 2], "max_rules": 1, "max_literals": 1}, "required"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
         ({"first": everything}, "the rules of first cover every row"),
@@ -345,7 +431,9 @@ def test_what_cannot_be_learned_is_refused():
 
 def test_longer_conditions_than_there_are_change_nothing():
     X, y = random_problem(0)
-    fit, longest = (jr.exact_list.fit(X, y, max_rules=2, max_literals=n, min_support=0.3) for n in (6, 2**40))
+    fit, longest = (
+        jr.exact_list.fit(X, y, max_rules=2, max_literals=n, min_support=0.3) for n in (6, 2**40)
+    )
     assert (longest.objective, longest.status) == (fit.objective, fit.status)
 
 

@@ -14,10 +14,14 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LONG = {"tour.py"}
 """Every learner compiles its kernels."""
-NOTEBOOKS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.read_text().startswith("# %%"))
+NOTEBOOKS = sorted(
+    path.name for path in EXAMPLES.glob("*.py") if path.read_text().startswith("# %%")
+)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in NOTEBOOKS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in NOTEBOOKS]
+)
 def test_notebook_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

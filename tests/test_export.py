@@ -21,22 +21,48 @@ from jaxrules.paths.model import ModelSequence
 from jaxrules.table import MISSING, EncodedColumn
 from pmml import Document
 
-pytestmark = pytest.mark.filterwarnings("ignore:column .* of X has none of the categories")  # rows of every kind
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:column .* of X has none of the categories"
+)  # rows of every kind
 
 C = jr.Condition
 Row = dict[str, Any]
 
 # Names are code to whoever does not quote them.
-NAMES = ('a"; DROP TABLE rows; --', "it's", 'naïve ☃ """', "\\'] + __import__('os') #\n{0}", "plain")
+NAMES = (
+    'a"; DROP TABLE rows; --',
+    "it's",
+    'naïve ☃ """',
+    "\\'] + __import__('os') #\n{0}",
+    "plain",
+)
 CATEGORIES = ("cook", "o'clock", '"', "\\", "-- x", "☃\n", "None")
 UNSEEN = "not seen'"
 EDGES = (
-    0.0, -0.0, 0.1, 0.1 + 0.2, 1 / 3, 30.0, math.nextafter(30.0, 99), math.nextafter(30.0, 0), -2.5, 2.0**53, 5e-324,
-    1e-300, -1e-300, 1e300, -1e300,
-)  # fmt: skip
+    0.0,
+    -0.0,
+    0.1,
+    0.1 + 0.2,
+    1 / 3,
+    30.0,
+    math.nextafter(30.0, 99),
+    math.nextafter(30.0, 0),
+    -2.5,
+    2.0**53,
+    5e-324,
+    1e-300,
+    -1e-300,
+    1e300,
+    -1e300,
+)
 NUMBERS = st.sampled_from(EDGES) | st.floats(-1e6, 1e6)
-WEIGHTS = st.sampled_from([0.0, 1.0, -1.0, 0.1]) | st.floats(-8, 8).filter(lambda w: w == 0 or abs(w) > 1e-6)
-CLASSES = {1: [("no", "it's"), (False, True), (0, 7), (-1.5, 2.5)], 3: [("c", "a'", "☃"), (1, 2, 3)]}
+WEIGHTS = st.sampled_from([0.0, 1.0, -1.0, 0.1]) | st.floats(-8, 8).filter(
+    lambda w: w == 0 or abs(w) > 1e-6
+)
+CLASSES = {
+    1: [("no", "it's"), (False, True), (0, 7), (-1.5, 2.5)],
+    3: [("c", "a'", "☃"), (1, 2, 3)],
+}
 
 
 # Any model
@@ -70,9 +96,15 @@ def conditions(draw: st.DrawFn, schema: jr.Schema) -> jr.Condition:
         ]
         terms = sorted(draw(st.sets(st.sampled_from(places), min_size=1, max_size=3)))
         weights = [draw(WEIGHTS.filter(bool)) for _ in terms]
-        feature = jr.Direction(tuple(f for f, _ in terms), tuple(weights), tuple(code for _, code in terms))
+        feature = jr.Direction(
+            tuple(f for f, _ in terms), tuple(weights), tuple(code for _, code in terms)
+        )
     lower, upper = sorted(draw(st.tuples(NUMBERS, NUMBERS)))
-    ends = draw(st.sampled_from([(lower, math.inf), (-math.inf, upper), (lower, upper), (math.inf, -math.inf)]))
+    ends = draw(
+        st.sampled_from(
+            [(lower, math.inf), (-math.inf, upper), (lower, upper), (math.inf, -math.inf)]
+        )
+    )
     return C(feature, *ends, draw(st.booleans()), draw(st.booleans()), missing)
 
 
@@ -87,23 +119,38 @@ def conjunctions(draw: st.DrawFn, classes: Any) -> jr.Conjunctions:
 
 
 def matrix(draw: st.DrawFn, rows: int, columns: int) -> np.ndarray:
-    return np.array([[draw(WEIGHTS) for _ in range(columns)] for _ in range(rows)], float).reshape(rows, columns)
+    return np.array([[draw(WEIGHTS) for _ in range(columns)] for _ in range(rows)], float).reshape(
+        rows, columns
+    )
 
 
 @st.composite
 def ensembles(draw: st.DrawFn) -> jr.RuleEnsemble:
     outputs = draw(st.sampled_from([1, 1, 3]))
-    link = draw(st.sampled_from(["logistic", "exponential", *(["softmax"] if outputs > 1 else ["identity", "log"])]))
-    rules = draw(conjunctions(draw(st.sampled_from(CLASSES[outputs])) if link not in ("identity", "log") else None))
+    link = draw(
+        st.sampled_from(
+            ["logistic", "exponential", *(["softmax"] if outputs > 1 else ["identity", "log"])]
+        )
+    )
+    rules = draw(
+        conjunctions(
+            draw(st.sampled_from(CLASSES[outputs])) if link not in ("identity", "log") else None
+        )
+    )
     numbers = [f for f, feature in enumerate(rules.schema.features) if feature.is_numeric]
     linear = None
     if numbers and draw(st.booleans()):
         features = np.array(draw(st.lists(st.sampled_from(numbers), max_size=2)), np.int32)
         small = [sorted(draw(st.tuples(*[st.floats(-40, 40)] * 2))) for _ in features]
-        ends = [(low, high) if link == "log" or draw(st.booleans()) else (-math.inf, high) for low, high in small]
+        ends = [
+            (low, high) if link == "log" or draw(st.booleans()) else (-math.inf, high)
+            for low, high in small
+        ]
         lower, upper = np.array(ends, float).reshape(-1, 2).T
         linear = jr.LinearTerms(features, matrix(draw, len(features), outputs), lower, upper)
-    return jr.RuleEnsemble(rules, matrix(draw, len(rules), outputs), matrix(draw, 1, outputs)[0], linear, link)
+    return jr.RuleEnsemble(
+        rules, matrix(draw, len(rules), outputs), matrix(draw, 1, outputs)[0], linear, link
+    )
 
 
 @st.composite
@@ -112,7 +159,9 @@ def rule_lists(draw: st.DrawFn) -> jr.RuleList:
     rules = draw(conjunctions(classes))
     labels = [draw(st.integers(0, len(classes) - 1)) for _ in range(len(rules) + 1)]
     shares = np.exp(matrix(draw, len(labels), len(classes)))
-    return jr.RuleList(rules, np.array(labels, np.int32), shares / shares.sum(axis=1, keepdims=True))
+    return jr.RuleList(
+        rules, np.array(labels, np.int32), shares / shares.sum(axis=1, keepdims=True)
+    )
 
 
 @st.composite
@@ -126,21 +175,32 @@ def sequences(draw: st.DrawFn) -> ModelSequence:
     n = len(columns)
     scale = np.array([draw(st.sampled_from([1.0, 0.3, 7.0])) for _ in columns])
     models, intercepts = matrix(draw, 2, n), matrix(draw, 1, 2)[0]
-    return ModelSequence(models, intercepts, np.ones(2), scale, np.array(1.5), schema, tuple(columns))
+    return ModelSequence(
+        models, intercepts, np.ones(2), scale, np.array(1.5), schema, tuple(columns)
+    )
 
 
 @st.composite
 def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Row]]:
-    """A model, and rows of the thresholds in its rules and next to them, edge values and anything else."""
+    """A model, and rows of the thresholds in its rules and next to them, edge
+    values and anything else.
+    """
     model = draw(models)
     schema, rules = model.schema, getattr(model, "conjunctions", None)
-    ends = [] if rules is None else [float(end) for end in (*rules.lower, *rules.upper) if math.isfinite(end)]
+    ends = (
+        []
+        if rules is None
+        else [float(end) for end in (*rules.lower, *rules.upper) if math.isfinite(end)]
+    )
     near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
     numbers = st.sampled_from([*EDGES, *ends, *near]) | NUMBERS
     absent = [] if schema.missing == "refuse" else [st.none()]
     values = {
         feature.name: st.one_of(
-            numbers if feature.categories is None else st.sampled_from([*feature.categories, UNSEEN]), *absent
+            numbers
+            if feature.categories is None
+            else st.sampled_from([*feature.categories, UNSEEN]),
+            *absent,
         )
         for feature in schema.features
     }
@@ -154,7 +214,9 @@ def frame(schema: jr.Schema, rows: list[Row]) -> pd.DataFrame:
     """Rows as jaxrules reads them."""
     return pd.DataFrame(
         {
-            feature.name: pd.Series([row[feature.name] for row in rows], dtype=float if feature.is_numeric else object)
+            feature.name: pd.Series(
+                [row[feature.name] for row in rows], dtype=float if feature.is_numeric else object
+            )
             for feature in schema.features
         }
     )
@@ -185,12 +247,16 @@ def test_python_says_the_same(case: tuple[Any, list[Row]]) -> None:
         assert [type(label) for label in found] == [type(label) for label in expected]
         shares = [list(code["probabilities"](row).items()) for row in rows]
         assert [[label for label, _ in row] for row in shares] == [list(classes)] * len(rows)
-        np.testing.assert_allclose([[p for _, p in row] for row in shares], jr.predict_proba(model, X), atol=1e-12)
+        np.testing.assert_allclose(
+            [[p for _, p in row] for row in shares], jr.predict_proba(model, X), atol=1e-12
+        )
     if isinstance(model, jr.RuleList):
         assert "score" not in code
     else:
         scores = [code["score"](row) for row in rows]
-        assert [list(s.values()) if several else s for s in scores] == jr.decision_function(model, X).tolist()
+        assert [list(s.values()) if several else s for s in scores] == jr.decision_function(
+            model, X
+        ).tolist()
 
 
 @settings(max_examples=50)
@@ -204,12 +270,17 @@ def test_python_explains_as_jaxrules_does(case: tuple[Any, list[Row]]) -> None:
         if isinstance(model, jr.RuleList):
             assert told["parts"] == [part.text for part in expected.parts]
             continue
-        assert [text for text, _ in told["parts"]] == [part.text.split(" at ")[0] for part in expected.parts]
+        assert [text for text, _ in told["parts"]] == [
+            part.text.split(" at ")[0] for part in expected.parts
+        ]
         weights = [list(w.values()) if isinstance(w, dict) else [w] for _, w in told["parts"]]
         assert weights == [part.weight.tolist() for part in expected.parts]
         total = told["score"]
         np.testing.assert_allclose(
-            np.sum(weights, axis=0), list(total.values()) if isinstance(total, dict) else [total], atol=1e-9, rtol=1e-12
+            np.sum(weights, axis=0),
+            list(total.values()) if isinstance(total, dict) else [total],
+            atol=1e-9,
+            rtol=1e-12,
         )
 
 
@@ -217,7 +288,9 @@ def test_python_checks_its_rows(ensemble: jr.RuleEnsemble) -> None:
     predict = module(ensemble)["predict"]
     row = {"age": 40, "job": "cook", "income": np.float32(2.0), "name": "not a column"}
     assert predict(row) == jr.predict(ensemble, pd.DataFrame([row]).drop(columns="name"))[0]
-    assert predict({**row, "income": pd.NA, "job": float("nan")}) == predict({**row, "income": None, "job": None})
+    assert predict({**row, "income": pd.NA, "job": float("nan")}) == predict(
+        {**row, "income": None, "job": None}
+    )
     assert predict({**row, "age": np.True_}) == predict({**row, "age": 1})
     for wrong, error, message in [
         ({"age": 40.0, "job": "cook"}, ValueError, "row lacks the column 'income'"),
@@ -235,13 +308,17 @@ def test_python_asks_for_the_columns_of_the_rules_alone() -> None:
     model = jr.RuleEnsemble(rules, np.array([[2.0], [0.0]]), np.array([1.0]))
     predict = module(model)["predict"]
     assert predict({"used": 2.0}) == 3.0
-    with pytest.raises(ValueError, match="no value in 'used'; the model was fitted without missing values"):
+    with pytest.raises(
+        ValueError, match="no value in 'used'; the model was fitted without missing values"
+    ):
         predict({"used": None})
 
 
 def test_python_takes_categories_that_are_numbers_as_numbers() -> None:
     schema = jr.Schema((jr.Feature("zip", ("1", "2.5", "30")), jr.Feature("job", ("1", "cook"))))
-    rules = jr.Conjunctions.build(schema, [[C.one_of(0, [0, 2])], [C.one_of(0, [1])], [C.one_of(1, [0])]])
+    rules = jr.Conjunctions.build(
+        schema, [[C.one_of(0, [0, 2])], [C.one_of(0, [1])], [C.one_of(1, [0])]]
+    )
     model = jr.RuleEnsemble(rules, np.array([[1.0], [10.0], [100.0]]), np.zeros(1))
     predict = module(model)["predict"]
     for zip_code in (1, 1.0, np.float32(30), np.int8(1), np.True_, 2.5, "2.5", "30"):
@@ -283,7 +360,9 @@ def in_duckdb(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> lis
     return ask(duckdb_database(), schema, rows, expressions)
 
 
-def ask(database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
+def ask(
+    database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]
+) -> list[tuple[Any, ...]]:
     quoted = ['"' + name.replace('"', '""') + '"' for name in schema.names]
     kinds = ["DOUBLE PRECISION" if feature.is_numeric else "TEXT" for feature in schema.features]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
@@ -328,9 +407,18 @@ def test_sql_says_the_same(database: Database, case: tuple[Any, list[Row]]) -> N
 
 @DATABASES
 def test_sql_numbers_are_read_back_exactly(database: Database, rng: np.random.Generator) -> None:
-    numbers = [0.1411200080598672, *EDGES, *rng.normal(size=60).tolist(), *np.exp(rng.normal(size=60) * 50).tolist()]
-    assert "1.411200080598672135E-01" in jr.to_sql(constant(None, numbers[:1], "identity"))  # "0.1411200080598672" is
-    model = constant(None, [1.0], "identity")  # nearly as far from the next number: parsers that round err there
+    numbers = [
+        0.1411200080598672,
+        *EDGES,
+        *rng.normal(size=60).tolist(),
+        *np.exp(rng.normal(size=60) * 50).tolist(),
+    ]
+    assert "1.411200080598672135E-01" in jr.to_sql(
+        constant(None, numbers[:1], "identity")
+    )  # "0.1411200080598672" is
+    model = constant(
+        None, [1.0], "identity"
+    )  # nearly as far from the next number: parsers that round err there
     expressions = [jr.to_sql(jr.with_weights(model, model.weights, [number])) for number in numbers]
     assert list(database(model.schema, [{"x": 1.0}], expressions)[0]) == numbers
 
@@ -346,12 +434,17 @@ def test_sql_of_many_rules(database: Database) -> None:
     found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score")])
     X = frame(schema, rows)
     assert [label for label, _ in found] == jr.predict(model, X).tolist()
-    np.testing.assert_allclose([score for _, score in found], jr.decision_function(model, X), atol=1e-12)
+    np.testing.assert_allclose(
+        [score for _, score in found], jr.decision_function(model, X), atol=1e-12
+    )
 
 
 @DATABASES
 def test_sql_is_null_where_a_missing_value_is_refused(database: Database) -> None:
-    schema = jr.Schema((jr.Feature("x"), jr.Feature("job", ("a", "b")), jr.Feature("unused")), classes=("no", "yes"))
+    schema = jr.Schema(
+        (jr.Feature("x"), jr.Feature("job", ("a", "b")), jr.Feature("unused")),
+        classes=("no", "yes"),
+    )
     rules = jr.Conjunctions.build(schema, [[C.above(0, 1.0)], [C.none_of(1, [0], 2)]])
     model = jr.RuleEnsemble(rules, np.array([[2.0], [-1.0]]), np.array([0.5]), link="logistic")
     listed = jr.RuleList(rules, np.array([1, 0, 1], np.int32), np.full((3, 2), 0.5))
@@ -365,22 +458,32 @@ def test_sql_is_null_where_a_missing_value_is_refused(database: Database) -> Non
 @pytest.mark.parametrize("link", ["logistic", "exponential"])
 def test_sql_is_one_operand(database: Database, link: str) -> None:
     model = constant(("no", "yes"), [0.75], link)
-    expressions = [jr.to_sql(model, what, label=label) for what in ("score", "probability") for label in ("no", "yes")]
+    expressions = [
+        jr.to_sql(model, what, label=label)
+        for what in ("score", "probability")
+        for label in ("no", "yes")
+    ]
     (found,) = database(model.schema, [{"x": 1.0}], expressions)
     np.testing.assert_allclose(found[:2], [-0.75, 0.75])
     np.testing.assert_allclose(found[2:], jr.predict_proba(model, [[1.0]])[0], rtol=1e-12)
-    (less,) = database(model.schema, [{"x": 1.0}], [f"1.0E0-{expression}" for expression in expressions])
+    (less,) = database(
+        model.schema, [{"x": 1.0}], [f"1.0E0-{expression}" for expression in expressions]
+    )
     np.testing.assert_allclose(less, 1 - np.array(found), rtol=1e-12)
 
 
 @DATABASES
 @pytest.mark.parametrize("score", [-1e4, -800.0, 800.0, 1e4])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_sql_probabilities_of_extreme_scores(database: Database, score: float, outputs: int) -> None:
+def test_sql_probabilities_of_extreme_scores(
+    database: Database, score: float, outputs: int
+) -> None:
     for link in ("logistic", "exponential", *["softmax"] * (outputs > 1)):
         model = constant(("a", "b", "c")[: max(2, outputs)], [score, 0.0, 1.0][:outputs], link)
         assert model.schema.classes is not None
-        expressions = [jr.to_sql(model, "probability", label=label) for label in model.schema.classes]
+        expressions = [
+            jr.to_sql(model, "probability", label=label) for label in model.schema.classes
+        ]
         (found,) = database(model.schema, [{"x": 1.0}], expressions)
         np.testing.assert_allclose(found, jr.predict_proba(model, [[1.0]])[0], atol=1e-12)
 
@@ -392,7 +495,10 @@ def constant(classes: Any, intercept: list[float], link: Any) -> jr.RuleEnsemble
 
 def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList) -> None:
     assert jr.to_sql(ensemble, "probability") == jr.to_sql(ensemble, "probability", label="yes")
-    for label, wrong in ((None, "an expression is for one class"), ("d", "label must be one of the classes")):
+    for label, wrong in (
+        (None, "an expression is for one class"),
+        ("d", "label must be one of the classes"),
+    ):
         with pytest.raises(ValueError, match=wrong):
             jr.to_sql(constant(("a", "b", "c"), [0.0, 1.0, 2.0], "softmax"), "score", label=label)
     with pytest.raises(ValueError, match="what must be"):
@@ -412,13 +518,19 @@ def test_sql_refuses_what_it_cannot_say(ensemble: jr.RuleEnsemble, rule_list: jr
 @given(ANY_CASE)
 def test_pmml_says_the_same(case: tuple[Any, list[Row]]) -> None:
     model, rows = case
-    X, document, classes = frame(model.schema, rows), Document(jr.to_pmml(model)), model.schema.classes
+    X, document, classes = (
+        frame(model.schema, rows),
+        Document(jr.to_pmml(model)),
+        model.schema.classes,
+    )
     found, expected = [document.predict(row) for row in rows], jr.predict(model, X).tolist()
     if classes is None:
         np.testing.assert_allclose([value for value, _ in found], expected, rtol=1e-12, atol=1e-12)
         return
     truth = jr.predict_proba(model, X)
-    shares = np.array([[named[label] for label in classes] for _, named in found if named is not None])
+    shares = np.array(
+        [[named[label] for label in classes] for _, named in found if named is not None]
+    )
     np.testing.assert_allclose(shares, truth, atol=1e-12)
     clear = np.diff(np.sort(truth, axis=1)[:, -2:])[:, 0] > 1e-9  # PMML does not say who wins a tie
     if isinstance(model, jr.RuleList):
@@ -438,7 +550,9 @@ def test_pmml_refuses_missing_values_as_the_model_does() -> None:
 
 def test_pmml_names_every_field_once() -> None:
     names = ("target", "rule 1", "prediction", "target_")
-    rules = jr.Conjunctions.build(jr.Schema(tuple(map(jr.Feature, names))), [[C.above(f, 1.0) for f in range(4)]])
+    rules = jr.Conjunctions.build(
+        jr.Schema(tuple(map(jr.Feature, names))), [[C.above(f, 1.0) for f in range(4)]]
+    )
     document = Document(jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))))
     assert document.predict(dict.fromkeys(names, 2.0)) == (1.0, None)
 
@@ -453,7 +567,9 @@ def test_pmml_refuses_control_characters() -> None:
 
 
 @pytest.mark.parametrize("backend", [None, "pandas", "polars"])
-def test_a_dataframe_holds_the_rules(backend: Any, ensemble: jr.RuleEnsemble, rule_list: jr.RuleList) -> None:
+def test_a_dataframe_holds_the_rules(
+    backend: Any, ensemble: jr.RuleEnsemble, rule_list: jr.RuleList
+) -> None:
     frame = jr.to_dataframe(ensemble, backend)
     assert isinstance(frame, pl.DataFrame if backend == "polars" else pd.DataFrame)
     columns = nw.from_native(frame).to_dict(as_series=False)
@@ -476,12 +592,20 @@ def test_a_dataframe_holds_the_rules(backend: Any, ensemble: jr.RuleEnsemble, ru
 
 def test_a_dataframe_of_several_outputs_and_terms() -> None:
     schema = jr.Schema((jr.Feature("x"),), classes=("a", "b", "c"))
-    linear = jr.LinearTerms(np.array([0], np.int32), np.array([[1.0, 2.0, 0.0]]), np.array([-1.5]), np.array([2.0]))
-    model = jr.RuleEnsemble(jr.Conjunctions.build(schema, []), np.zeros((0, 3)), np.arange(3.0), linear, "softmax")
+    linear = jr.LinearTerms(
+        np.array([0], np.int32), np.array([[1.0, 2.0, 0.0]]), np.array([-1.5]), np.array([2.0])
+    )
+    model = jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, []), np.zeros((0, 3)), np.arange(3.0), linear, "softmax"
+    )
     assert jr.to_dataframe(model, "pandas").to_dict("list") == {
-        "kind": ["intercept", "linear term"], "rule": ["always", "linear term of x, clipped to [-1.5, 2]"],
-        "conditions": [0, 0], "weight of a": [0.0, 1.0], "weight of b": [1.0, 2.0], "weight of c": [2.0, 0.0],
-    }  # fmt: skip
+        "kind": ["intercept", "linear term"],
+        "rule": ["always", "linear term of x, clipped to [-1.5, 2]"],
+        "conditions": [0, 0],
+        "weight of a": [0.0, 1.0],
+        "weight of b": [1.0, 2.0],
+        "weight of c": [2.0, 0.0],
+    }
     with pytest.raises(ValueError, match='backend must be "pandas", "polars"'):
         jr.to_dataframe(model, "excel")
 
@@ -490,7 +614,9 @@ EXPORTS = pytest.mark.parametrize("export", [jr.to_python, jr.to_sql, jr.to_pmml
 
 
 @EXPORTS
-def test_what_is_not_a_model_is_refused(export: Callable[[Any], Any], ensemble: jr.RuleEnsemble) -> None:
+def test_what_is_not_a_model_is_refused(
+    export: Callable[[Any], Any], ensemble: jr.RuleEnsemble
+) -> None:
     with pytest.raises(TypeError, match=r"got Fit; pass fit\.model"):
         export(jr.Fit(ensemble, 0.0, "min", jr.Status.CONVERGED))
     with pytest.raises(TypeError, match="got RuleBoostingClassifier; pass the model_"):

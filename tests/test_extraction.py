@@ -1,4 +1,6 @@
-"""Extracted rules against the trees' own routing, on values and thresholds that rounding would break."""
+"""Extracted rules against the trees' own routing, on values and thresholds
+that rounding would break.
+"""
 
 from typing import Any
 
@@ -42,10 +44,20 @@ SCIKIT_FORESTS = [
 WITH_MISSING = [forest for forest in SCIKIT_FORESTS if "Gradient" not in type(forest).__name__]
 HIST: dict[str, Any] = {"max_iter": 3, "min_samples_leaf": 1, "early_stopping": False}
 LIGHT: dict[str, Any] = {
-    "n_estimators": 3, "num_leaves": 8, "min_child_samples": 1, "min_data_in_bin": 1, "min_data_per_group": 1,
-    "cat_smooth": 0.1, "cat_l2": 0.1, "max_cat_to_onehot": 1, "min_sum_hessian_in_leaf": 0.0, "verbose": -1,
-    "n_jobs": 1, "deterministic": True, "seed": 0,
-}  # fmt: skip
+    "n_estimators": 3,
+    "num_leaves": 8,
+    "min_child_samples": 1,
+    "min_data_in_bin": 1,
+    "min_data_per_group": 1,
+    "cat_smooth": 0.1,
+    "cat_l2": 0.1,
+    "max_cat_to_onehot": 1,
+    "min_sum_hessian_in_leaf": 0.0,
+    "verbose": -1,
+    "n_jobs": 1,
+    "deterministic": True,
+    "seed": 0,
+}
 
 
 def name_of(value: Any) -> str:
@@ -85,7 +97,9 @@ def assert_same_routing(forest: Any, X: Any, rows: Any = None, encoded: Any = No
             assert len(set(leaves.tolist())) == 1
             continue
         np.testing.assert_array_equal(satisfied[:, of_tree].sum(axis=1), 1)
-        np.testing.assert_array_equal(rules.node[of_tree][satisfied[:, of_tree].argmax(axis=1)], leaves)
+        np.testing.assert_array_equal(
+            rules.node[of_tree][satisfied[:, of_tree].argmax(axis=1)], leaves
+        )
 
 
 def near_thresholds(forest: Any, X: Any, n: int = 60) -> np.ndarray:
@@ -93,7 +107,9 @@ def near_thresholds(forest: Any, X: Any, n: int = 60) -> np.ndarray:
     rules = tree_rules(forest, X).conjunctions
     columns = []
     for f in range(len(rules.schema.features)):
-        ends = np.concatenate([rules.lower[rules.feature == f], rules.upper[rules.feature == f], [0.0]])
+        ends = np.concatenate(
+            [rules.lower[rules.feature == f], rules.upper[rules.feature == f], [0.0]]
+        )
         ends = np.unique(ends[np.isfinite(ends) & (np.abs(ends) < 3e38)])
         around = np.concatenate([ends, np.nextafter(ends, -np.inf), np.nextafter(ends, np.inf)])
         columns.append(np.random.default_rng(f).permutation(np.resize(around, n)))
@@ -109,7 +125,9 @@ def test_thresholds_at_the_ends_of_the_range():
     exact = float64_thresholds(thresholds)
     tiny = 2.0**-150  # half of the smallest float32 number: rounds to zero
     beyond = np.nextafter(2.0**128 - 2.0**103, 0)  # the last number that rounds to the largest one
-    np.testing.assert_array_equal(exact[[0, 1, 2, 5, 6, 7]], [np.inf, beyond, beyond, tiny, tiny, tiny])
+    np.testing.assert_array_equal(
+        exact[[0, 1, 2, 5, 6, 7]], [np.inf, beyond, beyond, tiny, tiny, tiny]
+    )
     np.testing.assert_array_equal(exact[4], -(2.0**128 - 2.0**103))
 
 
@@ -125,12 +143,18 @@ def test_float64_thresholds_divide_as_the_cast_does(threshold, steps):
             assert (float(np.float32(x)) <= threshold) == (x <= exact)
 
 
-BASES = np.array([0.0, 1.0, 0.1, 16777216.0, 2.0**-149, 1e-40, 3e30, -2.5, -1e-35, 1e-35], np.float32)
-PLACES = st.tuples(st.integers(0, len(BASES) - 1), st.integers(-2, 2), st.sampled_from([-1, 0, 1]), st.booleans())
+BASES = np.array(
+    [0.0, 1.0, 0.1, 16777216.0, 2.0**-149, 1e-40, 3e30, -2.5, -1e-35, 1e-35], np.float32
+)
+PLACES = st.tuples(
+    st.integers(0, len(BASES) - 1), st.integers(-2, 2), st.sampled_from([-1, 0, 1]), st.booleans()
+)
 
 
 def hard_value(place: tuple[int, int, int, bool]) -> float:
-    """A float32 number near a base, or the midpoint to its neighbour, or a float64 neighbour of one of these."""
+    """A float32 number near a base, or the midpoint to its neighbour, or a float64
+    neighbour of one of these.
+    """
     base, steps, nudge, midpoint = place
     number = BASES[base]
     for _ in range(abs(steps)):
@@ -190,7 +214,9 @@ def has_split(forest: Any) -> bool:
         return False
 
 
-@pytest.mark.parametrize("kind", [HistGradientBoostingClassifier, HistGradientBoostingRegressor], ids=name_of)
+@pytest.mark.parametrize(
+    "kind", [HistGradientBoostingClassifier, HistGradientBoostingRegressor], ids=name_of
+)
 @settings(max_examples=12)
 @given(data=hard_data(missing=True))
 def test_hist_gradient_boosting(kind, data):
@@ -202,7 +228,9 @@ def test_hist_gradient_boosting(kind, data):
         assert_same_routing(forest, X, near_thresholds(forest, X))
 
 
-@pytest.mark.parametrize("options", [{}, {"use_missing": False}, {"zero_as_missing": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"use_missing": False}, {"zero_as_missing": True}], ids=str
+)
 @settings(max_examples=25)
 @given(data=hard_data(missing=True))
 def test_lightgbm(options, data):
@@ -224,7 +252,17 @@ def test_lightgbm_sends_zeros_apart_from_their_neighbours():
     nodes = set(zip(rules.tree.tolist(), rules.node.tolist(), strict=True))
     assert len(rules.conjunctions) > len(nodes)
     assert_same_routing(forest, X)
-    zeros = np.array([0.0, -0.0, 1e-35, np.float32(1e-35), np.nextafter(float(np.float32(1e-35)), 1), np.nan, 5e-324])
+    zeros = np.array(
+        [
+            0.0,
+            -0.0,
+            1e-35,
+            np.float32(1e-35),
+            np.nextafter(float(np.float32(1e-35)), 1),
+            np.nan,
+            5e-324,
+        ]
+    )
     both = np.concatenate([zeros, -zeros])
     rows = np.stack([both, both[::-1]], axis=1)
     assert_same_routing(forest, None, rows)
@@ -236,7 +274,12 @@ def test_lightgbm_sends_zeros_apart_from_their_neighbours():
 def mixed_frame(rng: np.random.Generator, n: int) -> Any:
     job = rng.choice(["cook", "smith", "clerk", "pilot", "judge"], size=n)
     town = rng.choice(["A", "B"], size=n)
-    columns = {"x y": rng.normal(size=n), "job": job, "z": rng.normal(size=n).round(1), "town": town}
+    columns = {
+        "x y": rng.normal(size=n),
+        "job": job,
+        "z": rng.normal(size=n).round(1),
+        "town": town,
+    }
     frame = pandas.DataFrame(columns)
     frame.loc[rng.random(n) < 0.2, "x y"] = np.nan
     frame.loc[rng.random(n) < 0.2, "job"] = None
@@ -244,7 +287,12 @@ def mixed_frame(rng: np.random.Generator, n: int) -> Any:
 
 
 def mixed_target(frame: Any) -> np.ndarray:
-    odd = frame["job"].isin(["cook", "judge"]) ^ (frame["x y"] > 0) ^ frame["x y"].isna() ^ (frame["town"] == "A")
+    odd = (
+        frame["job"].isin(["cook", "judge"])
+        ^ (frame["x y"] > 0)
+        ^ frame["x y"].isna()
+        ^ (frame["town"] == "A")
+    )
     return (odd ^ frame["job"].isna()).to_numpy().astype(int)
 
 
@@ -275,7 +323,9 @@ def test_categorical_splits_of_dataframes(forest, seed):
 
 @pytest.mark.parametrize("forest", FRAME_FORESTS, ids=name_of)
 def test_categories_that_the_forest_did_not_see(forest):
-    """The forest was trained on some of the rows: the table knows more categories than the forest."""
+    """The forest was trained on some of the rows: the table knows more
+    categories than the forest.
+    """
     rng = np.random.default_rng(5)
     frame = mixed_frame(rng, 300)
     some = frame[frame["job"].isna() | frame["job"].isin(["cook", "smith", "clerk"])]
@@ -288,7 +338,10 @@ def test_categories_that_the_forest_did_not_see(forest):
 def test_categories_come_from_the_forest_where_there_is_no_data(forest):
     frame = mixed_frame(np.random.default_rng(1), 200).rename(columns={"x y": "x"})
     forest.fit(frame, mixed_target(frame.rename(columns={"x": "x y"})))
-    assert jr.extract_rules(forest).schema.features == jr.as_table(frame, missing="own_category").schema.features
+    assert (
+        jr.extract_rules(forest).schema.features
+        == jr.as_table(frame, missing="own_category").schema.features
+    )
     assert_same_routing(forest, None, frame)
 
 
@@ -332,14 +385,18 @@ def test_numbers_as_categories():
     category = frame.astype({"k": "category"})
     for forest in (HistGradientBoostingClassifier(**HIST), lightgbm.LGBMClassifier(**LIGHT)):
         assert_same_routing(forest.fit(category, y), category)
-    array = HistGradientBoostingClassifier(**HIST, categorical_features=[0]).fit(frame.to_numpy(float), y)
+    array = HistGradientBoostingClassifier(**HIST, categorical_features=[0]).fit(
+        frame.to_numpy(float), y
+    )
     assert_same_routing(array, frame.astype({"k": str}), encoded=frame.to_numpy(float))
     with pytest.raises(ValueError, match="column 'k' as categorical.*astype"):
         jr.extract_rules(array, frame)
     codes = np.stack([rng.integers(0, 12, 300), rng.normal(size=300)], axis=1)
     array.fit(codes, np.isin(codes[:, 0], [1, 5, 11]))
     text = pandas.DataFrame({"k": codes[:, 0].astype(int).astype(str), "x": codes[:, 1]})
-    with pytest.raises(ValueError, match="column 'k' are numbers as text"):  # "10" comes before "2" in a table
+    with pytest.raises(
+        ValueError, match="column 'k' are numbers as text"
+    ):  # "10" comes before "2" in a table
         jr.extract_rules(array, text)
 
 
@@ -387,7 +444,11 @@ def test_conditions_stand_in_the_order_of_the_path():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 5)
     forest = DecisionTreeClassifier(random_state=0).fit(X, 2 * X[:, 1] + (X[:, 1] == 1) * X[:, 0])
     rules = jr.extract_rules(forest, X, leaves_only=True)
-    assert [rules.describe(r) for r in range(3)] == ["x1 <= 0.5", "x1 > 0.5 & x0 <= 0.5", "x1 > 0.5 & x0 > 0.5"]
+    assert [rules.describe(r) for r in range(3)] == [
+        "x1 <= 0.5",
+        "x1 > 0.5 & x0 <= 0.5",
+        "x1 > 0.5 & x0 > 0.5",
+    ]
 
 
 def test_rules_are_made_of_the_splits_above_their_nodes():
@@ -398,9 +459,13 @@ def test_rules_are_made_of_the_splits_above_their_nodes():
         left, right = estimator.tree_.children_left, estimator.tree_.children_right
         depth = {0: 0}
         for node in range(len(left)):  # children come behind their parents
-            depth |= {int(child): depth[node] + 1 for child in (left[node], right[node]) if child >= 0}
+            depth |= {
+                int(child): depth[node] + 1 for child in (left[node], right[node]) if child >= 0
+            }
         of_tree = found.tree == tree
-        assert found.conjunctions.propositions[of_tree].tolist() == [depth[n] for n in found.node[of_tree].tolist()]
+        assert found.conjunctions.propositions[of_tree].tolist() == [
+            depth[n] for n in found.node[of_tree].tolist()
+        ]
     assert (found.conjunctions.propositions > found.conjunctions.lengths).any()
 
 
@@ -438,9 +503,14 @@ def test_duplicates_complements_and_constant_rules():
     groups: dict[bytes, list[int]] = {}
     for index, column in enumerate(satisfied.T):
         groups.setdefault(min(column.tobytes(), (~column).tobytes()), []).append(index)
-    one_each = sorted(min(g, key=lambda r: (satisfied[:, r].sum(), distinct.lengths[r], r)) for g in groups.values())
+    one_each = sorted(
+        min(g, key=lambda r: (satisfied[:, r].sum(), distinct.lengths[r], r))
+        for g in groups.values()
+    )
     halved = jr.extract_rules(forest, some, drop_complements=True)
-    assert [halved.describe(r) for r in range(len(halved))] == [distinct.describe(r) for r in one_each]
+    assert [halved.describe(r) for r in range(len(halved))] == [
+        distinct.describe(r) for r in one_each
+    ]
     assert len(halved) < len(distinct) < len(every)
 
 
@@ -458,7 +528,9 @@ def test_blocks_of_rules_and_rows_change_nothing(monkeypatch):
 
 def test_without_data_only_equal_conditions_are_duplicates():
     X = np.array([[0.0], [1.0], [2.0]] * 10)
-    forest = RandomForestClassifier(20, max_depth=2, bootstrap=False, random_state=0).fit(X, X[:, 0].astype(int))
+    forest = RandomForestClassifier(20, max_depth=2, bootstrap=False, random_state=0).fit(
+        X, X[:, 0].astype(int)
+    )
     rules = jr.extract_rules(forest)
     assert rules.schema.names == ("x0",)
     assert len({tuple(rule) for rule in rules}) == len(rules) == len(jr.extract_rules(forest, X))
@@ -480,14 +552,26 @@ def test_columns_are_matched_by_name():
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame(rng.normal(size=(100, 3)), columns=["a a", "b", "c"])
     y = frame["b"] > frame["c"]
-    for forest in (RandomForestClassifier(**SMALL).fit(frame, y), lightgbm.LGBMClassifier(**LIGHT).fit(frame, y)):
-        straight, turned = jr.extract_rules(forest, frame), jr.extract_rules(forest, frame[["c", "b", "a a"]])
+    for forest in (
+        RandomForestClassifier(**SMALL).fit(frame, y),
+        lightgbm.LGBMClassifier(**LIGHT).fit(frame, y),
+    ):
+        straight, turned = (
+            jr.extract_rules(forest, frame),
+            jr.extract_rules(forest, frame[["c", "b", "a a"]]),
+        )
         assert straight.schema.names == ("a a", "b", "c")
         assert turned.schema.names == ("c", "b", "a a")
-        assert [straight.describe(r) for r in range(len(straight))] == [turned.describe(r) for r in range(len(turned))]
+        assert [straight.describe(r) for r in range(len(straight))] == [
+            turned.describe(r) for r in range(len(turned))
+        ]
         by_position = jr.extract_rules(forest, frame.to_numpy())
         np.testing.assert_array_equal(by_position.feature, straight.feature)
-    assert jr.extract_rules(RandomForestClassifier(**SMALL).fit(frame, y)).schema.names == ("a a", "b", "c")
+    assert jr.extract_rules(RandomForestClassifier(**SMALL).fit(frame, y)).schema.names == (
+        "a a",
+        "b",
+        "c",
+    )
 
 
 def test_boosters_are_read_as_their_models():
@@ -505,8 +589,10 @@ def test_several_classes_have_a_tree_each():
     X = rng.normal(size=(120, 3))
     y = np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])
     for forest in (
-        GradientBoostingClassifier(**SMALL), HistGradientBoostingClassifier(**HIST), lightgbm.LGBMClassifier(**LIGHT),
-    ):  # fmt: skip
+        GradientBoostingClassifier(**SMALL),
+        HistGradientBoostingClassifier(**HIST),
+        lightgbm.LGBMClassifier(**LIGHT),
+    ):
         assert_same_routing(forest.fit(X, y), X)
         assert set(tree_rules(forest, X).tree.tolist()) == set(range(9))
 
@@ -525,7 +611,11 @@ def test_subclasses_are_known():
 @pytest.mark.parametrize(
     ("forest", "error", "message"),
     [
-        (LogisticRegression(), TypeError, "forest must be one of .*LightGBM; got LogisticRegression"),
+        (
+            LogisticRegression(),
+            TypeError,
+            "forest must be one of .*LightGBM; got LogisticRegression",
+        ),
         (None, TypeError, "got NoneType"),
         (RandomForestClassifier(), ValueError, "unfitted"),
         (DecisionTreeRegressor(), ValueError, "unfitted"),
@@ -540,7 +630,9 @@ def test_models_that_hold_no_rules_are_refused(forest, error, message):
 
 
 @pytest.mark.parametrize(
-    "forest", [RandomForestRegressor(3), HistGradientBoostingRegressor(), lightgbm.LGBMRegressor(**LIGHT)], ids=name_of
+    "forest",
+    [RandomForestRegressor(3), HistGradientBoostingRegressor(), lightgbm.LGBMRegressor(**LIGHT)],
+    ids=name_of,
 )
 def test_forests_without_splits_are_refused(forest):
     X = np.random.default_rng(0).normal(size=(50, 3))
@@ -562,13 +654,17 @@ def test_forests_of_other_columns_are_refused():
         jr.extract_rules(named, frame[["z"]].rename(columns={"z": "u"}))
     with pytest.raises(ValueError, match=r"categorical columns 'job', 'town'.*one_hot\(\)\[0\]"):
         jr.extract_rules(named, frame)
-    dummies = pandas.get_dummies(frame, dummy_na=True)  # as many columns as one_hot might make, but others
+    dummies = pandas.get_dummies(
+        frame, dummy_na=True
+    )  # as many columns as one_hot might make, but others
     with pytest.raises(ValueError, match="one_hot"):
         jr.extract_rules(RandomForestClassifier(3).fit(dummies, frame["z"] > 0), frame)
     half = HistGradientBoostingClassifier(**HIST, categorical_features=[3])
     table = jr.as_table(frame, missing="own_category")
     half.fit(codes_of(table), mixed_target(frame))
-    with pytest.raises(ValueError, match=r"column 'job' of X is categorical.* thresholds.*one_hot\(\)\[0\]"):
+    with pytest.raises(
+        ValueError, match=r"column 'job' of X is categorical.* thresholds.*one_hot\(\)\[0\]"
+    ):
         jr.extract_rules(half, frame)
 
 
@@ -590,7 +686,9 @@ def test_complements_need_data_and_duplicates_dropped():
         jr.extract_rules(forest, X, drop_duplicates=False, drop_complements=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"drop_complements": True}, {"drop_duplicates": False}, {"leaves_only": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"drop_complements": True}, {"drop_duplicates": False}, {"leaves_only": True}]
+)
 def test_activations_come_beside_the_rules(options: dict[str, bool]) -> None:
     X = np.random.default_rng(0).normal(size=(300, 4)).round(1)
     forest = jr.default_forest(X, X[:, 0] > X[:, 1], n_trees=20, seed=0)
@@ -609,7 +707,9 @@ def test_without_a_split_the_model_is_the_best_constant(learner):
     with pytest.warns(UserWarning, match="the model is a constant"):
         fit = learner.fit(np.ones((20, 1)), np.arange(20) < 5)
     assert not len(fit.model.conjunctions)
-    np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 1))), [[0.75, 0.25]], atol=1e-4)
+    np.testing.assert_allclose(
+        jr.predict_proba(fit.model, np.ones((1, 1))), [[0.75, 0.25]], atol=1e-4
+    )
 
 
 def test_trees_without_categories_have_no_sets() -> None:

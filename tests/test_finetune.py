@@ -1,4 +1,6 @@
-"""Fine-tuning: the soft ensemble against the hard one, the guard, what stays fixed, what it finds, bad input."""
+"""Fine-tuning: the soft ensemble against the hard one, the guard, what stays fixed,
+what it finds, bad input.
+"""
 
 import signal
 from typing import Any
@@ -34,7 +36,11 @@ def table(seed: int = 0, n: int = 96) -> tuple[pd.DataFrame, Floats]:
     X = pd.DataFrame(np.round(rng.normal(size=(n, 3)), 1), columns=["a", "b", "c"])
     X.loc[rng.random(n) < 0.1, "b"] = np.nan
     X["kind"] = rng.choice(["x", "y", "z"], n)
-    y = 2.0 * ((X["a"] > 0.2) & (X["kind"] != "x")) - (X["c"] + X["a"] > 0.4) + 0.2 * rng.normal(size=n)
+    y = (
+        2.0 * ((X["a"] > 0.2) & (X["kind"] != "x"))
+        - (X["c"] + X["a"] > 0.4)
+        + 0.2 * rng.normal(size=n)
+    )
     return X, y.to_numpy()
 
 
@@ -50,13 +56,22 @@ RULES = [
 
 
 def ensemble(
-    X: Any, outputs: int = 1, link: Any = "identity", classes: Any = None, linear: bool = False, seed: int = 0
+    X: Any,
+    outputs: int = 1,
+    link: Any = "identity",
+    classes: Any = None,
+    linear: bool = False,
+    seed: int = 0,
 ) -> jr.RuleEnsemble:
     """Random weights for `RULES`."""
     rng = np.random.default_rng(seed)
     schema = jr.as_table(X, missing="own_category").schema.with_classes(classes)
     ends = np.array([1.0, 2.0])
-    terms = jr.LinearTerms(np.array([0, 1], np.int32), rng.normal(size=(2, outputs)), -ends, ends) if linear else None
+    terms = (
+        jr.LinearTerms(np.array([0, 1], np.int32), rng.normal(size=(2, outputs)), -ends, ends)
+        if linear
+        else None
+    )
     weights, intercept = rng.normal(size=(len(RULES), outputs)), rng.normal(size=outputs)
     model = jr.RuleEnsemble(jr.Conjunctions.build(schema, RULES), weights, intercept, terms, link)
     model.validate()
@@ -67,7 +82,12 @@ KINDS = {
     "numbers": {},
     "linear": {"linear": True},
     "labels": {"link": "logistic", "classes": ("no", "yes")},
-    "one against the rest": {"link": "logistic", "classes": ("p", "q", "r"), "outputs": 3, "linear": True},
+    "one against the rest": {
+        "link": "logistic",
+        "classes": ("p", "q", "r"),
+        "outputs": 3,
+        "linear": True,
+    },
     "softmax": {"link": "softmax", "classes": ("p", "q", "r"), "outputs": 3},
     "counts": {"link": "log"},
 }
@@ -93,7 +113,9 @@ def test_the_soft_ensemble_begins_as_the_model(kind: str) -> None:
     tuning = _Tuning(model, data, Constraints(), PLAN, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
     value = in_x64(_Objective(data.loss, kind == "softmax"))(lanes, rows, fixed, 0)
-    assert float(value[0]) * tuning.scale**2 == pytest.approx(jr.risk(model, X, target(kind, y)), rel=1e-9)
+    assert float(value[0]) * tuning.scale**2 == pytest.approx(
+        jr.risk(model, X, target(kind, y)), rel=1e-9
+    )
     soft = jax.tree.map(lambda array: array[0], lanes)
     conditions, held = tuning.hardened(soft)
     assert conditions == [list(rule) for rule in model.conjunctions]
@@ -110,7 +132,9 @@ def test_the_gradient_by_hand() -> None:
     data = training_data(X, y, squared)
     tuning = _Tuning(model, data, Constraints(), PLAN, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
-    slopes = in_x64(jax.grad(lambda lanes: _Objective(squared, False)(lanes, rows, fixed, 0)[0]))(lanes)
+    slopes = in_x64(jax.grad(lambda lanes: _Objective(squared, False)(lanes, rows, fixed, 0)[0]))(
+        lanes
+    )
     x, w = tuning.columns.values, lanes.w[0, 0, :2, :2]
     np.testing.assert_allclose(np.linalg.norm(w, axis=1), 1)
     gaps = np.stack([w[0] @ x - lanes.lower[0, 0, 0], lanes.upper[0, 0, 1] - w[1] @ x])
@@ -122,8 +146,12 @@ def test_the_gradient_by_hand() -> None:
     assert slopes.lower[0, 0, 0] == pytest.approx(-of_gap[0].sum(), rel=1e-9)
     assert slopes.upper[0, 0, 1] == pytest.approx(of_gap[1].sum(), rel=1e-9)
     free = x @ of_gap[0]
-    np.testing.assert_allclose(slopes.w[0, 0, 0, :2], free - (free @ w[0]) * w[0], rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(slopes.w[0, 0, 1], 0, atol=1e-15)  # one column: there is no other direction
+    np.testing.assert_allclose(
+        slopes.w[0, 0, 0, :2], free - (free @ w[0]) * w[0], rtol=1e-6, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        slopes.w[0, 0, 1], 0, atol=1e-15
+    )  # one column: there is no other direction
 
 
 def test_refitted_weights_respect_what_stays() -> None:
@@ -143,7 +171,9 @@ def test_refitted_weights_respect_what_stays() -> None:
         )
 
         def objective(at: Floats, loss: Any = loss, goal: Floats = goal) -> float:
-            return float(weights @ loss.value(goal, Q @ at[:3] + at[3] + offset) + 0.05 * at[:3] @ at[:3])
+            return float(
+                weights @ loss.value(goal, Q @ at[:3] + at[3] + offset) + 0.05 * at[:3] @ at[:3]
+            )
 
         best = minimize(objective, np.zeros(4), method="BFGS", options={"gtol": 1e-8}).x
         np.testing.assert_allclose(np.append(b, b0), best, atol=1e-5)
@@ -167,8 +197,13 @@ def test_support_and_complexity_stay(kind: str) -> None:
         assert [one for one in before if one.categories is not None] == [
             one for one in after if one.categories is not None
         ]
-        for features in {one.feature if isinstance(one.feature, int) else one.feature.features for one in before}:
-            named = [one.feature if isinstance(one.feature, int) else one.feature.features for one in after]
+        for features in {
+            one.feature if isinstance(one.feature, int) else one.feature.features for one in before
+        }:
+            named = [
+                one.feature if isinstance(one.feature, int) else one.feature.features
+                for one in after
+            ]
             assert features in named
         changed += before != after
     assert changed >= 2
@@ -186,7 +221,9 @@ def test_weights_of_zero_stay() -> None:
     weights = np.asarray(model.weights).copy()
     weights[[0, 3], 1], weights[4] = 0.0, 0.0
     model = jr.with_weights(model, weights)
-    tuned = jr.finetune(model, X, target("one against the rest", y), guard=False, iterations=50).model
+    tuned = jr.finetune(
+        model, X, target("one against the rest", y), guard=False, iterations=50
+    ).model
     assert len(tuned.conjunctions) == 5  # a rule without any weight is none
     np.testing.assert_array_equal(tuned.weights == 0, weights[[0, 1, 2, 3, 5]] == 0)
 
@@ -194,7 +231,9 @@ def test_weights_of_zero_stay() -> None:
 @pytest.mark.parametrize("learner", ["lire", "rulefit", "boosting", "glrm", "lltboost", "ltrnet"])
 def test_every_learner_can_be_tuned(learner: str) -> None:
     X, y = table()
-    given = {"rules": jr.Conjunctions.build(jr.as_table(X, missing="own_category").schema, RULES[:5])}
+    given = {
+        "rules": jr.Conjunctions.build(jr.as_table(X, missing="own_category").schema, RULES[:5])
+    }
     options: dict[str, Any] = {
         "lire": {"global_penalty": 0.01, "local_penalty": 0.01, "restarts": 1, **given},
         "rulefit": {"l1_penalty": 0.01, "linear_terms": True, **given},
@@ -213,19 +252,31 @@ def test_every_learner_can_be_tuned(learner: str) -> None:
 # The guard
 
 
-def criterion(rules: jr.Conjunctions, X: pd.DataFrame, goal: Floats, validation: NDArray[np.bool_], loss: Any) -> float:
+def criterion(
+    rules: jr.Conjunctions, X: pd.DataFrame, goal: Floats, validation: NDArray[np.bool_], loss: Any
+) -> float:
     """The risk on held-out rows, with weights refitted on the others."""
     rows = rules.satisfied(jr.as_table(X, missing="own_category"))
     weights = ~validation / (~validation).sum()
     b, b0 = refit_weights(
-        loss, goal, rows, l2_penalty=1e-3, intercept=True, sample_weight=weights, start=(np.zeros(rows.shape[1]), 0.0)
+        loss,
+        goal,
+        rows,
+        l2_penalty=1e-3,
+        intercept=True,
+        sample_weight=weights,
+        start=(np.zeros(rows.shape[1]), 0.0),
     )
     return float(loss.value(goal, rows @ b + b0)[validation].mean())
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["numbers", "labels"]), st.sampled_from([0.0, 0.5, 20.0]))
+@given(
+    st.integers(0, 10**6), st.sampled_from(["numbers", "labels"]), st.sampled_from([0.0, 0.5, 20.0])
+)
 @settings(max_examples=15)
-def test_the_result_is_never_worse_by_the_guards_criterion(seed: int, kind: str, noise: float) -> None:
+def test_the_result_is_never_worse_by_the_guards_criterion(
+    seed: int, kind: str, noise: float
+) -> None:
     X, y = table(seed)
     y = target(kind, y + noise * np.random.default_rng(seed).normal(size=len(y)))
     model = ensemble(X, seed=seed, **KINDS[kind])
@@ -234,7 +285,13 @@ def test_the_result_is_never_worse_by_the_guards_criterion(seed: int, kind: str,
     held = fit.details["validation_rows"]
     assert 0 < held.sum() < 48
     start, found = (
-        criterion(one.conjunctions, X, goal.astype(float), held, squared if kind == "numbers" else logistic)
+        criterion(
+            one.conjunctions,
+            X,
+            goal.astype(float),
+            held,
+            squared if kind == "numbers" else logistic,
+        )
         for one in (model, fit.model)
     )
     assert start == pytest.approx(fit.details["start_risk"], rel=1e-4)
@@ -267,18 +324,29 @@ def test_planted_thresholds_and_directions_are_found(loss: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     truth = 3.0 * (X[:, 0] > 0.3) - 2.0 * ((X[:, 1] + X[:, 2] < 0.4) & (X[:, 2] < 0.8))
-    y = truth + 0.1 * rng.normal(size=600) if loss == "squared" else rng.random(600) < 1 / (1 + np.exp(-2 * truth))
+    y = (
+        truth + 0.1 * rng.normal(size=600)
+        if loss == "squared"
+        else rng.random(600) < 1 / (1 + np.exp(-2 * truth))
+    )
     schema = jr.as_table(X).schema.with_classes(None if loss == "squared" else (False, True))
     slant = jr.Direction((1, 2), (1.0, 0.4))
-    rules = jr.Conjunctions.build(schema, [[c.above(0, 0.0)], [c.below(slant, 0.1), c.below(2, 1.1)]])
+    rules = jr.Conjunctions.build(
+        schema, [[c.above(0, 0.0)], [c.below(slant, 0.1), c.below(2, 1.1)]]
+    )
     model = jr.RuleEnsemble(
-        rules, np.array([[1.0], [-1.0]]), np.zeros(1), link="identity" if loss == "squared" else "logistic"
+        rules,
+        np.array([[1.0], [-1.0]]),
+        np.zeros(1),
+        link="identity" if loss == "squared" else "logistic",
     )
     fit = jr.finetune(model, X, y)
     assert fit.details["accepted"]
     (one,), (two, three) = fit.model.conjunctions
     assert one.lower == pytest.approx(0.3, abs=0.15)
-    weights = np.array(two.feature.weights) if isinstance(two.feature, jr.Direction) else np.zeros(2)
+    weights = (
+        np.array(two.feature.weights) if isinstance(two.feature, jr.Direction) else np.zeros(2)
+    )
     if loss == "squared":
         assert weights[1] / weights[0] == pytest.approx(1.0, abs=0.25)
         assert two.upper / weights[0] == pytest.approx(0.4, abs=0.15)
@@ -312,7 +380,9 @@ def test_weights_are_repeated_rows() -> None:
     times = np.random.default_rng(0).integers(0, 3, len(y))
     model = ensemble(X)
     weighted = jr.finetune(model, X, y, sample_weight=times, guard=False)
-    repeated = jr.finetune(model, X.loc[np.repeat(X.index, times)], np.repeat(y, times), guard=False)
+    repeated = jr.finetune(
+        model, X.loc[np.repeat(X.index, times)], np.repeat(y, times), guard=False
+    )
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-6)
 
 
@@ -323,21 +393,30 @@ def test_scales_do_not_matter(scale: float) -> None:
     y += X[:, 0] > 0.3
     model = jr.lltboost.fit(X, y, max_rules=2).model
     scaled = jr.lltboost.fit(scale * X, scale * y, max_rules=2).model
-    one, other = jr.finetune(model, X, y, guard=False), jr.finetune(scaled, scale * X, scale * y, guard=False)
-    np.testing.assert_allclose(jr.predict(other.model, scale * X) / scale, jr.predict(one.model, X), rtol=1e-6)
+    one, other = (
+        jr.finetune(model, X, y, guard=False),
+        jr.finetune(scaled, scale * X, scale * y, guard=False),
+    )
+    np.testing.assert_allclose(
+        jr.predict(other.model, scale * X) / scale, jr.predict(one.model, X), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("scale", [1e160, 1e-160])
 def test_squares_of_columns_may_overflow(scale: float) -> None:
     X, y = np.arange(40.0)[:, None], np.repeat([0.0, 1.0], 20)
     start = jr.Conjunctions.build(jr.as_table(X).schema, [[c.above(0, scale * 15)]])
-    fit = jr.finetune(jr.RuleEnsemble(start, np.array([[1.0]]), np.array([0.0])), scale * X, y, guard=False)
+    fit = jr.finetune(
+        jr.RuleEnsemble(start, np.array([[1.0]]), np.array([0.0])), scale * X, y, guard=False
+    )
     assert fit.objective < 0.1
 
 
 def test_a_column_that_spreads_by_next_to_nothing_is_refused() -> None:
     X, y = np.arange(40.0)[:, None], np.repeat([0.0, 1.0], 20)
-    with pytest.raises(ValueError, match="column 'x0' of X varies by only 1e-307; multiply it by a constant"):
+    with pytest.raises(
+        ValueError, match="column 'x0' of X varies by only 1e-307; multiply it by a constant"
+    ):
         jr.lltboost.fit(1e-308 * X, y, max_rules=1)
 
 
@@ -384,7 +463,9 @@ def test_a_model_without_rules_comes_back() -> None:
 
 def test_a_perfect_fit_stays() -> None:
     X, _ = table()
-    rules = jr.Conjunctions.build(jr.as_table(X, missing="own_category").schema, [[c.above(0, 0.25)]])
+    rules = jr.Conjunctions.build(
+        jr.as_table(X, missing="own_category").schema, [[c.above(0, 0.25)]]
+    )
     model = jr.RuleEnsemble(rules, np.array([[2.0]]), np.array([1.0]))
     fit = jr.finetune(model, X, 1.0 + 2.0 * (X["a"] > 0.25))
     assert fit.model is model
@@ -401,12 +482,20 @@ def test_bad_arguments_are_refused_by_name() -> None:
     X, y = table()
     model = ensemble(X)
     for name, value, error in (
-        ("guard", 1, TypeError), ("validation_fraction", 0.0, ValueError), ("validation_fraction", 1.0, ValueError),
-        ("iterations", 0, ValueError), ("learning_rate", 0.0, ValueError), ("sharpness", -1.0, ValueError),
-        ("batch_size", 0, ValueError), ("l2_penalty", -1.0, ValueError), ("seed", -1, ValueError),
-        ("loss", "hinge", ValueError), ("time_limit", -1.0, ValueError), ("progress", 3, TypeError),
+        ("guard", 1, TypeError),
+        ("validation_fraction", 0.0, ValueError),
+        ("validation_fraction", 1.0, ValueError),
+        ("iterations", 0, ValueError),
+        ("learning_rate", 0.0, ValueError),
+        ("sharpness", -1.0, ValueError),
+        ("batch_size", 0, ValueError),
+        ("l2_penalty", -1.0, ValueError),
+        ("seed", -1, ValueError),
+        ("loss", "hinge", ValueError),
+        ("time_limit", -1.0, ValueError),
+        ("progress", 3, TypeError),
         ("sample_weight", -np.ones(96), ValueError),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=name):
             jr.finetune(model, X, y, **{name: value})
     with pytest.raises(TypeError, match="model must be RuleEnsemble"):

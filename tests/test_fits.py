@@ -27,7 +27,10 @@ def test_the_gap() -> None:
 
 
 def test_a_fit_says_where_nothing_is_proved() -> None:
-    said = {bound: jr.Fit("model", 1.0, "min", jr.Status.CONVERGED, bound).advice for bound in (None, 0.9)}
+    said = {
+        bound: jr.Fit("model", 1.0, "min", jr.Status.CONVERGED, bound).advice
+        for bound in (None, 0.9)
+    }
     assert said[None] == said[0.9] + " Nothing is proved: it may be a local optimum."
     assert said[None] in repr(jr.Fit("model", 1.0, "min", jr.Status.CONVERGED))
     assert "local" not in jr.Fit("model", 1.0, "min", jr.Status.TIME_LIMIT).advice
@@ -35,5 +38,7 @@ def test_a_fit_says_where_nothing_is_proved() -> None:
 
 def test_a_fit_shows_itself_and_its_model_in_a_notebook() -> None:
     fit = jr.Fit("<rules>", 0.5, "min", jr.Status.CONVERGED)
-    assert fit._repr_html_().startswith("<p>Fit(status=converged, objective=0.5 (min), 0.00 s, str)<br>")
+    assert fit._repr_html_().startswith(
+        "<p>Fit(status=converged, objective=0.5 (min), 0.00 s, str)<br>"
+    )
     assert fit._repr_html_().endswith("<pre>&lt;rules&gt;</pre>")

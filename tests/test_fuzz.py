@@ -1,4 +1,6 @@
-"""Wrong, odd and extreme arguments give a model or a clear error, never a raw one and never silent nonsense."""
+"""Wrong, odd and extreme arguments give a model or a clear error, never a raw one
+and never silent nonsense.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Generalised linear rule models: optimality conditions, pricing against brute force, certificates, bad input."""
+"""Generalised linear rule models: optimality conditions, pricing against brute
+force, certificates, bad input.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def worst_ratio(space, slopes, rule_penalty, condition_penalty, longest):
 
 def space_of(X, max_cut_points=9):
     table = jr.as_table(X)
-    return SearchSpace.of_codes(*propositions_of(table, max_cut_points=max_cut_points).cell_codes(table))
+    return SearchSpace.of_codes(
+        *propositions_of(table, max_cut_points=max_cut_points).cell_codes(table)
+    )
 
 
 # Optimality
@@ -66,19 +70,27 @@ def test_no_rule_of_bounded_length_is_left_at_exact_convergence(loss, start):
     assert fit.status == "optimal"
     assert fit.gap < 1e-5
     ratio = worst_ratio(space_of(X), slopes_of(fit, X, y, loss), 0.01, 0.002, 3)
-    assert ratio == pytest.approx(1.0, abs=1e-4)  # rules in the model meet their condition with equality
+    assert ratio == pytest.approx(
+        1.0, abs=1e-4
+    )  # rules in the model meet their condition with equality
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_the_model_is_the_optimum_over_all_rules_solved_at_once(loss):
     X, y = make_data(2, rows=60, loss=loss)
-    fit = glrm.fit(X, y, loss=loss, rule_penalty=0.02, condition_penalty=0.005, pricing="exact", max_length=2)
+    fit = glrm.fit(
+        X, y, loss=loss, rule_penalty=0.02, condition_penalty=0.005, pricing="exact", max_length=2
+    )
     space = space_of(X)
     rules = list(every_rule(space, 2))
     whole = sparse_glm.solve(
-        np.stack([rows for _, rows in rules], axis=1), 2 * y - 1 if loss == "logistic" else y, 1.0, loss=loss,
-        penalty_factors=np.array([0.02 + 0.005 * len(rule) for rule, _ in rules]), tolerance=1e-9,
-    )  # fmt: skip
+        np.stack([rows for _, rows in rules], axis=1),
+        2 * y - 1 if loss == "logistic" else y,
+        1.0,
+        loss=loss,
+        penalty_factors=np.array([0.02 + 0.005 * len(rule) for rule, _ in rules]),
+        tolerance=1e-9,
+    )
     assert fit.objective == pytest.approx(whole.objective, abs=1e-6)
     assert fit.bound <= whole.objective + 1e-9
 
@@ -90,7 +102,9 @@ def test_generated_rules_meet_their_optimality_conditions(loss):
     slopes = slopes_of(fit, X, y, loss)
     assert abs(slopes.sum()) < 1e-9  # the intercept has no penalty
     satisfied = fit.model.conjunctions.satisfied(jr.as_table(X))
-    lengths = np.abs(slopes @ satisfied) / 0.001 - 5  # the number of propositions that the condition implies
+    lengths = (
+        np.abs(slopes @ satisfied) / 0.001 - 5
+    )  # the number of propositions that the condition implies
     np.testing.assert_allclose(lengths, np.round(lengths), atol=1e-2)
     assert (np.sign(slopes @ satisfied) == -np.sign(fit.model.weights[:, 0])).all()
     assert (np.round(lengths) >= fit.model.conjunctions.lengths).all()  # intervals count twice
@@ -138,7 +152,9 @@ def test_exact_pricing_is_brute_force(seed, propositions, rule_penalty, conditio
     space = SearchSpace.of(rng.random((30, propositions)) < 0.5)
     slopes = rng.normal(size=30) / 30
     slopes -= slopes.mean()  # the intercept sees to that
-    rules, ratio = glrm.price_exactly(space, slopes, rule_penalty, condition_penalty, max_length=longest)
+    rules, ratio = glrm.price_exactly(
+        space, slopes, rule_penalty, condition_penalty, max_length=longest
+    )
     worst = worst_ratio(space, slopes, rule_penalty, condition_penalty, min(longest, propositions))
     assert ratio >= worst * (1 - 1e-9)
     if worst > 1:
@@ -162,9 +178,13 @@ def test_beam_pricing_finds_violating_rules_of_different_rows(seed, count):
     rules = glrm.price_by_beam(space, slopes, 0.02, 0.005, width=4, max_length=3, count=count)
     assert len(rules) <= count
     rows = [space.selected(rule) for rule in rules]
-    excess = [abs(slopes[r].sum()) - 0.02 - 0.005 * len(rule) for rule, r in zip(rules, rows, strict=True)]
+    excess = [
+        abs(slopes[r].sum()) - 0.02 - 0.005 * len(rule) for rule, r in zip(rules, rows, strict=True)
+    ]
     assert all(e > -1e-7 for e in excess)
-    assert excess == sorted(excess, reverse=True) or np.allclose(excess, sorted(excess, reverse=True), atol=1e-6)
+    assert excess == sorted(excess, reverse=True) or np.allclose(
+        excess, sorted(excess, reverse=True), atol=1e-6
+    )
     assert all(len(rule) <= 3 for rule in rules)
     assert len({r.tobytes() for r in rows}) == len(rows)
 
@@ -172,7 +192,10 @@ def test_beam_pricing_finds_violating_rules_of_different_rows(seed, count):
 def test_beam_pricing_tells_rules_of_equal_slopes_apart():
     space = SearchSpace.of(np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0]], bool).T)
     slopes = np.array([1.0, 1.0, 1.0, 1.0, -2.0, -2.0]) / 10
-    assert glrm.price_by_beam(space, slopes, 0.01, 0.001, width=4, max_length=2, count=4) == [(0,), (1,)]
+    assert glrm.price_by_beam(space, slopes, 0.01, 0.001, width=4, max_length=2, count=4) == [
+        (0,),
+        (1,),
+    ]
 
 
 def test_a_wide_beam_finds_the_best_rule():
@@ -181,7 +204,11 @@ def test_a_wide_beam_finds_the_best_rule():
     slopes = np.where(space.selected((1, 4)), -1.0, 0.3) / 60
     slopes -= slopes.mean()
     best, _ = glrm.price_exactly(space, slopes, 0.01, 0.002, max_length=3)
-    assert glrm.price_by_beam(space, slopes, 0.01, 0.002, width=50, max_length=3, count=1)[0] == best[0] == (1, 4)
+    assert (
+        glrm.price_by_beam(space, slopes, 0.01, 0.002, width=50, max_length=3, count=1)[0]
+        == best[0]
+        == (1, 4)
+    )
 
 
 # Options
@@ -191,12 +218,18 @@ def test_linear_terms():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=200), 1000 * rng.normal(size=200), np.ones(200)])
     y = 2 * X[:, 0] - 0.003 * X[:, 1] + 0.01 * rng.normal(size=200)
-    fit = glrm.fit(X, y, loss="squared", rule_penalty=0.05, linear_terms=True, pricing="exact", max_length=2)
+    fit = glrm.fit(
+        X, y, loss="squared", rule_penalty=0.05, linear_terms=True, pricing="exact", max_length=2
+    )
     assert fit.model.linear is not None
-    np.testing.assert_array_equal(fit.model.linear.feature, [0, 1])  # the constant column has no term
+    np.testing.assert_array_equal(
+        fit.model.linear.feature, [0, 1]
+    )  # the constant column has no term
     slopes = slopes_of(fit, X, y, "squared")
     values = fit.model.linear.values(jr.as_table(X))
-    np.testing.assert_allclose(np.abs(slopes @ values), 0.05 * X[:, :2].std(axis=0) / 0.4, rtol=1e-4)
+    np.testing.assert_allclose(
+        np.abs(slopes @ values), 0.05 * X[:, :2].std(axis=0) / 0.4, rtol=1e-4
+    )
     assert fit.gap < 1e-4
     without = glrm.fit(X, y, loss="squared", rule_penalty=0.05)
     assert fit.objective < without.objective
@@ -247,7 +280,13 @@ def test_most_rules_and_length():
 def test_time_limit_by_an_injected_clock():
     X, y = make_data(11, rows=300)
     ticks = itertools.count()
-    fit = glrm.fit(X, y, rule_penalty=1e-3, rules_per_round=1, time_limit=Deadline(20, clock=lambda: next(ticks)))
+    fit = glrm.fit(
+        X,
+        y,
+        rule_penalty=1e-3,
+        rules_per_round=1,
+        time_limit=Deadline(20, clock=lambda: next(ticks)),
+    )
     assert fit.status == "time_limit"
     whole = glrm.fit(X, y, rule_penalty=1e-3, rules_per_round=1)
     assert fit.details["rounds"] < whole.details["rounds"]
@@ -309,10 +348,14 @@ def test_dependent_columns_leave_at_the_same_score(seed: int) -> None:
 
 
 def test_a_best_solution_is_thinned_out_to_a_smaller_one() -> None:
-    """Rows of weight two are two rows, for rows without weight as well: of many best solutions both fits take one."""
+    """Rows of weight two are two rows, for rows without weight as well: of many best
+    solutions both fits take one.
+    """
     rng = np.random.default_rng(0)
     X, y, weight = rng.random((15, 30)), rng.integers(0, 3, 15), rng.integers(0, 5, 15)
     weighted = jr.glrm.fit(X, y, loss="squared", sample_weight=weight)
     repeated = jr.glrm.fit(X.repeat(weight, axis=0), y.repeat(weight), loss="squared")
-    np.testing.assert_allclose(jr.predict(weighted.model, X), jr.predict(repeated.model, X), rtol=1e-7)
+    np.testing.assert_allclose(
+        jr.predict(weighted.model, X), jr.predict(repeated.model, X), rtol=1e-7
+    )
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-12)

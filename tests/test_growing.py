@@ -23,7 +23,9 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 def frame_of(n: int, seed: int = 0) -> Any:
     """Numbers and categories with missing values, and labels that ask for both."""
     rng = np.random.default_rng(seed)
-    frame = pandas.DataFrame({"size": rng.normal(size=n), "job": rng.choice(["cook", "smith", "clerk"], n)})
+    frame = pandas.DataFrame(
+        {"size": rng.normal(size=n), "job": rng.choice(["cook", "smith", "clerk"], n)}
+    )
     frame.loc[rng.random(n) < 0.2, "size"] = np.nan
     frame.loc[rng.random(n) < 0.2, "job"] = None
     y = (frame["job"].eq("cook") & ~(frame["size"] > 0)) | frame["job"].isna()
@@ -48,7 +50,9 @@ def test_trees_are_seeded_and_weighted(kind):
     weight = np.where(np.arange(569) % 2, 1.0, 0.0)
     half = extracted(data.X[weight > 0], data.y[weight > 0], kind=kind, sample_weight=np.ones(284))
     weighted = jr.default_forest(data.X, data.y, kind=kind, n_trees=6, sample_weight=weight)
-    assert same(jr.extract_rules(weighted, data.X[weight > 0]), half)  # rows of weight 0 take no part
+    assert same(
+        jr.extract_rules(weighted, data.X[weight > 0]), half
+    )  # rows of weight 0 take no part
 
 
 @each_kind
@@ -66,10 +70,14 @@ def test_weights_say_which_rows_count(kind):
 @pytest.mark.parametrize("target", ["classes", "numbers", "many"])
 def test_rules_of_boosted_trees_route_as_the_trees_do(target):
     frame, y = frame_of(300)
-    y = {"classes": y, "many": frame["job"].fillna("none").to_numpy(), "numbers": frame["size"].fillna(5).to_numpy()}[
-        target
-    ]
-    trees = jr.default_forest(frame, y, kind="boosted_trees", classification=target != "numbers", n_trees=8)
+    y = {
+        "classes": y,
+        "many": frame["job"].fillna("none").to_numpy(),
+        "numbers": frame["size"].fillna(5).to_numpy(),
+    }[target]
+    trees = jr.default_forest(
+        frame, y, kind="boosted_trees", classification=target != "numbers", n_trees=8
+    )
     table = jr.as_table(frame, missing="own_category")
     rules = tree_rules(trees, table, leaves_only=True)
     satisfied = rules.conjunctions.satisfied(table)
@@ -77,12 +85,16 @@ def test_rules_of_boosted_trees_route_as_the_trees_do(target):
     for k, tree in enumerate(trees.estimators_):
         of_tree = np.flatnonzero(rules.tree == k)
         np.testing.assert_array_equal(satisfied[:, of_tree].sum(axis=1), 1)
-        np.testing.assert_array_equal(rules.node[of_tree][satisfied[:, of_tree].argmax(axis=1)], tree.apply(matrix))
+        np.testing.assert_array_equal(
+            rules.node[of_tree][satisfied[:, of_tree].argmax(axis=1)], tree.apply(matrix)
+        )
     assert {"size", "job"} == {table.schema.names[f] for f in rules.conjunctions.feature}
 
 
 def test_boosted_trees_ask_what_is_left_open():
-    """The loss of a boosted model falls tree by tree; and slopes are those of the loss, in every leaf."""
+    """The loss of a boosted model falls tree by tree; and slopes are those
+    of the loss, in every leaf.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)).astype(np.float32)
     y = np.where(rng.random(500) < 1 / (1 + np.exp(-2 * X[:, 0] - X[:, 1])), 1, 0)
@@ -96,9 +108,14 @@ def test_boosted_trees_ask_what_is_left_open():
             scores[here] += 0.1 * slopes[here].sum() / curvature[here].sum()
         losses.append(np.mean(np.logaddexp(0, -(2 * y - 1) * scores)))
     assert (np.diff(losses) < 0).all()
-    last = tree_rules(growing.GrownTrees((trees[-1],), 3), X, leaves_only=True).conjunctions.satisfied(jr.as_table(X))
+    last = tree_rules(
+        growing.GrownTrees((trees[-1],), 3), X, leaves_only=True
+    ).conjunctions.satisfied(jr.as_table(X))
     slopes = y - 1 / (1 + np.exp(-scores))
-    assert np.abs(satisfied_means(last, slopes)).max() < np.abs(satisfied_means(last, y - y.mean())).max()
+    assert (
+        np.abs(satisfied_means(last, slopes)).max()
+        < np.abs(satisfied_means(last, y - y.mean())).max()
+    )
 
 
 def satisfied_means(satisfied: Any, values: Any) -> Any:
@@ -111,7 +128,9 @@ def test_a_rare_class_has_rows_in_every_tree():
     y = np.zeros(20_000, bool)
     y[np.argsort(X[:, 2])[-40:]] = True
     rules = extracted(X, y, kind="boosted_trees")
-    assert any((rules.satisfied(jr.as_table(X))[:, m] == y).mean() > 0.9995 for m in range(len(rules)))
+    assert any(
+        (rules.satisfied(jr.as_table(X))[:, m] == y).mean() > 0.9995 for m in range(len(rules))
+    )
     drawn, times = growing._drawn(growing._groups(y), len(y), rng)
     assert y[drawn].sum() == 20
     assert times[y[drawn]].sum() == pytest.approx(40)
@@ -143,7 +162,9 @@ def test_trees_that_are_stopped_are_the_first(kind):
 def test_a_forest_is_that_of_scikit_learn():
     data = jr.datasets.load("breast_cancer")
     ours = jr.default_forest(data.X, data.y, n_trees=13)
-    theirs = RandomForestClassifier(13, max_depth=3, random_state=0).fit(data.X.one_hot()[0], data.y)
+    theirs = RandomForestClassifier(13, max_depth=3, random_state=0).fit(
+        data.X.one_hot()[0], data.y
+    )
     for one, other in zip(ours.estimators_, theirs.estimators_, strict=True):
         np.testing.assert_array_equal(one.tree_.threshold, other.tree_.threshold)
 

@@ -1,4 +1,6 @@
-"""What is the same at every call of a fit. tests/test_interrupts.py has Ctrl-C and forked processes."""
+"""What is the same at every call of a fit. tests/test_interrupts.py has
+Ctrl-C and forked processes.
+"""
 
 import time
 
@@ -29,5 +31,7 @@ def test_the_clock_starts_with_the_call() -> None:
 def test_unknown_arguments_are_explained() -> None:
     with pytest.raises(TypeError, match="cannot keep monotone; .*boosting.* can .docs/constraints"):
         some_fit(monotone={"age": 1})
-    with pytest.raises(TypeError, match=r"some_fit\(\) got an unexpected .*'timeout'; did you mean 'time_limit'"):
+    with pytest.raises(
+        TypeError, match=r"some_fit\(\) got an unexpected .*'timeout'; did you mean 'time_limit'"
+    ):
         some_fit(timeout=1.0)

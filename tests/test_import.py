@@ -12,7 +12,18 @@ import pytest
 import jaxrules
 
 HEAVY = [  # packages that `import jaxrules`, `load` and the questions to a model do without
-    *("cvxpy", "highspy", "numba", "llvmlite", "sklearn", "scipy", "optax", "matplotlib", "threadpoolctl", "tqdm"),
+    *(
+        "cvxpy",
+        "highspy",
+        "numba",
+        "llvmlite",
+        "sklearn",
+        "scipy",
+        "optax",
+        "matplotlib",
+        "threadpoolctl",
+        "tqdm",
+    ),
     *("joblib", "pandas", "duckdb", "lightgbm"),
 ]
 LEARNERS = ("jaxrules.ensembles", "jaxrules.lire", "jaxrules.lists")
@@ -80,23 +91,40 @@ def output(program: str, *arguments: str) -> Any:
 
 
 def test_import_is_light_and_leaves_jax_alone() -> None:
-    nothing = {"loaded": [], "learners": [], "narwhals": False, "changed": [], "missing": [], "arrays": []}
+    nothing = {
+        "loaded": [],
+        "learners": [],
+        "narwhals": False,
+        "changed": [],
+        "missing": [],
+        "arrays": [],
+    }
     assert output(IMPORT) == {**nothing, "threads": 0}
 
 
 def test_a_saved_model_predicts_where_little_is_installed(tmp_path: Path) -> None:
     answers = output(PREDICT, str(tmp_path / "model.json"))
-    files = {path.stem: json.loads(path.with_suffix(".answers").read_text()) for path in GOLDEN.glob("*.json")}
+    files = {
+        path.stem: json.loads(path.with_suffix(".answers").read_text())
+        for path in GOLDEN.glob("*.json")
+    }
     assert set(answers) == set(files) != set()
     for name, expected in files.items():
         numbers = isinstance(expected["predict"][0], float)
-        assert answers[name] == (pytest.approx(expected["predict"]) if numbers else expected["predict"])
+        assert answers[name] == (
+            pytest.approx(expected["predict"]) if numbers else expected["predict"]
+        )
 
 
 def test_what_type_checkers_see_is_what_loads() -> None:
     tree = ast.parse(Path(jaxrules.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    seen = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     for name, home in seen.items():
         found = getattr(jaxrules, name)
         assert found is (sys.modules.get(f"{home}.{name}") or getattr(sys.modules[str(home)], name))

@@ -1,4 +1,6 @@
-"""Importance is tested beside its picture; here: overlap and redundancy, groups, operating points."""
+"""Importance is tested beside its picture; here: overlap and redundancy,
+groups, operating points.
+"""
 
 from typing import Any
 
@@ -16,15 +18,24 @@ SCHEMA = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=("no", "yes"))
 
 def model_of(rules: list[Any], weights: list[float], intercept: float = 0.0) -> jr.RuleEnsemble:
     built = jr.Conjunctions.build(SCHEMA, rules)
-    return jr.RuleEnsemble(built, np.array(weights)[:, None], np.array([intercept]), link="logistic")
+    return jr.RuleEnsemble(
+        built, np.array(weights)[:, None], np.array([intercept]), link="logistic"
+    )
 
 
 # Overlap
 
 
 def test_a_report_counts_rows() -> None:
-    rules = [[C.above(0, 0.0)], [C.above(0, 1.0), C.above(1, -9.0)], [C.above(1, 2.0)], [C.below(0, 9.0)]]
-    report = jr.rule_report(model_of(rules, [1.0, 1.0, 1.0, 0.0]), [[0.5, 0], [2, 0], [3, 0], [-1, 3], [-1, 0]])
+    rules = [
+        [C.above(0, 0.0)],
+        [C.above(0, 1.0), C.above(1, -9.0)],
+        [C.above(1, 2.0)],
+        [C.below(0, 9.0)],
+    ]
+    report = jr.rule_report(
+        model_of(rules, [1.0, 1.0, 1.0, 0.0]), [[0.5, 0], [2, 0], [3, 0], [-1, 3], [-1, 0]]
+    )
     first, second, third = report.rules  # the last is not in use
     assert [rule.text for rule in report.rules] == ["a > 0", "a > 1 & b > -9", "b > 2"]
     assert [rule.rows for rule in report.rules] == [0.6, 0.4, 0.2]
@@ -32,7 +43,11 @@ def test_a_report_counts_rows() -> None:
     assert (first.like, first.overlap, second.like) == (1, 2 / 3, 0)
     assert (first.idle, second.idle, third.idle) == ((), ("b > -9",), ())
     np.testing.assert_allclose(report.overlap, [[1, 2 / 3, 0], [2 / 3, 1, 0], [0, 0, 1]])
-    assert str(report).splitlines()[2].endswith("2  40.0%  0.0%   67% with 1  a > 1 & b > -9   (idle: b > -9)")
+    assert (
+        str(report)
+        .splitlines()[2]
+        .endswith("2  40.0%  0.0%   67% with 1  a > 1 & b > -9   (idle: b > -9)")
+    )
     assert "3 rules in use" in report._repr_html_()
 
 
@@ -42,7 +57,13 @@ def test_a_report_of_lists_and_of_few_rules(rule_list: jr.RuleList, table: jr.Ta
         [rule.rows for rule in report.rules], rule_list.conjunctions.satisfied(table).mean(axis=0)
     )
     (only,) = jr.rule_report(model_of([[C.above(0, 0.0)]], [1.0]), np.ones((3, 2))).rules
-    assert (only.rows, only.alone, only.like, only.overlap, only.idle) == (1.0, 1.0, None, 0.0, ("a > 0",))
+    assert (only.rows, only.alone, only.like, only.overlap, only.idle) == (
+        1.0,
+        1.0,
+        None,
+        0.0,
+        ("a > 0",),
+    )
     assert jr.rule_report(model_of([], [1.0][:0]), np.ones((3, 2))).rules == ()
     for wrong in ("model", jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED)):
         with pytest.raises(TypeError, match="must be a jaxrules model"):
@@ -66,15 +87,28 @@ def test_groups_are_scored_apart() -> None:
 def test_groups_of_categories_and_of_more_classes(rule_list: jr.RuleList, table: jr.Table) -> None:
     y = jr.predict(rule_list, table)
     found = jr.scores_by_group(rule_list, table, y, "job")
-    assert {one.group: one.rows for one in found} == {"clerk": 2, "cook": 2, "smith": 2, "(missing)": 1, "(unseen)": 1}
+    assert {one.group: one.rows for one in found} == {
+        "clerk": 2,
+        "cook": 2,
+        "smith": 2,
+        "(missing)": 1,
+        "(unseen)": 1,
+    }
     assert all(one.accuracy == 1.0 for one in found)
-    assert sum(one.rows for one in jr.scores_by_group(rule_list, table, y, "age")) == 8  # a missing number is a group
-    three = jr.RuleList(rule_list.conjunctions.with_schema(rule_list.schema.with_classes(("a", "b", "c"))),
-                        rule_list.labels, np.full((4, 3), 1 / 3))  # fmt: skip
+    assert (
+        sum(one.rows for one in jr.scores_by_group(rule_list, table, y, "age")) == 8
+    )  # a missing number is a group
+    three = jr.RuleList(
+        rule_list.conjunctions.with_schema(rule_list.schema.with_classes(("a", "b", "c"))),
+        rule_list.labels,
+        np.full((4, 3), 1 / 3),
+    )
     assert jr.scores_by_group(three, table, ["a"] * 8, ["g"] * 8)[0][3:] == (None, None, None)
     with pytest.raises(ValueError, match="which has no 'colour'"):
         jr.scores_by_group(rule_list, table, y, "colour")
-    numbers = jr.RuleEnsemble(jr.Conjunctions.build(SCHEMA.with_classes(None), []), np.zeros((0, 1)), np.zeros(1))
+    numbers = jr.RuleEnsemble(
+        jr.Conjunctions.build(SCHEMA.with_classes(None), []), np.zeros((0, 1)), np.zeros(1)
+    )
     with pytest.raises(ValueError, match="predicts numbers"):
         jr.scores_by_group(numbers, np.ones((2, 2)), [0, 1], [0, 1])
 
@@ -84,12 +118,20 @@ def test_groups_of_categories_and_of_more_classes(rule_list: jr.RuleList, table:
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([0.5, 1.0, 3.0]), st.booleans()), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.integers(-3, 3), st.sampled_from([0.5, 1.0, 3.0]), st.booleans()),
+        min_size=1,
+        max_size=12,
+    ),
     st.sampled_from([0.0, 0.1, 0.25, 0.5, 1 / 3, 1.0]),
 )
-def test_the_lowest_threshold_within_the_limit(rows: list[tuple[int, float, bool]], limit: float) -> None:
+def test_the_lowest_threshold_within_the_limit(
+    rows: list[tuple[int, float, bool]], limit: float
+) -> None:
     """No score that occurs would raise more alarms and stay within the limit."""
-    model = model_of([[C.above(0, float(cut))] for cut in range(-3, 3)], [1.0, 0.5, 0.25, 1.0, 2.0, 0.1])
+    model = model_of(
+        [[C.above(0, float(cut))] for cut in range(-3, 3)], [1.0, 0.5, 0.25, 1.0, 2.0, 0.1]
+    )
     X = np.array([[value, 0.0] for value, _, _ in rows])
     weights = np.array([weight for _, weight, _ in rows])
     y = np.where([positive for *_, positive in rows], "yes", "no")
@@ -102,7 +144,11 @@ def test_the_lowest_threshold_within_the_limit(rows: list[tuple[int, float, bool
         assert weights[score >= lower].sum() / total > limit
     for rate, label in ((point.true_positive_rate, "yes"), (point.false_positive_rate, "no")):
         inside = y == label
-        assert rate == (pytest.approx(weights[alarm & inside].sum() / weights[inside].sum()) if inside.any() else None)
+        assert rate == (
+            pytest.approx(weights[alarm & inside].sum() / weights[inside].sum())
+            if inside.any()
+            else None
+        )
 
 
 def test_thresholds_of_lists_and_bad_input(rule_list: jr.RuleList, table: jr.Table) -> None:
@@ -113,7 +159,11 @@ def test_thresholds_of_lists_and_bad_input(rule_list: jr.RuleList, table: jr.Tab
     with pytest.raises(ValueError, match="max_alarms must lie in"):
         jr.operating_point(rule_list, table, max_alarms=2)
     with pytest.raises(TypeError, match=r"pass fit\.model"):
-        jr.operating_point(jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED), table, max_alarms=0.1)
-    numbers = jr.RuleEnsemble(jr.Conjunctions.build(SCHEMA.with_classes(None), []), np.zeros((0, 1)), np.zeros(1))
+        jr.operating_point(
+            jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED), table, max_alarms=0.1
+        )
+    numbers = jr.RuleEnsemble(
+        jr.Conjunctions.build(SCHEMA.with_classes(None), []), np.zeros((0, 1)), np.zeros(1)
+    )
     with pytest.raises(ValueError, match="two classes"):
         jr.operating_point(numbers, np.ones((2, 2)), max_alarms=0.1)

@@ -283,7 +283,9 @@ def test_ctrl_c_waits_in_the_preparation_too() -> None:
 
     assert some_fit(prepares).status is jr.Status.INTERRUPTED
     assert not some_fit(lambda run: run.stopped())
-    assert some_fit(lambda run: [ctrl_c(), some_fit(lambda inner: inner.stopped())][1])  # that of the fit around it
+    assert some_fit(
+        lambda run: [ctrl_c(), some_fit(lambda inner: inner.stopped())][1]
+    )  # that of the fit around it
     with pytest.raises(ZeroDivisionError):
         some_fit(lambda run: 1 / 0)
     with pytest.raises(KeyboardInterrupt):
@@ -313,5 +315,7 @@ print(fit_in_child())
 on_device([0.0])
 print(fit_in_child())
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.stdout.split() == ["0", "7"], done.stderr

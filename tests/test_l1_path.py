@@ -1,4 +1,6 @@
-"""Sparse separators by support size, and Newton's method: against scikit-learn, SciPy and the optimality conditions."""
+"""Sparse separators by support size, and Newton's method: against scikit-learn, SciPy and
+the optimality conditions.
+"""
 
 import warnings
 from typing import Any
@@ -24,7 +26,9 @@ _path = x64_kernel(l1_path, static=("sizes",))
 _newton = x64_kernel(newton, static=("loss",))
 
 
-def problem(seed: int, n: int = 80, d: int = 6, noise: float = 1.0) -> tuple[Floats, Floats, Floats]:
+def problem(
+    seed: int, n: int = 80, d: int = 6, noise: float = 1.0
+) -> tuple[Floats, Floats, Floats]:
     """Correlated columns of unit scale, row weights of sum one (some 0), targets of -1 and +1."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.4 * rng.normal(size=(d, d)))
@@ -35,12 +39,18 @@ def problem(seed: int, n: int = 80, d: int = 6, noise: float = 1.0) -> tuple[Flo
 
 
 def path_of(
-    X: Floats, weights: Floats, target: Floats, sizes: int = 4, sides: NDArray[np.int_] | None = None
+    X: Floats,
+    weights: Floats,
+    target: Floats,
+    sizes: int = 4,
+    sides: NDArray[np.int_] | None = None,
 ) -> Separators:
     return _path(np.ascontiguousarray(X.T), weights, target, sizes=sizes, sides=sides)
 
 
-def objective(X: Floats, weights: Floats, target: Floats, penalty: float, w: Floats, b: float) -> float:
+def objective(
+    X: Floats, weights: Floats, target: Floats, penalty: float, w: Floats, b: float
+) -> float:
     return float(weights @ np.logaddexp(0, -target * (X @ w + b)) + penalty * np.abs(w).sum())
 
 
@@ -49,8 +59,16 @@ def slopes(X: Floats, weights: Floats, target: Floats, w: Floats, b: float) -> t
     return X.T @ rows, float(rows.sum())
 
 
-def check(path: Separators, X: Floats, weights: Floats, target: Floats, sides: NDArray[np.int_] | None = None) -> None:
-    """Every solution has its size, meets the optimality conditions, and is the last of its size before an event."""
+def check(
+    path: Separators,
+    X: Floats,
+    weights: Floats,
+    target: Floats,
+    sides: NDArray[np.int_] | None = None,
+) -> None:
+    """Every solution has its size, meets the optimality conditions, and is the last of
+    its size before an event.
+    """
     sides = np.zeros(X.shape[1], int) if sides is None else sides
     for s in range(len(path.found)):
         w, b, penalty = path.coefficients[s], path.intercepts[s], path.penalties[s]
@@ -76,12 +94,18 @@ def test_scikit_learn_finds_the_same_solutions() -> None:
         check(path, X, weights, target)
         used = weights > 0
         for s in np.flatnonzero(path.found):
-            saga = LogisticRegression(l1_ratio=1, C=1 / path.penalties[s], solver="saga", tol=1e-10, max_iter=20000)
+            saga = LogisticRegression(
+                l1_ratio=1, C=1 / path.penalties[s], solver="saga", tol=1e-10, max_iter=20000
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 saga.fit(X[used], target[used], sample_weight=weights[used])
-            theirs = objective(X, weights, target, path.penalties[s], saga.coef_[0], saga.intercept_[0])
-            ours = objective(X, weights, target, path.penalties[s], path.coefficients[s], path.intercepts[s])
+            theirs = objective(
+                X, weights, target, path.penalties[s], saga.coef_[0], saga.intercept_[0]
+            )
+            ours = objective(
+                X, weights, target, path.penalties[s], path.coefficients[s], path.intercepts[s]
+            )
             assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
@@ -109,16 +133,22 @@ def test_a_general_solver_finds_the_same_solutions_within_signs(
     assert path.largest_penalty == pytest.approx(pulls.max(), rel=1e-9, abs=1e-15)
     assert path.found.any() or rounded or repeated or pulls.max() < 1e-9
     parts = np.hstack([X, -X])  # coefficients as differences of two that are not negative
-    ends = [(0.0, 0.0 if forbidden else None) for forbidden in np.concatenate([bound < 0, bound > 0])]
+    ends = [
+        (0.0, 0.0 if forbidden else None) for forbidden in np.concatenate([bound < 0, bound > 0])
+    ]
     for s in np.flatnonzero(path.found):
         penalty = path.penalties[s]
 
         def penalised(at: Floats, penalty: Any = penalty) -> Any:
             slope, free = slopes(parts, weights, target, at[:-1], at[-1])
-            return objective(parts, weights, target, penalty, at[:-1], at[-1]), np.append(slope + penalty, free)
+            return objective(parts, weights, target, penalty, at[:-1], at[-1]), np.append(
+                slope + penalty, free
+            )
 
         options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000, "maxfun": 50_000}
-        best = minimize(penalised, np.zeros(13), jac=True, bounds=[*ends, (None, None)], options=options)
+        best = minimize(
+            penalised, np.zeros(13), jac=True, bounds=[*ends, (None, None)], options=options
+        )
         ours = objective(X, weights, target, penalty, path.coefficients[s], path.intercepts[s])
         assert ours <= best.fun * (1 + 1e-6)  # theirs may end early where columns are repeated
 
@@ -126,7 +156,10 @@ def test_a_general_solver_finds_the_same_solutions_within_signs(
 def test_sides_that_bind_nothing_change_nothing() -> None:
     X, weights, target = problem(1)
     free = path_of(X, weights, target)
-    for sides in (np.zeros(6, int), np.sign(free.coefficients[-1]).astype(int)):  # no coefficient changes its sign here
+    for sides in (
+        np.zeros(6, int),
+        np.sign(free.coefficients[-1]).astype(int),
+    ):  # no coefficient changes its sign here
         for ours, theirs in zip(path_of(X, weights, target, sides=sides), free, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
@@ -148,11 +181,18 @@ def test_the_largest_penalty_is_exact() -> None:
     rounded=st.booleans(),
     repeated=st.sampled_from(["no", "column", "negative", "constant", "sum"]),
 )
-def test_solutions_are_optimal_whatever_the_data(seed: int, noise: float, rounded: bool, repeated: str) -> None:
+def test_solutions_are_optimal_whatever_the_data(
+    seed: int, noise: float, rounded: bool, repeated: str
+) -> None:
     X, weights, target = problem(seed, noise=noise)
     if rounded:
         X = np.round(2 * X) / 2
-    last = {"column": X[:, 0], "negative": -X[:, 0], "constant": np.zeros(len(X)), "sum": (X[:, 0] + X[:, 1]) / 2}
+    last = {
+        "column": X[:, 0],
+        "negative": -X[:, 0],
+        "constant": np.zeros(len(X)),
+        "sum": (X[:, 0] + X[:, 1]) / 2,
+    }
     if repeated != "no":
         X = np.column_stack([X[:, :-1], last[repeated]])
     path = path_of(X, weights, target)
@@ -256,7 +296,9 @@ def test_newton_finds_scipys_minimum_within_signs(loss: str, seed: int) -> None:
         return weights @ chosen.value(target, score) + penalties @ b**2 / 2, slope
 
     ends = [(0.0 if sign > 0 else None, 0.0 if sign < 0 else None) for sign in signs]
-    theirs = minimize(risk, np.zeros(7), jac=True, bounds=ends, options={"ftol": 1e-15, "gtol": 1e-10})
+    theirs = minimize(
+        risk, np.zeros(7), jac=True, bounds=ends, options={"ftol": 1e-15, "gtol": 1e-10}
+    )
     ours = _newton(chosen, columns, target, weights, penalties, 2.0 * signs, signs=signs)
     assert (signs * ours >= 0).all()
     assert risk(ours)[0] == pytest.approx(theirs.fun, rel=1e-9)

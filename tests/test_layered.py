@@ -1,4 +1,6 @@
-"""The layered search and its certificate against brute force, in both directions, however narrow or early stopped."""
+"""The layered search and its certificate against brute force, in both directions,
+however narrow or early stopped.
+"""
 
 import itertools
 from typing import Any, NamedTuple
@@ -24,7 +26,9 @@ class Options(NamedTuple):
 
 
 class Walk(layered.LayeredProblem[Any, tuple[int, ...]]):
-    """Walks of `depth` moves; the price of a move depends on the move before. Whole prices make ties."""
+    """Walks of `depth` moves; the price of a move depends on the move
+    before. Whole prices make ties.
+    """
 
     def __init__(self, seed: int, options: Options, moves: int = 4, depth: int = 4) -> None:
         rng = np.random.default_rng(seed)
@@ -32,7 +36,9 @@ class Walk(layered.LayeredProblem[Any, tuple[int, ...]]):
         self.chunk, self.max_open, self.rng = options.chunk, options.max_open, rng
         self.sign = 1 if options.sense == "min" else -1
         self.prices = rng.integers(-3, 4, (depth, moves, moves)).astype(float)
-        self.ends = rng.integers(-4, 3, (depth, moves)).astype(float)  # what stopping after a move adds
+        self.ends = rng.integers(-4, 3, (depth, moves)).astype(
+            float
+        )  # what stopping after a move adds
         self.ends[-1] = 0.0
         # the best that may follow each move of each step, by dynamic programming
         self.best = np.zeros((depth, moves))
@@ -40,21 +46,28 @@ class Walk(layered.LayeredProblem[Any, tuple[int, ...]]):
             after = self.sign * (self.prices[step + 1] + self.best[step + 1])
             self.best[step] = self.sign * after.min(axis=1)
             if options.stops:
-                self.best[step] = self.sign * np.minimum(self.sign * self.best[step], self.sign * self.ends[step])
+                self.best[step] = self.sign * np.minimum(
+                    self.sign * self.best[step], self.sign * self.ends[step]
+                )
 
     def evaluate(self, walk: tuple[int, ...]) -> float:
         steps = zip(range(self.depth), (0, *walk), walk, strict=False)
         return float(
-            sum(self.prices[step, before, move] for step, before, move in steps) + self.ends[len(walk) - 1, walk[-1]]
+            sum(self.prices[step, before, move] for step, before, move in steps)
+            + self.ends[len(walk) - 1, walk[-1]]
         )
 
     def optimum(self) -> float:
         lengths = range(1, self.depth + 1) if self.options.stops else [self.depth]
-        walks = itertools.chain.from_iterable(itertools.product(range(self.moves), repeat=n) for n in lengths)
+        walks = itertools.chain.from_iterable(
+            itertools.product(range(self.moves), repeat=n) for n in lengths
+        )
         return self.sign * min(self.sign * self.evaluate(walk) for walk in walks)
 
     def certificate(self, **options: Any) -> Certificate[tuple[int, ...]]:
-        return Certificate((0,) * self.depth, self.evaluate, -self.sign * np.inf, self.options.sense, **options)
+        return Certificate(
+            (0,) * self.depth, self.evaluate, -self.sign * np.inf, self.options.sense, **options
+        )
 
     def root(self) -> Any:
         return np.zeros(1, int), np.zeros(1)
@@ -63,17 +76,27 @@ class Walk(layered.LayeredProblem[Any, tuple[int, ...]]):
         last, spent = (part[some] for part in states)
         reached = (spent[:, None] + self.prices[step, last]).ravel()
         parents, moves = np.divmod(np.arange(len(reached)), self.moves)
-        slack = self.sign * self.options.slack * self.rng.random(len(reached)) if step < self.depth - 1 else 0.0
+        slack = (
+            self.sign * self.options.slack * self.rng.random(len(reached))
+            if step < self.depth - 1
+            else 0.0
+        )
         bounds = reached + self.best[step, moves] - slack
         promise = self.rng.random(len(reached)) if self.options.promise else None
-        children = Children(parents, moves, bounds, reached, reached + self.ends[step, moves], promise)
+        children = Children(
+            parents, moves, bounds, reached, reached + self.ends[step, moves], promise
+        )
         if not self.options.stops:
             children = children._replace(values=None)
         if self.options.hides and len(reached) > 1:
             hidden = self.rng.random(len(reached)) < 0.3
             if hidden.any():
                 left_out = self.sign * (self.sign * bounds[hidden]).min()
-                parts = {name: part[~hidden] for name, part in children._asdict().items() if part is not None}
+                parts = {
+                    name: part[~hidden]
+                    for name, part in children._asdict().items()
+                    if part is not None
+                }
                 children = children._replace(**parts, left_out=float(left_out))
         return children
 
@@ -116,7 +139,9 @@ def test_a_search_that_drops_nothing_is_a_proof(seed: int, options: Options) -> 
 
 @given(st.integers(0, 10**6), OPTIONS, st.integers(1, 6), st.booleans())
 @settings(max_examples=200)
-def test_a_narrow_search_bounds_what_it_dropped(seed: int, options: Options, width: int, hides: bool) -> None:
+def test_a_narrow_search_bounds_what_it_dropped(
+    seed: int, options: Options, width: int, hides: bool
+) -> None:
     walk = Walk(seed, options._replace(hides=hides))
     certificate = walk.certificate()
     layered.search(walk, certificate, (width,))
@@ -129,7 +154,9 @@ def test_a_narrow_search_bounds_what_it_dropped(seed: int, options: Options, wid
 
 @given(st.integers(0, 10**6), OPTIONS, st.integers(0, 30), st.integers(1, 5))
 @settings(max_examples=200)
-def test_a_search_may_be_stopped_at_any_time(seed: int, options: Options, after: int, width: int) -> None:
+def test_a_search_may_be_stopped_at_any_time(
+    seed: int, options: Options, after: int, width: int
+) -> None:
     walk, polls = Walk(seed, options), itertools.count()
     certificate = walk.certificate()
     layered.search(walk, certificate, (width, 10**6), lambda: next(polls) >= after)
@@ -140,7 +167,11 @@ def test_stopped_at_once_nothing_is_known() -> None:
     walk = Walk(0, Options())
     certificate = walk.certificate()
     layered.search(walk, certificate, (10,), lambda: True)
-    assert (certificate.solution, certificate.bound, certificate.nodes) == ((0, 0, 0, 0), -np.inf, 0)
+    assert (certificate.solution, certificate.bound, certificate.nodes) == (
+        (0, 0, 0, 0),
+        -np.inf,
+        0,
+    )
 
 
 @given(st.integers(0, 10**6), OPTIONS)
@@ -169,7 +200,9 @@ def test_states_with_equal_futures_are_expanded_once(sense: Any) -> None:
 def test_what_is_within_the_tolerance_is_as_good() -> None:
     walk = Walk(3, Options())
     best = walk.optimum()
-    near = next(w for w in itertools.product(range(4), repeat=4) if 0 < walk.evaluate(w) - best <= 1)
+    near = next(
+        w for w in itertools.product(range(4), repeat=4) if 0 < walk.evaluate(w) - best <= 1
+    )
     certificate = Certificate(near, walk.evaluate, -np.inf, absolute=walk.evaluate(near) - best)
     layered.search(walk, certificate, (10**6,))
     assert certificate.closed
@@ -179,8 +212,12 @@ def test_what_is_within_the_tolerance_is_as_good() -> None:
     assert certificate.objective == best
 
 
-@given(st.sampled_from([1.0, -1.0]), st.lists(st.floats(-9, 9), min_size=1), st.lists(st.floats(-9, 9)))
-def test_the_certificate_keeps_the_best_of_both(sign: float, offers: list[float], proofs: list[float]) -> None:
+@given(
+    st.sampled_from([1.0, -1.0]), st.lists(st.floats(-9, 9), min_size=1), st.lists(st.floats(-9, 9))
+)
+def test_the_certificate_keeps_the_best_of_both(
+    sign: float, offers: list[float], proofs: list[float]
+) -> None:
     heard: list[float] = []
     certificate = Certificate(
         offers[0], lambda x: x, -sign * np.inf, "min" if sign > 0 else "max", improved=heard.append
@@ -191,9 +228,13 @@ def test_the_certificate_keeps_the_best_of_both(sign: float, offers: list[float]
     for proof in proofs:
         certificate.prove(proof)
     assert certificate.objective == sign * min(sign * offer for offer in offers)
-    assert sign * certificate.bound == min(max([-np.inf, *(sign * p for p in proofs)]), sign * certificate.objective)
+    assert sign * certificate.bound == min(
+        max([-np.inf, *(sign * p for p in proofs)]), sign * certificate.objective
+    )
     assert np.all(np.diff(sign * np.array(found)) < 0)
-    assert heard[len(found) - 1 :] == [certificate.objective] * (len(heard) + 1 - len(found))  # bounds are told, too
+    assert heard[len(found) - 1 :] == [certificate.objective] * (
+        len(heard) + 1 - len(found)
+    )  # bounds are told, too
     assert certificate.closed == (sign * certificate.bound >= sign * certificate.settled)
     if np.isfinite(certificate.bound):
         assert certificate.gap == abs(certificate.bound - certificate.objective) / max(

@@ -1,4 +1,6 @@
-"""LIRE: the paper's lemma and theorem, the objective, the search against brute force, and the facade."""
+"""LIRE: the paper's lemma and theorem, the objective, the search against
+brute force, and the facade.
+"""
 
 import dataclasses
 import functools
@@ -37,11 +39,17 @@ PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}
 def pool(satisfied: np.ndarray) -> jr.Conjunctions:
     """One rule per 0/1 column: the column is 1."""
     schema = jr.as_table(satisfied.astype(float)).schema
-    return jr.Conjunctions.build(schema, [[jr.Condition.above(j, 0.5)] for j in range(satisfied.shape[1])])
+    return jr.Conjunctions.build(
+        schema, [[jr.Condition.above(j, 0.5)] for j in range(satisfied.shape[1])]
+    )
 
 
-def noisy(seed: int, rows: int, rules: int, signal: int = 3, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """0/1 columns of mixed coverage, and a 0/1 target that depends on the first `signal` of them."""
+def noisy(
+    seed: int, rows: int, rules: int, signal: int = 3, noise: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """0/1 columns of mixed coverage, and a 0/1 target that depends on
+    the first `signal` of them.
+    """
     rng = np.random.default_rng(seed)
     satisfied = rng.random((rows, rules)) < rng.uniform(0.15, 0.7, rules)
     score = (satisfied[:, :signal] * 2 - 1) @ rng.choice([-1.0, 1.0, 1.5], signal)
@@ -51,7 +59,9 @@ def noisy(seed: int, rows: int, rules: int, signal: int = 3, noise: float = 1.0)
 
 
 def fit_pool(satisfied: np.ndarray, target: np.ndarray, **options: Any) -> jr.Fit[jr.RuleEnsemble]:
-    return lire.fit(satisfied.astype(float), target, **{"rules": pool(satisfied), **PENALTIES, **options})
+    return lire.fit(
+        satisfied.astype(float), target, **{"rules": pool(satisfied), **PENALTIES, **options}
+    )
 
 
 def chosen_rules(model: jr.RuleEnsemble) -> list[int]:
@@ -59,18 +69,29 @@ def chosen_rules(model: jr.RuleEnsemble) -> list[int]:
 
 
 def best_loss(
-    satisfied: np.ndarray, target: np.ndarray, weight: np.ndarray, support: tuple[int, ...], loss: str,
-    encoding: str = "signed", l2_penalty: float = 0.0,
-) -> float:  # fmt: skip
+    satisfied: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    support: tuple[int, ...],
+    loss: str,
+    encoding: str = "signed",
+    l2_penalty: float = 0.0,
+) -> float:
     """The smallest mean loss, with the ridge, over a support with a free intercept, by SciPy."""
-    ridge = np.full(1 + len(support), (4.0 if encoding == "signed" else 1.0) * l2_penalty / weight.sum())
+    ridge = np.full(
+        1 + len(support), (4.0 if encoding == "signed" else 1.0) * l2_penalty / weight.sum()
+    )
     ridge[0] = 0.0
-    columns = satisfied[:, support] * 2.0 - 1 if encoding == "signed" else satisfied[:, support] * 1.0
+    columns = (
+        satisfied[:, support] * 2.0 - 1 if encoding == "signed" else satisfied[:, support] * 1.0
+    )
     columns = np.concatenate([np.ones((len(target), 1)), columns], axis=1)
     weight = weight / weight.sum()
     if loss == "squared":
         root = np.sqrt(weight)
-        rows = np.concatenate([columns * root[:, None], np.diag(np.sqrt(ridge / 2))])  # the ridge as rows of target 0
+        rows = np.concatenate(
+            [columns * root[:, None], np.diag(np.sqrt(ridge / 2))]
+        )  # the ridge as rows of target 0
         weights, *_ = np.linalg.lstsq(rows, np.append(target * root, 0 * ridge), rcond=None)
         return float(weight @ (target - columns @ weights) ** 2 + ridge @ weights**2 / 2)
     signs = 2.0 * target - 1
@@ -95,9 +116,16 @@ def best_loss(
 
 
 def exact_objective(
-    satisfied: np.ndarray, target: np.ndarray, weight: np.ndarray, support: tuple[int, ...], loss: str,
-    gamma: float, lam: float, encoding: str, l2_penalty: float,
-) -> float:  # fmt: skip
+    satisfied: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    support: tuple[int, ...],
+    loss: str,
+    gamma: float,
+    lam: float,
+    encoding: str,
+    l2_penalty: float,
+) -> float:
     """The smallest objective over a support with a free intercept."""
     coverage = np.average(satisfied, axis=0, weights=weight)
     local = coverage[list(support)].mean() if support else 0.0
@@ -119,7 +147,10 @@ def test_lemma_1(seed: int, gamma: float, lam: float) -> None:
 
     def penalty(weights: np.ndarray) -> float:
         support = weights != 0
-        rows = [(satisfied[n] & support).sum() / support.sum() if support.any() else 0.0 for n in range(len(satisfied))]
+        rows = [
+            (satisfied[n] & support).sum() / support.sum() if support.any() else 0.0
+            for n in range(len(satisfied))
+        ]
         return gamma * support.sum() + lam * float(np.mean(rows))
 
     with_rule = weights.copy()
@@ -138,11 +169,15 @@ def test_lemma_1(seed: int, gamma: float, lam: float) -> None:
     st.one_of(st.just(0.0), st.floats(1e-6, 10)),
 )
 def test_theorem_1_corrected(loss: float, share: float, increase: float, ridge: float) -> None:
-    """The closed form is at least as good as a fine grid and a bounded scalar minimiser, with a ridge and without."""
+    """The closed form is at least as good as a fine grid and a bounded scalar minimiser,
+    with a ridge and without.
+    """
 
     def value(weight: np.ndarray | float) -> np.ndarray:
         weight = np.asarray(weight)
-        lost = loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight)) + ridge * weight**2 / 2
+        lost = (
+            loss * ((1 - share) * np.exp(-weight) + share * np.exp(weight)) + ridge * weight**2 / 2
+        )
         return lost + increase * (weight != 0)
 
     weight = float(lire.best_weight(loss, share, increase, ridge))
@@ -210,12 +245,19 @@ def test_a_closed_form_move_minimises_the_objective(
     support = moves_module.Support(start.columns, start.weights)
     margins = np.full(problem.activations.n_patterns, start.weights[0])
     sums = moves_module.sums(search.data, start.columns, margins, exponential, encoding)
-    found, taken = moves_module.sweep(search.data, sums, search.charges, support, margins, search.terms, 0.0, encoding)
+    found, taken = moves_module.sweep(
+        search.data, sums, search.charges, support, margins, search.terms, 0.0, encoding
+    )
     column = satisfied[:, 0] * 2.0 - 1 if encoding == "signed" else satisfied[:, 0] * 1.0
 
     def value(move: float) -> float:
         kept = gamma + lam * weight @ satisfied[:, 0] if move else 0.0
-        return float(weight @ np.exp(-signs * (start.weights[0] + move * column)) + ridge * move**2 / 2) + kept
+        return (
+            float(
+                weight @ np.exp(-signs * (start.weights[0] + move * column)) + ridge * move**2 / 2
+            )
+            + kept
+        )
 
     move = float(found.weights[1:].sum())
     assert taken == (move != 0)
@@ -231,21 +273,32 @@ def test_a_closed_form_move_minimises_the_objective(
 @pytest.mark.parametrize("encoding", ["signed", "binary"])
 @pytest.mark.parametrize("penalise_intercept", [False, True])
 @pytest.mark.parametrize("l2_penalty", [0.0, 5.0])
-def test_objective_is_that_of_the_model(loss: str, encoding: str, penalise_intercept: bool, l2_penalty: float) -> None:
+def test_objective_is_that_of_the_model(
+    loss: str, encoding: str, penalise_intercept: bool, l2_penalty: float
+) -> None:
     satisfied, target = noisy(1, 250, 25)
     weight = np.random.default_rng(5).random(250)
     fit = fit_pool(
-        satisfied, target, loss=loss, encoding=encoding, penalise_intercept=penalise_intercept, sample_weight=weight,
+        satisfied,
+        target,
+        loss=loss,
+        encoding=encoding,
+        penalise_intercept=penalise_intercept,
+        sample_weight=weight,
         l2_penalty=l2_penalty,
-    )  # fmt: skip
+    )
     model = fit.model
     model.validate()
-    again = lire.objective(model, satisfied.astype(float), target, sample_weight=weight, **PENALTIES)
+    again = lire.objective(
+        model, satisfied.astype(float), target, sample_weight=weight, **PENALTIES
+    )
     assert fit.details["paper_objective"] == pytest.approx(again, abs=1e-10)
     ridge = l2_penalty / (2 * weight.sum()) * float((model.weights**2).sum())
     assert fit.objective == pytest.approx(again + ridge, abs=1e-10)
     regularised = {"sample_weight": weight, "l2_penalty": l2_penalty, **PENALTIES}
-    assert fit.objective == pytest.approx(lire.objective(model, satisfied.astype(float), target, **regularised))
+    assert fit.objective == pytest.approx(
+        lire.objective(model, satisfied.astype(float), target, **regularised)
+    )
     # and by hand
     scores = model.intercept[0] + satisfied[:, chosen_rules(model)] @ model.weights[:, 0]
     margins = (2 * target - 1) * scores
@@ -257,8 +310,12 @@ def test_objective_is_that_of_the_model(loss: str, encoding: str, penalise_inter
     own = model.intercept[0] + (model.weights.sum() / 2 if encoding == "signed" else 0.0)
     counts = int(penalise_intercept and abs(own) > 1e-9)
     size = len(model.weights) + counts
-    local = (np.average(satisfied[:, chosen_rules(model)].sum(axis=1), weights=weight) + counts) / size
-    assert again == pytest.approx(np.average(losses[loss], weights=weight) + 0.01 * size + 0.02 * local, abs=1e-10)
+    local = (
+        np.average(satisfied[:, chosen_rules(model)].sum(axis=1), weights=weight) + counts
+    ) / size
+    assert again == pytest.approx(
+        np.average(losses[loss], weights=weight) + 0.01 * size + 0.02 * local, abs=1e-10
+    )
     assert fit.history[-1].objective == fit.objective
     assert jr.support(model) >= 1
 
@@ -266,9 +323,13 @@ def test_objective_is_that_of_the_model(loss: str, encoding: str, penalise_inter
 def test_objective_of_models_of_other_learners() -> None:
     satisfied, target = noisy(1, 100, 4)
     model = jr.RuleEnsemble(
-        pool(satisfied).take([0, 1]).with_schema(jr.as_table(satisfied.astype(float)).schema.with_classes((0, 1))),
-        np.array([[1.0], [0.0]]), np.array([0.2]), link="logistic",
-    )  # fmt: skip
+        pool(satisfied)
+        .take([0, 1])
+        .with_schema(jr.as_table(satisfied.astype(float)).schema.with_classes((0, 1))),
+        np.array([[1.0], [0.0]]),
+        np.array([0.2]),
+        link="logistic",
+    )
     scores = (0.2 + satisfied[:, 0]) * (2 * target - 1)
     expected = np.log1p(np.exp(-scores)).mean() + 0.01 + 0.02 * satisfied[:, 0].mean()
     X = satisfied.astype(float)
@@ -291,7 +352,9 @@ def test_objective_of_models_of_other_learners() -> None:
 def test_no_single_move_improves_and_brute_force_is_near(
     seed: int, loss: str, encoding: str, l2_penalty: float
 ) -> None:
-    """Over all supports of a tiny pool: a certificate of swap optimality, and a bound on what is lost."""
+    """Over all supports of a tiny pool: a certificate of swap optimality,
+    and a bound on what is lost.
+    """
     rng = np.random.default_rng(seed)
     rules = int(rng.integers(2, 7))
     satisfied, target = noisy(seed, int(rng.integers(12, 60)), rules, signal=2)
@@ -299,11 +362,19 @@ def test_no_single_move_improves_and_brute_force_is_near(
     weight = rng.choice([1.0, 2.0, 0.5], len(target))
     gamma, lam = float(rng.choice([0.003, 0.01, 0.03])), float(rng.choice([0.0, 0.02, 0.1]))
     fit = fit_pool(
-        satisfied, target, loss=loss, encoding=encoding, sample_weight=weight, global_penalty=gamma, local_penalty=lam,
+        satisfied,
+        target,
+        loss=loss,
+        encoding=encoding,
+        sample_weight=weight,
+        global_penalty=gamma,
+        local_penalty=lam,
         l2_penalty=l2_penalty,
-    )  # fmt: skip
+    )
     everything = {
-        support: exact_objective(satisfied, target, weight, support, loss, gamma, lam, encoding, l2_penalty)
+        support: exact_objective(
+            satisfied, target, weight, support, loss, gamma, lam, encoding, l2_penalty
+        )
         for size in range(rules + 1)
         for support in itertools.combinations(range(rules), size)
         if not {0, rules - 1} <= set(support)  # one of two complementary rules is a candidate
@@ -323,12 +394,18 @@ def test_no_single_move_improves_and_brute_force_is_near(
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "squared"])
 def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
-    """Of the squared loss they are exact; near the minimum of a strong ridge those of the others nearly are."""
+    """Of the squared loss they are exact; near the minimum of a strong ridge those
+    of the others nearly are.
+    """
     satisfied, target = noisy(2, 200, 12, noise=4.0)
     target = 2.0 * target - 1
     for encoding in ("signed", "binary"):
         problem = make_problem(
-            Activations.of_matrix(satisfied), target, np.ones(200), losses.loss_by_name(loss), encoding
+            Activations.of_matrix(satisfied),
+            target,
+            np.ones(200),
+            losses.loss_by_name(loss),
+            encoding,
         )
         search = search_module.Search(problem, 0.01, 0.02, l2_penalty=200.0)
         best = search.start_from(np.array([1, 2, 3]), np.zeros(3))
@@ -337,13 +414,17 @@ def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
         drop = search.start_from(np.delete(best.columns, 2), np.zeros(3)).objective
         swap = search.start_from(np.append(np.delete(best.columns, 2), 7), np.zeros(4)).objective
         predicted = [ranked.add[7], ranked.drop[2], ranked.swap[2, 7]]
-        np.testing.assert_allclose(predicted, [add, drop, swap], rtol=1e-8 if loss == "squared" else 2e-3)
+        np.testing.assert_allclose(
+            predicted, [add, drop, swap], rtol=1e-8 if loss == "squared" else 2e-3
+        )
 
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     satisfied, target = noisy(3, 150, 20)
-    problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(150), losses.loss_by_name(loss))
+    problem = make_problem(
+        Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(150), losses.loss_by_name(loss)
+    )
     search, ranked = search_module.Search(problem, 0.01, 0.02, l2_penalty=1.0), []
     rank = search._rank
     monkeypatch.setattr(search, "_rank", lambda best: ranked.append(best) or rank(best))
@@ -365,11 +446,15 @@ def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPat
 )
 def test_the_objective_never_rises(seed: int, loss: str, encoding: str, l2_penalty: float) -> None:
     satisfied, target = noisy(seed, 120, 30, signal=6)
-    fit = fit_pool(satisfied, target, loss=loss, encoding=encoding, l2_penalty=l2_penalty, restarts=2)
+    fit = fit_pool(
+        satisfied, target, loss=loss, encoding=encoding, l2_penalty=l2_penalty, restarts=2
+    )
     objectives = [step.objective for step in fit.history]
     assert objectives == sorted(objectives, reverse=True)
     assert fit.objective == pytest.approx(objectives[-1], abs=1e-12)
-    again = lire.objective(fit.model, satisfied.astype(float), target, l2_penalty=l2_penalty, **PENALTIES)
+    again = lire.objective(
+        fit.model, satisfied.astype(float), target, l2_penalty=l2_penalty, **PENALTIES
+    )
     assert fit.objective == pytest.approx(again, abs=1e-9)
 
 
@@ -381,11 +466,15 @@ def test_both_encodings_are_one_problem(l2_penalty: float) -> None:
     signs = np.where(satisfied[:, 0] | satisfied[:, 3], 1.0, -1.0)  # separable
     least = []
     for encoding in ("signed", "binary"):
-        problem = make_problem(Activations.of_matrix(satisfied), signs, np.ones(80), exponential, encoding)
+        problem = make_problem(
+            Activations.of_matrix(satisfied), signs, np.ones(80), exponential, encoding
+        )
         search = search_module.Search(problem, 0.01, 0.02, l2_penalty)
         column = {int(rule): c for c, rule in enumerate(problem.origin) if rule >= 0}
         supports = [np.array([column[0], column[3]]), np.array(sorted(column.values()))]
-        least.append([search.start_from(support, np.zeros(len(support))).objective for support in supports])
+        least.append(
+            [search.start_from(support, np.zeros(len(support))).objective for support in supports]
+        )
     np.testing.assert_allclose(least[0], least[1], rtol=0, atol=1e-7)
 
 
@@ -414,11 +503,16 @@ def test_useless_rules_change_nothing() -> None:
 @pytest.mark.filterwarnings("ignore:no column of X varies")
 def test_a_pool_of_useless_rules_gives_the_constant_model() -> None:
     target = np.array([0, 1, 1, 1])
-    for loss, least in (("logistic", -0.25 * np.log(0.25) - 0.75 * np.log(0.75)), ("exponential", 2 * np.sqrt(3 / 16))):
+    for loss, least in (
+        ("logistic", -0.25 * np.log(0.25) - 0.75 * np.log(0.75)),
+        ("exponential", 2 * np.sqrt(3 / 16)),
+    ):
         fit = fit_pool(np.ones((4, 3), bool), target, loss=loss)
         assert jr.support(fit.model) == 0
         assert fit.objective == pytest.approx(least, abs=1e-8)
-        np.testing.assert_allclose(jr.predict_proba(fit.model, np.ones((1, 3))), [[0.25, 0.75]], atol=1e-4)
+        np.testing.assert_allclose(
+            jr.predict_proba(fit.model, np.ones((1, 3))), [[0.25, 0.75]], atol=1e-4
+        )
 
 
 def test_little_noise_has_a_small_ridge() -> None:
@@ -435,7 +529,9 @@ def test_little_noise_has_a_small_ridge() -> None:
     assert fits[0].details["loss"] < fits[0].details["paper_objective"] < fits[0].objective
     names = ("global_penalty", "local_penalty", "l2_penalty")
     given = {name: fits[0].details[name] for name in names}
-    assert jr.lire.objective(fits[0].model, X, clear, **given) == pytest.approx(fits[0].objective, rel=1e-9)
+    assert jr.lire.objective(fits[0].model, X, clear, **given) == pytest.approx(
+        fits[0].objective, rel=1e-9
+    )
     assert jr.lire.fit(X, clear, l2_penalty=1.0).details["l2_penalty"] == 1.0
     assert all(a.objective >= b.objective for a, b in itertools.pairwise(fits[0].history))
     proved = jr.lire.fit(X, clear, rules=fits[0].model.conjunctions, search="optimal")
@@ -449,21 +545,42 @@ def test_the_default_price_is_half_a_percent_and_above_noise() -> None:
         share = target.mean()
         entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
         for weight in (None, np.full(n_rows, 7.0), np.full(n_rows, 1e-3)):
-            fit = lire.fit(satisfied.astype(float), target, rules=pool(satisfied), sample_weight=weight, restarts=0)
+            fit = lire.fit(
+                satisfied.astype(float),
+                target,
+                rules=pool(satisfied),
+                sample_weight=weight,
+                restarts=0,
+            )
             expected = max(0.005, 6 / n_rows) * entropy
             assert fit.details["global_penalty"] == pytest.approx(expected, rel=1e-12)
             assert fit.details["local_penalty"] == pytest.approx(2 * expected, rel=1e-12)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         satisfied, target = rng.random((120, 40)) < 0.4, rng.permutation(120) % 2
-        assert jr.support(lire.fit(satisfied.astype(float), target, rules=pool(satisfied), restarts=0).model) == 0
+        assert (
+            jr.support(
+                lire.fit(satisfied.astype(float), target, rules=pool(satisfied), restarts=0).model
+            )
+            == 0
+        )
 
 
 def test_the_problem_of_the_paper_is_one_call_away() -> None:
     satisfied, target = noisy(5, 120, 6)
-    options = dict(lire.fit(satisfied.astype(float), target, **{**lire.PAPER, **PENALTIES}, restarts=0).model.options)
-    assert (options["loss"], options["l2_penalty"], options["rules"]) == ("exponential", 0.0, "forest")
-    with pytest.raises(ValueError, match=r'search="published" is a function of its own, jaxrules\.lire\.published'):
+    options = dict(
+        lire.fit(
+            satisfied.astype(float), target, **{**lire.PAPER, **PENALTIES}, restarts=0
+        ).model.options
+    )
+    assert (options["loss"], options["l2_penalty"], options["rules"]) == (
+        "exponential",
+        0.0,
+        "forest",
+    )
+    with pytest.raises(
+        ValueError, match=r'search="published" is a function of its own, jaxrules\.lire\.published'
+    ):
         lire.fit(satisfied.astype(float), target, search="published")
 
 
@@ -498,9 +615,16 @@ def test_separable_data_have_finite_weights() -> None:
 
 def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
     satisfied, target = noisy(6, 150, 10)
-    options = {"global_penalty": 0.0, "local_penalty": 0.0, "l2_penalty": 1.0, "loss": "exponential"}
+    options = {
+        "global_penalty": 0.0,
+        "local_penalty": 0.0,
+        "l2_penalty": 1.0,
+        "loss": "exponential",
+    }
     fit = fit_pool(satisfied, target, **options)
-    every = best_loss(satisfied, target, np.ones(150), tuple(range(10)), "exponential", l2_penalty=1.0)
+    every = best_loss(
+        satisfied, target, np.ones(150), tuple(range(10)), "exponential", l2_penalty=1.0
+    )
     assert fit.objective == pytest.approx(every, abs=1e-4)
     limited = fit_pool(satisfied, target, **options, max_support=4)
     assert jr.support(limited.model) <= 4
@@ -511,7 +635,9 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
 def test_blocks_threads_and_sampled_starts_give_the_same(
     loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large data: columns are cast by blocks, on several threads, and L1 starts are fitted on some of the rows."""
+    """Large data: columns are cast by blocks, on several threads, and L1 starts are
+    fitted on some of the rows.
+    """
     satisfied, target = noisy(5, 400, 8)
     options = {"loss": loss, "encoding": encoding, "restarts": 0}
     whole = fit_pool(satisfied, target, **options)
@@ -524,7 +650,8 @@ def test_blocks_threads_and_sampled_starts_give_the_same(
 
 
 @pytest.mark.parametrize(
-    ("loss", "encoding"), [("exponential", "signed"), ("exponential", "binary"), ("logistic", "signed")]
+    ("loss", "encoding"),
+    [("exponential", "signed"), ("exponential", "binary"), ("logistic", "signed")],
 )
 def test_the_product_on_an_accelerator_gives_the_same(
     loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
@@ -534,7 +661,9 @@ def test_the_product_on_an_accelerator_gives_the_same(
     options = {"loss": loss, "encoding": encoding, "restarts": 0}
     host = fit_pool(satisfied, target, **options)
     monkeypatch.setattr(moves_module, "_FEW", 0)
-    monkeypatch.setattr(moves_module, "_ON_DEVICE", (4, 16, 3))  # several blocks, and padding everywhere
+    monkeypatch.setattr(
+        moves_module, "_ON_DEVICE", (4, 16, 3)
+    )  # several blocks, and padding everywhere
     monkeypatch.setattr(moves_module, "worth_an_accelerator", lambda entries: True)
     shapes: set[tuple[int, ...]] = set()
     product = moves_module._device_product
@@ -553,7 +682,9 @@ def test_the_product_on_an_accelerator_gives_the_same(
 
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 70), st.integers(1, 40))
-def test_the_product_is_that_of_the_matrices(seed: int, height: int, n_patterns: int, n_columns: int) -> None:
+def test_the_product_is_that_of_the_matrices(
+    seed: int, height: int, n_patterns: int, n_columns: int
+) -> None:
     rng = np.random.default_rng(seed)
     columns = rng.choice(np.array([-1, 1], np.int8), (n_columns, n_patterns))
     rows = rng.normal(size=(height, n_patterns)).astype(np.float32)
@@ -566,12 +697,16 @@ def test_the_product_is_that_of_the_matrices(seed: int, height: int, n_patterns:
         device = data._replace(device=moves_module.on_accelerator(columns))
         assert device.device is not None
         for one in (data, device):
-            np.testing.assert_allclose(moves_module._product(rows, one), rows @ columns.T, atol=1e-4)
+            np.testing.assert_allclose(
+                moves_module._product(rows, one), rows @ columns.T, atol=1e-4
+            )
 
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:
     satisfied, target = noisy(7, 250, 60, signal=20, noise=3.0)
-    problem = make_problem(Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), exponential)
+    problem = make_problem(
+        Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), exponential
+    )
     search = search_module.Search(problem, 1e-4, 1e-4, most=5)
     kept = np.flatnonzero(problem.origin >= 0)
     reached = search.descend(search.start_from(kept, np.zeros(len(kept))))
@@ -608,10 +743,15 @@ def test_the_optimum_is_stable() -> None:
     signed = fit_pool(satisfied, target, **common)
     binary = fit_pool(satisfied, target, encoding="binary", **common)
     assert binary.objective <= signed.objective + 1e-7
-    rows, rules = np.random.default_rng(0).permutation(120), np.random.default_rng(1).permutation(24)
+    rows, rules = (
+        np.random.default_rng(0).permutation(120),
+        np.random.default_rng(1).permutation(24),
+    )
     shuffled = fit_pool(satisfied[rows][:, rules], target[rows], seed=4, **common)
     gammas = [0.02, 0.01, 0.005]
-    path = lire.path(satisfied.astype(float), target, global_penalties=gammas, rules=pool(satisfied), restarts=3)
+    path = lire.path(
+        satisfied.astype(float), target, global_penalties=gammas, rules=pool(satisfied), restarts=3
+    )
     objectives = [signed.objective, binary.objective, shuffled.objective, path[-1].objective]
     assert max(objectives) <= 1.02 * min(objectives)
 
@@ -621,7 +761,10 @@ def test_falling_ridges_lead_to_a_stable_optimum() -> None:
     common = {"l2_penalty": 0.0, "global_penalty": 0.002, "local_penalty": 0.004}
     objectives = []
     for seed in range(3):
-        rows, rules = np.random.default_rng(seed).permutation(120), np.random.default_rng(seed).permutation(60)
+        rows, rules = (
+            np.random.default_rng(seed).permutation(120),
+            np.random.default_rng(seed).permutation(60),
+        )
         data = satisfied[rows][:, rules], target[rows]
         fit = fit_pool(*data, restarts=1, **common)
         assert fit.objective <= fit_pool(*data, restarts=0, **common).objective
@@ -634,7 +777,9 @@ def test_a_model_as_start() -> None:
     X, rules = satisfied.astype(float), pool(satisfied)
     good = fit_pool(satisfied, target, restarts=10)
     for encoding in ("signed", "binary"):
-        again = fit_pool(satisfied, target, start=good.model, encoding=encoding, max_iterations=1, restarts=0)
+        again = fit_pool(
+            satisfied, target, start=good.model, encoding=encoding, max_iterations=1, restarts=0
+        )
         assert again.objective <= good.objective + 1e-7
     # its rules need not be candidates, and it may come from another learner
     few = fit_pool(satisfied, target, start=good.model, rules=rules.take([20, 21]))
@@ -643,7 +788,9 @@ def test_a_model_as_start() -> None:
     other = jr.rulefit.fit(X, target, rules=rules, l1_penalty=0.05).model
     refitted = fit_pool(satisfied, target, start=other, max_iterations=1, restarts=0)
     support = tuple(chosen_rules(other))
-    bound = exact_objective(satisfied, target, np.ones(250), support, "exponential", 0.01, 0.02, "signed", 0.25)
+    bound = exact_objective(
+        satisfied, target, np.ones(250), support, "exponential", 0.01, 0.02, "signed", 0.25
+    )
     assert refitted.objective <= bound + 1e-7
     classes = np.arange(250) % 3
     for start, error, message in (
@@ -659,14 +806,21 @@ def test_a_model_as_start() -> None:
 
 
 def published(satisfied: np.ndarray, target: np.ndarray, **options: Any) -> jr.Fit[jr.RuleEnsemble]:
-    return lire.published(satisfied.astype(float), target, **{"rules": pool(satisfied), **PENALTIES, **options})
+    return lire.published(
+        satisfied.astype(float), target, **{"rules": pool(satisfied), **PENALTIES, **options}
+    )
 
 
 @pytest.mark.parametrize("encoding", ["signed", "binary"])
 def test_published_search(encoding: str) -> None:
     satisfied, target = noisy(9, 250, 40, signal=6)
     weight = np.random.default_rng(1).random(250)
-    options = {"encoding": encoding, "sample_weight": weight, "global_penalty": 0.002, "local_penalty": 0.004}
+    options = {
+        "encoding": encoding,
+        "sample_weight": weight,
+        "global_penalty": 0.002,
+        "local_penalty": 0.004,
+    }
     found = published(satisfied, target, **options)
     X = satisfied.astype(float)
     prices = {"global_penalty": 0.002, "local_penalty": 0.004}
@@ -674,8 +828,12 @@ def test_published_search(encoding: str) -> None:
     assert found.objective == pytest.approx(again, abs=1e-9)
     assert (
         again
-        == lire.objective(found.model, X, target, sample_weight=weight, penalise_intercept=True, **prices)
-        != lire.objective(found.model, X, target, sample_weight=weight, penalise_intercept=False, **prices)
+        == lire.objective(
+            found.model, X, target, sample_weight=weight, penalise_intercept=True, **prices
+        )
+        != lire.objective(
+            found.model, X, target, sample_weight=weight, penalise_intercept=False, **prices
+        )
     )
     assert (found.model.loss, found.status) == ("exponential", "converged")
     objectives = [step.objective for step in found.history]
@@ -690,26 +848,39 @@ def test_models_of_the_published_search_when_it_was_an_option_still_load(tmp_pat
     """They say so in their options, and that their intercept counts."""
     satisfied, target = noisy(9, 250, 40, signal=6)
     X, found = satisfied.astype(float), published(satisfied, target)
-    options = {"learner": "lire", "loss": "exponential", "encoding": "signed", "search": "published"}
+    options = {
+        "learner": "lire",
+        "loss": "exponential",
+        "encoding": "signed",
+        "search": "published",
+    }
     options |= {"penalise_intercept": True, "l2_penalty": 0.0, **PENALTIES}
     old = dataclasses.replace(found.model, options=tuple(options.items()))
     jr.save(old, tmp_path / "old.json")
     loaded = jr.load(tmp_path / "old.json")
     assert dict(loaded.options)["search"] == "published"
     np.testing.assert_array_equal(jr.predict_proba(loaded, X), jr.predict_proba(found.model, X))
-    assert lire.objective(loaded, X, target, **PENALTIES) == pytest.approx(found.objective, abs=1e-9)
+    assert lire.objective(loaded, X, target, **PENALTIES) == pytest.approx(
+        found.objective, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("encoding", ["signed", "binary"])
 def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
-    """Columns enter one by one; the first is that of the best model of one column, by trying all."""
+    """Columns enter one by one; the first is that of the best model of
+    one column, by trying all.
+    """
     satisfied, target = noisy(9, 250, 40, signal=6)
     columns, signs = encode(satisfied, encoding), 2.0 * target - 1
     coverage = np.append(1.0, satisfied.mean(axis=0))
-    search = PublishedSearch(columns * signs, np.full(250, 1 / 250), coverage, 0.002, 0.004, np.zeros(41))
+    search = PublishedSearch(
+        columns * signs, np.full(250, 1 / 250), coverage, 0.002, 0.004, np.zeros(41)
+    )
     assert search.add()
     alone = [
-        optimize.minimize_scalar(lambda b, column=column: np.exp(-b * signs * column).mean(), bounds=(-15, 15)).fun
+        optimize.minimize_scalar(
+            lambda b, column=column: np.exp(-b * signs * column).mean(), bounds=(-15, 15)
+        ).fun
         + 0.004 * cover
         for column, cover in zip(columns, coverage, strict=True)
     ]
@@ -761,14 +932,21 @@ def test_path_is_warm_started_and_monotone() -> None:
     gammas = [0.001, 0.05, 0.005, 0.02]
     fits = lire.path(X, target, global_penalties=gammas, rules=rules)
     assert [fit.details["global_penalty"] for fit in fits] == sorted(gammas, reverse=True)
-    assert [fit.details["local_penalty"] for fit in fits] == [2 * g for g in sorted(gammas, reverse=True)]
+    assert [fit.details["local_penalty"] for fit in fits] == [
+        2 * g for g in sorted(gammas, reverse=True)
+    ]
     assert all(before.objective >= after.objective for before, after in itertools.pairwise(fits))
     for fit in fits:
         gamma = fit.details["global_penalty"]
         again = lire.objective(fit.model, X, target, global_penalty=gamma, local_penalty=2 * gamma)
         assert fit.details["paper_objective"] == pytest.approx(again, abs=1e-10)
-    pairs = lire.path(X, target, global_penalties=[0.01, 0.02], local_penalties=[0.5, 0.1], rules=rules)
-    assert [(f.details["global_penalty"], f.details["local_penalty"]) for f in pairs] == [(0.02, 0.1), (0.01, 0.5)]
+    pairs = lire.path(
+        X, target, global_penalties=[0.01, 0.02], local_penalties=[0.5, 0.1], rules=rules
+    )
+    assert [(f.details["global_penalty"], f.details["local_penalty"]) for f in pairs] == [
+        (0.02, 0.1),
+        (0.01, 0.5),
+    ]
 
 
 def counting_clock() -> Any:
@@ -779,13 +957,22 @@ def counting_clock() -> Any:
 def test_with_little_time_there_are_the_rules_of_the_l1_solution() -> None:
     satisfied, target = noisy(31, 900, 150, signal=8)
     found = [
-        fit_pool(satisfied, target, global_penalty=0.005, time_limit=jr.Deadline(seconds, clock=counting_clock()))
+        fit_pool(
+            satisfied,
+            target,
+            global_penalty=0.005,
+            time_limit=jr.Deadline(seconds, clock=counting_clock()),
+        )
         for seconds in (0.0, 12.0)
     ]
     assert [fit.status for fit in found] == ["time_limit"] * 2
     assert 0 < jr.support(found[1].model) < 22
     assert found[1].details["start"] == "l1"
-    assert fit_pool(satisfied, target, global_penalty=0.005).objective <= found[1].objective < found[0].objective
+    assert (
+        fit_pool(satisfied, target, global_penalty=0.005).objective
+        <= found[1].objective
+        < found[0].objective
+    )
 
 
 def test_time_limits_return_the_best_so_far() -> None:
@@ -793,7 +980,12 @@ def test_time_limits_return_the_best_so_far() -> None:
     done = fit_pool(satisfied, target, global_penalty=0.001)
     objectives = []
     for seconds in (0.0, 30.0, 60.0):
-        fit = fit_pool(satisfied, target, global_penalty=0.001, time_limit=jr.Deadline(seconds, clock=counting_clock()))
+        fit = fit_pool(
+            satisfied,
+            target,
+            global_penalty=0.001,
+            time_limit=jr.Deadline(seconds, clock=counting_clock()),
+        )
         assert fit.status == "time_limit"
         objectives.append(fit.objective)
     assert objectives[0] >= objectives[1] >= objectives[2] >= done.objective
@@ -822,7 +1014,11 @@ def test_ctrl_c_and_progress() -> None:
     assert fit.status == "interrupted"
     assert seen[0].task == "lire"
     again = lire.objective(
-        fit.model, satisfied.astype(float), target, global_penalty=0.001, local_penalty=PENALTIES["local_penalty"]
+        fit.model,
+        satisfied.astype(float),
+        target,
+        global_penalty=0.001,
+        local_penalty=PENALTIES["local_penalty"],
     )
     assert fit.details["paper_objective"] == pytest.approx(again)
 
@@ -843,7 +1039,8 @@ def test_equal_seeds_give_equal_models() -> None:
     satisfied, target = noisy(15, 250, 30, signal=8)
     first, second = fit_pool(satisfied, target, seed=3), fit_pool(satisfied, target, seed=3)
     assert all(
-        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(first.model), jax.tree.leaves(second.model), strict=True)
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(first.model), jax.tree.leaves(second.model), strict=True)
     )
     assert first.objective == second.objective
 
@@ -879,7 +1076,9 @@ def three_classes(seed: int, rows: int = 150, rules: int = 12) -> tuple[np.ndarr
     return satisfied, np.array(["a", "b", "c"])[scores.argmax(axis=1)]
 
 
-@pytest.mark.parametrize("learner", [fit_pool, functools.partial(fit_pool, loss="exponential"), published])
+@pytest.mark.parametrize(
+    "learner", [fit_pool, functools.partial(fit_pool, loss="exponential"), published]
+)
 def test_classes_are_fitted_one_against_the_rest(learner: Any) -> None:
     satisfied, y = three_classes(20)
     weight = np.random.default_rng(1).random(150)
@@ -914,16 +1113,22 @@ def test_a_path_of_many_classes_is_warm_started_per_class() -> None:
         again = lire.objective(fit.model, X, y, global_penalty=gamma, local_penalty=2 * gamma)
         assert np.mean(fit.details["paper_objective"]) == pytest.approx(again, abs=1e-10)
         assert dict(fit.model.options)["global_penalty"] == gamma
-    assert all(a >= b for a, b in zip(fits[0].details["objectives"], fits[1].details["objectives"], strict=True))
+    assert all(
+        a >= b
+        for a, b in zip(fits[0].details["objectives"], fits[1].details["objectives"], strict=True)
+    )
     for k, label in enumerate("abc"):
         alone = lire.path(X, y == label, global_penalties=[0.02, 0.005], rules=rules)
         assert [fit.details["objectives"][k] for fit in fits] == [fit.objective for fit in alone]
 
 
 @pytest.mark.parametrize(
-    "learner", [functools.partial(lire.fit, restarts=0), functools.partial(lire.published, max_iterations=50)]
+    "learner",
+    [functools.partial(lire.fit, restarts=0), functools.partial(lire.published, max_iterations=50)],
 )
-def test_rules_are_not_checked_again_where_they_hold_already(monkeypatch: pytest.MonkeyPatch, learner: Any) -> None:
+def test_rules_are_not_checked_again_where_they_hold_already(
+    monkeypatch: pytest.MonkeyPatch, learner: Any
+) -> None:
     rng = np.random.default_rng(22)
     X = rng.normal(size=(200, 4)).round(1)
     y = (X[:, 0] + X[:, 1] + rng.normal(size=200) > 0).astype(int)
@@ -933,7 +1138,9 @@ def test_rules_are_not_checked_again_where_they_hold_already(monkeypatch: pytest
     plain = learner(X, y, rules=candidates.rules, sample_weight=weight, **PENALTIES)
     checked = jr.Conjunctions.packed_batches
     calls = []
-    monkeypatch.setattr(jr.Conjunctions, "packed_batches", lambda *args: calls.append(args) or checked(*args))
+    monkeypatch.setattr(
+        jr.Conjunctions, "packed_batches", lambda *args: calls.append(args) or checked(*args)
+    )
     fit = learner(X, y, rules=candidates, sample_weight=weight, **PENALTIES)
     assert not calls
     assert fit.objective == plain.objective
@@ -950,14 +1157,20 @@ def test_the_scale_of_numbers_changes_nothing(scale: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (60, 3)), rng.normal(size=60)
     y += 2.0 * (X[:, 0] > 0)
-    rules = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(f, v)] for f in range(3) for v in (0, 1)])
+    rules = jr.Conjunctions.build(
+        jr.as_table(X).schema, [[jr.Condition.above(f, v)] for f in range(3) for v in (0, 1)]
+    )
     one = lire.fit(X, y, loss="squared", rules=rules)
     other = lire.fit(X, scale * y, loss="squared", rules=rules)
     assert jr.support(one.model) == jr.support(other.model) > 0
-    np.testing.assert_allclose(jr.predict(other.model, X) / scale, jr.predict(one.model, X), rtol=1e-9)
+    np.testing.assert_allclose(
+        jr.predict(other.model, X) / scale, jr.predict(one.model, X), rtol=1e-9
+    )
 
 
-def test_an_l1_solution_that_a_thread_asks_ahead_for_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_l1_solution_that_a_thread_asks_ahead_for_is_solved_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     satisfied, target = noisy(5, 400, 30)
     solved: list[float] = []
     solve = start_module.L1Start._solved
@@ -970,8 +1183,12 @@ def test_an_l1_solution_that_a_thread_asks_ahead_for_is_solved_once(monkeypatch:
     gammas, X = [0.05, 0.02, 0.01, 0.005], satisfied.astype(float)
     ahead = lire.path(X, target, global_penalties=gammas, rules=pool(satisfied))
     assert sorted(solved, reverse=True) == gammas
-    in_turn = lire.path(X, target, global_penalties=gammas, rules=pool(satisfied), time_limit=1000.0)
-    assert [fit.objective for fit in in_turn] == pytest.approx([fit.objective for fit in ahead], rel=1e-9)
+    in_turn = lire.path(
+        X, target, global_penalties=gammas, rules=pool(satisfied), time_limit=1000.0
+    )
+    assert [fit.objective for fit in in_turn] == pytest.approx(
+        [fit.objective for fit in ahead], rel=1e-9
+    )
     assert chosen_rules(in_turn[0].model) == chosen_rules(ahead[0].model)
 
 
@@ -1024,7 +1241,9 @@ def test_bad_targets_and_rules() -> None:
     X, rules = satisfied.astype(float), pool(satisfied)
     with pytest.raises(ValueError, match="one class"):
         lire.fit(X, np.zeros(60, int), rules=rules, **PENALTIES)
-    with pytest.raises(ValueError, match="sample_weight is zero or negligible for every row of class"):
+    with pytest.raises(
+        ValueError, match="sample_weight is zero or negligible for every row of class"
+    ):
         lire.fit(X, target, rules=rules, sample_weight=target.astype(float), **PENALTIES)
     with pytest.raises(ValueError, match="different columns"):
         lire.fit(X[:, :4], target, rules=rules, **PENALTIES)
@@ -1035,10 +1254,14 @@ def test_bad_targets_and_rules() -> None:
 
 
 @pytest.mark.parametrize("learner", [fit_pool, published])
-def test_a_pool_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch, learner: Any) -> None:
+def test_a_pool_larger_than_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, learner: Any
+) -> None:
     satisfied, target = noisy(0, 60, 5)
     monkeypatch.setattr(row_module, "available_memory", lambda: 100)
-    with pytest.raises(ValueError, match=r"rules: 5 rules on .* rows need .* GiB .* pass fewer rules"):
+    with pytest.raises(
+        ValueError, match=r"rules: 5 rules on .* rows need .* GiB .* pass fewer rules"
+    ):
         learner(satisfied, target)
 
 
@@ -1056,8 +1279,12 @@ def test_bad_paths_and_objectives() -> None:
         lire.objective(rules, X, target, **PENALTIES)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one of the classes"):
         lire.objective(model, X, target + 5, **PENALTIES)
-    terms = jr.LinearTerms(np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([1.0]))
-    linear = jr.RuleEnsemble(model.conjunctions, model.weights, model.intercept, terms, "exponential")
+    terms = jr.LinearTerms(
+        np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([1.0])
+    )
+    linear = jr.RuleEnsemble(
+        model.conjunctions, model.weights, model.intercept, terms, "exponential"
+    )
     with pytest.raises(ValueError, match="no linear terms"):
         lire.objective(linear, X, target, **PENALTIES)
 
@@ -1079,5 +1306,6 @@ def test_default_rules_categories_and_missing_values() -> None:
     assert fit.details["n_candidates"] > 20
     again = lire.fit(pd.DataFrame(frame), target, missing="own_category", seed=1, **PENALTIES)
     assert all(
-        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(fit.model), jax.tree.leaves(again.model), strict=True)
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(fit.model), jax.tree.leaves(again.model), strict=True)
     )

@@ -1,4 +1,6 @@
-"""Constraints that both learners of rule lists take: what they mean, and that SSRL's lists keep them."""
+"""Constraints that both learners of rule lists take: what they mean, and
+that SSRL's lists keep them.
+"""
 
 import numpy as np
 import pandas as pd
@@ -43,7 +45,13 @@ def test_ssrl_keeps_its_constraints(seed, subproblem):
     assert (jr.predict(fit.model, low) <= jr.predict(fit.model, high)).all()
     assert fit.objective == pytest.approx(objective_of(fit.model, X, y, ones, 0.5))
     best = jr.exact_list.fit(
-        X, y, max_rules=3, min_support=0.0, literal_penalty=0.5, monotone={"x0": 1, "x1": -1}, max_evaluations=None
+        X,
+        y,
+        max_rules=3,
+        min_support=0.0,
+        literal_penalty=0.5,
+        monotone={"x0": 1, "x1": -1},
+        max_evaluations=None,
     )
     assert fit.objective <= best.objective + 1e-9
     unbound = jr.ssrl.fit(X, y, monotone={}, forbidden=[], required=[], **options)
@@ -53,12 +61,16 @@ def test_ssrl_keeps_its_constraints(seed, subproblem):
 @pytest.mark.parametrize("subproblem", SUBPROBLEMS)
 def test_ssrl_learns_what_an_experts_rule_leaves(subproblem):
     X, y = random_problem(4, rows=80, features=4)
-    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]])
+    first = jr.Conjunctions.build(
+        jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]]
+    )
     got = (X[:, 2] == 1) & (X[:, 3] == 0)
     options = {"literal_penalty": 0.5, "subproblem": subproblem, "max_length": 2}
     for label in (0, 1):
         fit = jr.ssrl.fit(X, y, first=first, first_labels=[label], max_rules=3, **options)
-        rest = jr.ssrl.fit(X[~got], y[~got], max_rules=2, default=int(np.bincount(y).argmax()), **options)
+        rest = jr.ssrl.fit(
+            X[~got], y[~got], max_rules=2, default=int(np.bincount(y).argmax()), **options
+        )
         assert fit.objective == pytest.approx(rest.objective + (y[got] == label).sum() - 1.0)
         assert fit.objective == pytest.approx(objective_of(fit.model, X, y, np.ones(len(y)), 0.5))
         assert fit.model.conjunctions.rule(0) == first.rule(0)
@@ -67,16 +79,23 @@ def test_ssrl_learns_what_an_experts_rule_leaves(subproblem):
 
 
 def test_which_labels_a_condition_may_have():
-    schema = jr.as_table(pd.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"], "pay": [1.0, 2.0]})).schema
+    schema = jr.as_table(
+        pd.DataFrame({"age": [1.0, 2.0], "job": ["a", "b"], "pay": [1.0, 2.0]})
+    ).schema
     c = jr.Condition
     slant = jr.Direction((0, 2), (1.0, 2.0))
     rules = jr.Conjunctions.build(
         schema,
         [
-            [c.at_least(0, 3)], [c.below(0, 3)], [c.at_least(0, 3), c.below(0, 5)], [c.at_least(2, 3)],
-            [c.at_least(0, 3), c.one_of(1, [0])], [c.at_least(slant, 0.5)], [c.is_missing(0, numeric=True)],
+            [c.at_least(0, 3)],
+            [c.below(0, 3)],
+            [c.at_least(0, 3), c.below(0, 5)],
+            [c.at_least(2, 3)],
+            [c.at_least(0, 3), c.one_of(1, [0])],
+            [c.at_least(slant, 0.5)],
+            [c.is_missing(0, numeric=True)],
         ],
-    )  # fmt: skip
+    )
     none, low, high, every = [False] * 3, [True, False, False], [False, False, True], [True] * 3
     rising = Constraints.of(schema, monotone={"age": 1}).allows(rules, 3)
     assert rising.tolist() == [high, low, none, every, high, high, every]
@@ -92,8 +111,9 @@ def test_what_cannot_be_kept_is_refused():
     X, y = random_problem(0)
     X = np.column_stack([X, np.ones(len(y))])
     for arguments, words in (
-        ({"forbidden": [0, 1, 2]}, "exclude every literal"), ({"required": ["x3"]}, "required names 'x3'"),
+        ({"forbidden": [0, 1, 2]}, "exclude every literal"),
+        ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=words):
             jr.ssrl.fit(X, y, **arguments)

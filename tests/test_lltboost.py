@@ -24,11 +24,18 @@ from jaxrules.training import held_out, training_data
 Floats = NDArray[np.float64]
 
 _best_cuts = x64_kernel(best_cuts)
-LITERAL = {"refit_propositions": False, "refit_on_all_rows": False, "l2_penalty": 1e-4, "risk_tolerance": -0.05}
+LITERAL = {
+    "refit_propositions": False,
+    "refit_on_all_rows": False,
+    "l2_penalty": 1e-4,
+    "risk_tolerance": -0.05,
+}
 
 
 def data(seed: int = 0, n: int = 80, d: int = 4) -> tuple[Floats, Floats]:
-    """Standardised columns, and a real target that one oblique rule and one plain rule explain in part."""
+    """Standardised columns, and a real target that one oblique rule and one
+    plain rule explain in part.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -47,17 +54,32 @@ def same_rules(one: jr.Fit[Any], other: jr.Fit[Any]) -> bool:
 # The compiled program
 
 
-def ask(X: Floats, y: Floats, loss: Any, held: NDArray[np.bool_], trains: NDArray[np.bool_], **options: bool) -> Any:
-    """`propose` for a sign of +1, an ensemble of the best constant and one rule, and one conjunction."""
+def ask(
+    X: Floats,
+    y: Floats,
+    loss: Any,
+    held: NDArray[np.bool_],
+    trains: NDArray[np.bool_],
+    **options: bool,
+) -> Any:
+    """`propose` for a sign of +1, an ensemble of the best constant and one
+    rule, and one conjunction.
+    """
     n = len(X)
     arrays = Arrays(
-        np.ascontiguousarray(X.T), np.zeros((0, n), bool), y, trains / trains.sum(), ~trains / (~trains).sum()
+        np.ascontiguousarray(X.T),
+        np.zeros((0, n), bool),
+        y,
+        trains / trains.sum(),
+        ~trains / (~trains).sum(),
     )
     design = np.zeros((4, n))
     design[0], design[1] = 1.0, X[:, 3] > 0
     weights = np.array([0.3, -0.5, 0.0, 0.0])
     lanes = Lanes(np.ones(2), np.stack([held, np.zeros(n, bool)]))
-    answer = propose(arrays, Fitted(design, weights, 2, 0.01), lanes, options=Options(loss, 4, **options))
+    answer = propose(
+        arrays, Fitted(design, weights, 2, 0.01), lanes, options=Options(loss, 4, **options)
+    )
     assert not answer.found[1].any()
     gradient = arrays.fit_weights * loss.gradient(y, weights @ design)
     return lltboost.Proposals(*(field[0] for field in answer)), arrays, design, gradient
@@ -67,20 +89,32 @@ def ask(X: Floats, y: Floats, loss: Any, held: NDArray[np.bool_], trains: NDArra
 def test_proposals_are_what_plain_code_says(name: str) -> None:
     X, y = data()
     loss = loss_by_name(name)
-    y = {"squared": y, "logistic": np.where(y > 0, 1.0, -1.0), "poisson": np.round(np.exp(y / 2))}[name]
+    y = {"squared": y, "logistic": np.where(y > 0, 1.0, -1.0), "poisson": np.round(np.exp(y / 2))}[
+        name
+    ]
     trains, held = np.arange(80) % 4 > 0, X[:, 2] < 0.8
     answer, arrays, design, gradient = ask(X, y, loss, held, trains)
     on = held & trains
     separable = np.where(gradient >= 0, 1.0, -1.0)
     row_weights = np.abs(gradient[on]) / np.abs(gradient[on]).sum()
-    start = LogisticRegression(C=np.inf).fit(0 * X[on], separable[on], sample_weight=row_weights).intercept_[0]
+    start = (
+        LogisticRegression(C=np.inf)
+        .fit(0 * X[on], separable[on], sample_weight=row_weights)
+        .intercept_[0]
+    )
     slope = X[on].T @ (row_weights * separable[on] / (1 + np.exp(separable[on] * start)))
     for s in np.flatnonzero(answer.found):
         w, b = answer.coefficients[s], answer.intercepts[s]
         saga = LogisticRegression(
-            l1_ratio=1, C=1 / (answer.penalties[s] * np.abs(slope).max()), solver="saga", tol=1e-10, max_iter=10**6
+            l1_ratio=1,
+            C=1 / (answer.penalties[s] * np.abs(slope).max()),
+            solver="saga",
+            tol=1e-10,
+            max_iter=10**6,
         ).fit(X[on], separable[on], sample_weight=row_weights)
-        np.testing.assert_allclose(np.append(w, b), np.append(saga.coef_[0], saga.intercept_), atol=1e-3)
+        np.testing.assert_allclose(
+            np.append(w, b), np.append(saga.coef_[0], saga.intercept_), atol=1e-3
+        )
         rows = held & (X @ w + b >= 0)
         np.testing.assert_array_equal(answer.rows[s], rows)
         assert answer.objective[s] == pytest.approx(abs(gradient @ rows), rel=1e-9)
@@ -90,13 +124,17 @@ def test_proposals_are_what_plain_code_says(name: str) -> None:
             return arrays.fit_weights @ loss.value(y, b @ full) + 0.005 * b[1:] @ b[1:]
 
         best = minimize(objective, np.zeros(3), method="BFGS", options={"gtol": 1e-7}).x
-        assert answer.risk[s] == pytest.approx(arrays.check_weights @ loss.value(y, best @ full), rel=1e-4)
+        assert answer.risk[s] == pytest.approx(
+            arrays.check_weights @ loss.value(y, best @ full), rel=1e-4
+        )
     assert answer.found[:2].all()
 
 
 def test_refitted_propositions_have_no_l1_penalty() -> None:
     X, y = data(1)
-    answer, _, _, gradient = ask(X, y, squared, np.ones(80, bool), np.arange(80) % 4 > 0, refit_propositions=True)
+    answer, _, _, gradient = ask(
+        X, y, squared, np.ones(80, bool), np.arange(80) % 4 > 0, refit_propositions=True
+    )
     size = np.abs(gradient)
     for s in np.flatnonzero(answer.found):
         on = answer.coefficients[s] != 0
@@ -110,13 +148,19 @@ def test_refitted_propositions_have_no_l1_penalty() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_cuts_are_the_best_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    values, gains, used = np.round(rng.normal(size=(3, 20)), 1), rng.normal(size=20), rng.random(20) < 0.8
+    values, gains, used = (
+        np.round(rng.normal(size=(3, 20)), 1),
+        rng.normal(size=20),
+        rng.random(20) < 0.8,
+    )
     values[2] = 1.0
     gains = np.where(used, gains, 0)
     sums, cuts = _best_cuts(values, gains, np.stack([used] * 3))
     for row, total, cut in zip(values[:2], sums[:2], cuts[:2], strict=True):
         distinct = np.unique(row[used])
-        brute = [gains[used & (row >= middle)].sum() for middle in (distinct[1:] + distinct[:-1]) / 2]
+        brute = [
+            gains[used & (row >= middle)].sum() for middle in (distinct[1:] + distinct[:-1]) / 2
+        ]
         assert total == pytest.approx(max(brute))
         assert gains[used & (row >= cut)].sum() == pytest.approx(total)
     assert sums[2] == -np.inf
@@ -145,7 +189,9 @@ def test_exact_cuts_lie_midway_between_training_rows_of_the_conjunction(option: 
     for s in [0] if option == "axis_parallel" else np.flatnonzero(answer.found):
         values = np.unique(X[held & trains] @ answer.coefficients[s])
         cut = -answer.intercepts[s]
-        assert cut == pytest.approx((values[values < cut].max() + values[values > cut].min()) / 2, rel=1e-9)
+        assert cut == pytest.approx(
+            (values[values < cut].max() + values[values > cut].min()) / 2, rel=1e-9
+        )
 
 
 def test_algorithm_1() -> None:
@@ -154,11 +200,18 @@ def test_algorithm_1() -> None:
     table = training_data(X, y, squared)
     for tolerance, gain in ((-0.05, 0.1), (-0.1, 0.3), (0.0, 0.0)):
         fit = lltboost.fit(
-            X, y, max_rules=3, max_nonzeros=4, objective_tolerance=gain, **LITERAL | {"risk_tolerance": tolerance}
+            X,
+            y,
+            max_rules=3,
+            max_nonzeros=4,
+            objective_tolerance=gain,
+            **LITERAL | {"risk_tolerance": tolerance},
         )
         trains = ~fit.details["validation_rows"]
         np.testing.assert_array_equal(~trains, held_out(table, 0.25, 0))
-        arrays = Arrays(X.T.copy(), np.zeros((0, 80), bool), y, trains / trains.sum(), ~trains / (~trains).sum())
+        arrays = Arrays(
+            X.T.copy(), np.zeros((0, 80), bool), y, trains / trains.sum(), ~trains / (~trains).sum()
+        )
         design, weights = np.zeros((4, 80)), np.zeros(4)
         design[0], weights[0] = 1.0, y[trains].mean()
         for m in (1, 2, 3):
@@ -168,18 +221,26 @@ def test_algorithm_1() -> None:
                 q, objective = np.ones(80, bool), abs(g.sum())
                 for _ in range(5):
                     lanes = Lanes(np.array([sign, 1.0]), np.stack([q, np.zeros(80, bool)]))
-                    answer = propose(arrays, Fitted(design, weights, m, 1e-4), lanes, options=Options(squared, 4))
+                    answer = propose(
+                        arrays, Fitted(design, weights, m, 1e-4), lanes, options=Options(squared, 4)
+                    )
                     risk, chosen = np.inf, None
                     for s in range(4):
-                        if answer.found[0, s] and (chosen is None or (answer.risk[0, s] - risk) / risk <= tolerance):
+                        if answer.found[0, s] and (
+                            chosen is None or (answer.risk[0, s] - risk) / risk <= tolerance
+                        ):
                             risk, chosen = answer.risk[0, s], s
                     if chosen is None or answer.objective[0, chosen] <= (1 + gain) * objective:
                         break
                     q, objective = answer.rows[0, chosen], answer.objective[0, chosen]
                 results.append((objective, q))
-            (one, q), (other, complement) = results  # first propositions of the two signs may be complements: ties
+            (one, q), (other, complement) = (
+                results  # first propositions of the two signs may be complements: ties
+            )
             q = complement if other > (1 + 1e-9) * one else q
-            np.testing.assert_array_equal(fit.model.conjunctions.satisfied(jr.as_table(X))[:, m - 1], q)
+            np.testing.assert_array_equal(
+                fit.model.conjunctions.satisfied(jr.as_table(X))[:, m - 1], q
+            )
             design[m] = q
             columns = design[: m + 1, trains]
             ridge = np.diag([0.0] + [1e-4 * trains.sum() / 2] * m)
@@ -199,7 +260,9 @@ def test_one_oblique_rule_separates_what_plain_rules_cannot() -> None:
     assert jr.accuracy(fit.model, frame, y) > 0.95
     ((condition,),) = fit.model.conjunctions
     assert condition.feature.features == (0, 1)
-    assert condition.feature.weights[1] / condition.feature.weights[0] == pytest.approx(1.5 / 2.81, rel=0.3)
+    assert condition.feature.weights[1] / condition.feature.weights[0] == pytest.approx(
+        1.5 / 2.81, rel=0.3
+    )
     assert jr.complexity(fit.model, measure="nonzeros") == 4
     (stage,) = fit.details["stages"]
     assert set(stage.parts[0].coefficients) == {"variance", "skewness"}
@@ -239,7 +302,9 @@ def test_no_training_prediction_depends_on_the_rounding() -> None:
     fit = jr.lltboost.fit(X, y, max_rules=3)
     table = jr.as_table(X)
     mean, scale = X.mean(axis=0), X.std(axis=0)
-    for rule, stage in zip(fit.model.conjunctions.satisfied(table).T, fit.details["stages"], strict=True):
+    for rule, stage in zip(
+        fit.model.conjunctions.satisfied(table).T, fit.details["stages"], strict=True
+    ):
         rows = np.ones(80, bool)
         for part in stage.parts:
             w = np.array([part.coefficients.get(f"x{j}", 0.0) for j in range(4)])
@@ -272,7 +337,15 @@ def test_nothing_is_compiled_for_more_stages_or_rows_of_one_bucket() -> None:
     jr.lltboost.fit(X, y, max_rules=3)
     jr.lltboost.fit(X[:75], y[:75], max_rules=3, seed=1, sample_weight=np.arange(75.0) + 1)
     assert propose.jitted._cache_size() == compiled
-    assert [bucket(n) for n in (4, 10, 11, 30, 345, 500, 10**6)] == [4, 10, 12, 32, 384, 512, 1048576]
+    assert [bucket(n) for n in (4, 10, 11, 30, 345, 500, 10**6)] == [
+        4,
+        10,
+        12,
+        32,
+        384,
+        512,
+        1048576,
+    ]
 
 
 # Held-out rows
@@ -367,11 +440,17 @@ def test_scales_change_nothing(scale: float, name: Any) -> None:
     target = {"squared": y, "logistic": labels(y), "poisson": np.round(np.exp(y / 2))}[name]
     unit = scale if name == "squared" else 1.0
     one = jr.lltboost.fit(X, target, loss=name, max_rules=3)
-    other = jr.lltboost.fit(scale * X, target if name == "logistic" else unit * target, loss=name, max_rules=3)
-    np.testing.assert_array_equal(
-        one.model.conjunctions.satisfied(jr.as_table(X)), other.model.conjunctions.satisfied(jr.as_table(scale * X))
+    other = jr.lltboost.fit(
+        scale * X, target if name == "logistic" else unit * target, loss=name, max_rules=3
     )
-    scores, scaled = jr.decision_function(one.model, X), jr.decision_function(other.model, scale * X)
+    np.testing.assert_array_equal(
+        one.model.conjunctions.satisfied(jr.as_table(X)),
+        other.model.conjunctions.satisfied(jr.as_table(scale * X)),
+    )
+    scores, scaled = (
+        jr.decision_function(one.model, X),
+        jr.decision_function(other.model, scale * X),
+    )
     np.testing.assert_allclose(unit * scores, scaled, rtol=1e-6)
 
 
@@ -407,7 +486,9 @@ def test_counts_and_own_losses() -> None:
     assert jr.risk(fit.model, X, counts) < jr.risk(
         dataclasses.replace(fit.model, weights=0 * fit.model.weights), X, counts
     )
-    assert all(stage.risk > 0 for stage in fit.details["stages"])  # deviance: above the smallest possible loss
+    assert all(
+        stage.risk > 0 for stage in fit.details["stages"]
+    )  # deviance: above the smallest possible loss
     zeros = np.where(np.arange(80) == 7, 2, 0)  # the only positive count trains
     assert not jr.lltboost.fit(X, zeros, loss="poisson", max_rules=1).details["validation_rows"][7]
 

@@ -81,7 +81,12 @@ def test_curvature_bound_holds(name: str) -> None:
 def test_merged_rows_have_the_loss_of_the_rows(name: str, seed: int, far: bool) -> None:
     """Value, gradient and curvature at any scores, with weights, empty and weightless groups."""
     loss, rng = losses.loss_by_name(name), np.random.default_rng(seed)
-    y = np.array([a_target(loss, number) for number in 3 * rng.normal(size=30) + 1000.0 * (far and name == "squared")])
+    y = np.array(
+        [
+            a_target(loss, number)
+            for number in 3 * rng.normal(size=30) + 1000.0 * (far and name == "squared")
+        ]
+    )
     weight, group = rng.integers(0, 3, 30) * rng.random(30), rng.integers(0, 8, 30)
     score = rng.uniform(-6, 6, 9)
     merged = losses.merge_rows(loss, y, weight, group, 9)
@@ -91,14 +96,18 @@ def test_merged_rows_have_the_loss_of_the_rows(name: str, seed: int, far: bool) 
     assert value == pytest.approx(weight @ loss.value(y, score[group]), rel=1e-10)
     for part in (loss.gradient, loss.curvature):
         rows = np.bincount(group, weight * part(y, score[group]), 9)
-        np.testing.assert_allclose(merged.weight * part(merged.target, score), rows, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            merged.weight * part(merged.target, score), rows, rtol=1e-9, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_conjugate_is_the_largest_difference_of_line_and_loss(name: str, seed: int) -> None:
-    """Fenchel and Young: equality at the gradient, a bound anywhere else; also for means of classes."""
+    """Fenchel and Young: equality at the gradient, a bound anywhere else;
+    also for means of classes.
+    """
     loss, rng = losses.loss_by_name(name), np.random.default_rng(seed)
     y = np.array([a_target(loss, number) for number in rng.normal(size=20)])
     if loss.target == "sign":
@@ -109,7 +118,9 @@ def test_conjugate_is_the_largest_difference_of_line_and_loss(name: str, seed: i
     at_dual = conjugate(y, dual)
     np.testing.assert_allclose(at_dual, dual * score - loss.value(y, score), rtol=1e-9, atol=1e-9)
     assert (at_dual >= dual * other - loss.value(y, other) - 1e-9).all()
-    assert (-conjugate(y, np.zeros(20)) <= loss.value(y, other) + 1e-9).all()  # the least value of the loss
+    assert (
+        -conjugate(y, np.zeros(20)) <= loss.value(y, other) + 1e-9
+    ).all()  # the least value of the loss
     traced = jax.jit(conjugate)(jnp.asarray(y), jnp.asarray(dual))
     np.testing.assert_allclose(traced, at_dual, rtol=1e-3, atol=1e-4)
 
@@ -136,9 +147,15 @@ def test_domains_of_conjugates(name: str, y: float, inside: tuple, outside: tupl
 
 def test_what_a_loss_lacks_is_named() -> None:
     log_cosh = losses.custom(lambda y, score: jnp.logaddexp(y - score, score - y))
-    with pytest.raises(ValueError, match=r"loss '<lambda>' has no conjugate; the certificate of x needs one; use 'squ"):
+    with pytest.raises(
+        ValueError,
+        match=r"loss '<lambda>' has no conjugate; the certificate of x needs one; use 'squ",
+    ):
         losses.require(log_cosh, "conjugate", "the certificate of x")
-    with pytest.raises(ValueError, match="loss 'poisson' has no curvature bound; y needs one; use 'squared', 'logist"):
+    with pytest.raises(
+        ValueError,
+        match="loss 'poisson' has no curvature bound; y needs one; use 'squared', 'logist",
+    ):
         losses.require(losses.poisson, "curvature_bound", "y")
     with pytest.raises(ValueError, match="'<lambda>' is not mergeable"):
         losses.merge_rows(log_cosh, np.zeros(2), np.ones(2), np.zeros(2, int), 1)
@@ -168,7 +185,9 @@ def test_custom_loss_is_float64_cached_and_traces_once() -> None:
 @pytest.mark.parametrize(("name", "best"), [("squared", 2.75), ("poisson", np.log(2.75))])
 def test_best_constant_of_reals_and_counts(name: str, best: float) -> None:
     y, weight = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0])
-    assert losses.best_constant(losses.loss_by_name(name), y, weight) == pytest.approx(best, rel=1e-12)
+    assert losses.best_constant(losses.loss_by_name(name), y, weight) == pytest.approx(
+        best, rel=1e-12
+    )
 
 
 def test_best_constant_of_classes() -> None:
@@ -192,9 +211,18 @@ def test_bad_losses_are_refused_by_name() -> None:
     broken = losses.loss_by_name(lambda y, score: jnp.log(score))
     with pytest.raises(ValueError, match="non-finite derivative"):
         losses.derivatives(broken, np.zeros(3), np.zeros(3))
-    no_losses: list[Any] = [int, len, Exception, lambda y: y, lambda y, score: (y, score), lambda y, score: score > y]
+    no_losses: list[Any] = [
+        int,
+        len,
+        Exception,
+        lambda y: y,
+        lambda y, score: (y, score),
+        lambda y, score: score > y,
+    ]
     for no_loss in no_losses:
-        with pytest.raises(TypeError, match=r"loss must be a function of \(y, score\) that JAX can differentiate"):
+        with pytest.raises(
+            TypeError, match=r"loss must be a function of \(y, score\) that JAX can differentiate"
+        ):
             losses.loss_by_name(no_loss)
 
 
@@ -215,7 +243,9 @@ def test_bad_targets_are_refused() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_copies_and_pickles_of_the_librarys_losses_are_these_losses(name: str) -> None:
-    """Solvers ask which loss one is: a copy that was another one would be solved by other formulas."""
+    """Solvers ask which loss one is: a copy that was another one would be
+    solved by other formulas.
+    """
     loss = losses.loss_by_name(name)
     for again in (pickle.loads(pickle.dumps(loss)), copy.copy(loss), copy.deepcopy(loss)):
         assert again is loss
@@ -232,7 +262,10 @@ def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
     problem = make_problem(Activations.of_matrix(rows), y, np.ones(80), losses.loss_by_name(name))
     sparse = sparse_glm.Problem.of(rows, y, name, None, True, None)
     again, sparse_again = pickle.loads(pickle.dumps((problem, sparse)))
-    found = [Search(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective for one in (problem, again)]
+    found = [
+        Search(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective
+        for one in (problem, again)
+    ]
     assert found[0] == found[1]
     assert sparse.solve(0.02).objective == sparse_again.solve(0.02).objective
 
@@ -242,7 +275,11 @@ def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
 def test_the_compiled_search_has_the_same_losses(seed: int) -> None:
     """Its kernels cannot call a `Loss`: they hold the formulas once more."""
     rng = np.random.default_rng(seed)
-    target, mass, score = rng.choice([-1.0, -0.3, 0.6, 1.0], 20), rng.random(20), rng.uniform(-600, 600, 20)
+    target, mass, score = (
+        rng.choice([-1.0, -0.3, 0.6, 1.0], 20),
+        rng.random(20),
+        rng.uniform(-600, 600, 20),
+    )
     for code, name in enumerate(bound_kernels.LOSSES):
         loss, (downhill, curvature) = losses.loss_by_name(name), np.empty((2, 20))
         value = bound_kernels._terms(code, target, mass, score, downhill, curvature)
@@ -256,5 +293,7 @@ def test_the_compiled_search_has_the_same_losses(seed: int) -> None:
 def test_terms_are_value_gradient_and_curvature(name: str) -> None:
     loss = losses.loss_by_name(name)
     y, score = np.array([1.0, 0.5, 0.0, 1.0]), np.array([-700.0, 0.3, 2.0, 700.0])
-    for found, function in zip(loss.terms(y, score), (loss.value, loss.gradient, loss.curvature), strict=True):
+    for found, function in zip(
+        loss.terms(y, score), (loss.value, loss.gradient, loss.curvature), strict=True
+    ):
         np.testing.assert_array_equal(found, function(y, score))

@@ -1,4 +1,5 @@
-"""LTRNet: its formulas against plain code, its rules against the network row by row, what it finds, bad input.
+"""LTRNet: its formulas against plain code, its rules against the network row by row,
+what it finds, bad input.
 
 Most problems have 80 rows and 4 columns, so that few programs are compiled.
 """
@@ -56,23 +57,37 @@ def sigmoid(z: Floats) -> Floats:
 def test_the_modified_sigmoid_and_its_gradient(steepness: float) -> None:
     z = np.linspace(-2, 1, 31)
     value = sigmoid(steepness * (2 * z + 1))
-    np.testing.assert_allclose(modified_sigmoid(jnp.asarray(z), steepness), value, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        modified_sigmoid(jnp.asarray(z), steepness), value, rtol=1e-5, atol=1e-7
+    )
     assert modified_sigmoid(jnp.float32(-0.5), steepness) == 0.5
     slopes = jax.vmap(jax.grad(modified_sigmoid), (0, None))(jnp.asarray(z), steepness)
     np.testing.assert_allclose(slopes, 2 * steepness * value * (1 - value), rtol=1e-4, atol=1e-5)
-    beside = (sigmoid(steepness * (2 * (z + 1e-6) + 1)) - sigmoid(steepness * (2 * (z - 1e-6) + 1))) / 2e-6
+    beside = (
+        sigmoid(steepness * (2 * (z + 1e-6) + 1)) - sigmoid(steepness * (2 * (z - 1e-6) + 1))
+    ) / 2e-6
     np.testing.assert_allclose(slopes, beside, rtol=1e-4, atol=1e-5)
 
 
 def test_the_w_shaped_penalty_by_hand() -> None:
     v = jnp.array([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5])
     np.testing.assert_allclose(w_shaped(v), [0.5, 0, 0.25, 0.5, 0.25, 0, 0.5])
-    np.testing.assert_allclose(jax.vmap(jax.grad(w_shaped))(jnp.array([-0.5, 0.25, 0.75, 1.5])), [-1, 1, -1, 1])
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(w_shaped))(jnp.array([-0.5, 0.25, 0.75, 1.5])), [-1, 1, -1, 1]
+    )
 
 
-def network(seed: int = 0, rules: int = 3, length: int = 2, columns: int = 4, outputs: int = 2) -> Net:
+def network(
+    seed: int = 0, rules: int = 3, length: int = 2, columns: int = 4, outputs: int = 2
+) -> Net:
     rng = np.random.default_rng(seed)
-    shapes = ((rules, length, columns), (rules, length), (rules, length), (outputs, rules), (outputs,))
+    shapes = (
+        (rules, length, columns),
+        (rules, length),
+        (rules, length),
+        (outputs, rules),
+        (outputs,),
+    )
     return Net(*(rng.normal(size=shape) for shape in shapes))
 
 
@@ -85,10 +100,14 @@ def test_the_layers_by_hand(straight_through: bool) -> None:
             s = 0.0
             for j in range(2):
                 z = net.w[i, j] @ x - net.t[i, j]
-                s += net.v[i, j] * (float(z >= 0) if straight_through else sigmoid(z)) - abs(net.v[i, j])
+                s += net.v[i, j] * (float(z >= 0) if straight_through else sigmoid(z)) - abs(
+                    net.v[i, j]
+                )
             q = float(2 * s + 1 >= 0) if straight_through else sigmoid(3 * (2 * s + 1))
             scores[n] += net.b[:, i] * q
-    np.testing.assert_allclose(forward(net, X.T, 3.0, straight_through), scores.T, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        forward(net, X.T, 3.0, straight_through), scores.T, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_straight_through_has_the_gradient_of_the_sigmoids() -> None:
@@ -112,7 +131,9 @@ def test_penalties_by_hand() -> None:
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), max_size=5), st.randoms())
-def test_needed_conditions_say_the_same_and_none_can_go(rows: list[list[bool]], random: Any) -> None:
+def test_needed_conditions_say_the_same_and_none_can_go(
+    rows: list[list[bool]], random: Any
+) -> None:
     holds = np.array(rows, bool).reshape(-1, 6)
     kept = needed(holds, [random.random() for _ in rows])
     np.testing.assert_array_equal(holds[kept].all(axis=0), holds.all(axis=0))
@@ -154,7 +175,8 @@ def test_the_model_is_the_network_with_steps(what: str, training: Any, prune: bo
     assert 0 < np.abs(soft - scores).max() < 10
     if what == "logistic":
         assert fit.objective == pytest.approx(
-            log_loss(target, jr.predict_proba(fit.model, X)) + 5e-4 * (fit.model.weights**2).sum(), rel=1e-9
+            log_loss(target, jr.predict_proba(fit.model, X)) + 5e-4 * (fit.model.weights**2).sum(),
+            rel=1e-9,
         )
 
 
@@ -169,13 +191,16 @@ def test_the_best_start_has_the_least_penalised_risk() -> None:
     kept = (size >= 0.1 * size.max(axis=2, keepdims=True)) & (soft.net.v >= 0.5)[..., None]
     used = (soft.net.v >= 0.5).any(axis=1)
     norm = size[kept].sum() + np.abs(soft.net.b[:, used]).sum() / y.std()
-    assert risks[chosen] == pytest.approx(np.mean((y - stepped(soft, X)[:, 0]) ** 2) + 0.01 * norm * y.var(), rel=1e-6)
+    assert risks[chosen] == pytest.approx(
+        np.mean((y - stepped(soft, X)[:, 0]) ** 2) + 0.01 * norm * y.var(), rel=1e-6
+    )
 
 
 def test_pruning_changes_no_training_prediction_and_makes_rules_shorter() -> None:
     X, y = data(1)
     whole, pruned = (
-        jr.ltrnet.fit(X, y, refit=False, prune=prune, restarts=1, l1_penalty=1e-4).model for prune in (False, True)
+        jr.ltrnet.fit(X, y, refit=False, prune=prune, restarts=1, l1_penalty=1e-4).model
+        for prune in (False, True)
     )
     np.testing.assert_allclose(jr.predict(whole, X), jr.predict(pruned, X), rtol=1e-9)
     assert jr.complexity(pruned, "nonzeros") < jr.complexity(whole, "nonzeros")
@@ -183,7 +208,9 @@ def test_pruning_changes_no_training_prediction_and_makes_rules_shorter() -> Non
 
 def test_many_rules_are_told_apart_without_pruning() -> None:
     X, y = data(1)
-    model = jr.ltrnet.fit(X, y, max_rules=300, iterations=1, restarts=1, prune=False, refit=False).model
+    model = jr.ltrnet.fit(
+        X, y, max_rules=300, iterations=1, restarts=1, prune=False, refit=False
+    ).model
     assert 256 < len(model.conjunctions) <= 300
 
 
@@ -202,11 +229,15 @@ def test_refitted_weights_are_the_best_for_the_rules(loss: Any) -> None:
     }[loss]
 
     def objective(b: Floats) -> float:
-        return float(np.average(values(b[0] + rows @ b[1:]), weights=weights) + 5e-4 * b[1:] @ b[1:])
+        return float(
+            np.average(values(b[0] + rows @ b[1:]), weights=weights) + 5e-4 * b[1:] @ b[1:]
+        )
 
     best = minimize(objective, np.zeros(1 + rows.shape[1]), method="BFGS", options={"gtol": 1e-8})
     assert fit.objective == pytest.approx(best.fun, rel=1e-6)
-    assert fit.objective == pytest.approx(objective(np.append(fit.model.intercept, fit.model.weights)), rel=1e-9)
+    assert fit.objective == pytest.approx(
+        objective(np.append(fit.model.intercept, fit.model.weights)), rel=1e-9
+    )
 
 
 # Several classes
@@ -216,10 +247,20 @@ def test_softmax_weights_are_those_of_multinomial_regression() -> None:
     rng = np.random.default_rng(0)
     Q, codes, weights = rng.random((60, 4)) < 0.5, rng.integers(0, 3, 60), rng.random(60) + 0.5
     signs = np.where(codes[:, None] == np.arange(3), 1.0, -1.0)
-    b, b0 = refit_softmax(signs, Q, l2_penalty=0.1, sample_weight=weights, start=(rng.normal(size=(4, 3)), np.zeros(3)))
-    oracle = LogisticRegression(C=10.0, tol=1e-12, max_iter=10**4).fit(Q, codes, sample_weight=weights)
+    b, b0 = refit_softmax(
+        signs,
+        Q,
+        l2_penalty=0.1,
+        sample_weight=weights,
+        start=(rng.normal(size=(4, 3)), np.zeros(3)),
+    )
+    oracle = LogisticRegression(C=10.0, tol=1e-12, max_iter=10**4).fit(
+        Q, codes, sample_weight=weights
+    )
     np.testing.assert_allclose(b, oracle.coef_.T, atol=1e-5)
-    np.testing.assert_allclose(b0 - b0.mean(), oracle.intercept_ - oracle.intercept_.mean(), atol=1e-5)
+    np.testing.assert_allclose(
+        b0 - b0.mean(), oracle.intercept_ - oracle.intercept_.mean(), atol=1e-5
+    )
 
 
 def test_several_classes_share_one_network(tmp_path: Any) -> None:
@@ -229,13 +270,21 @@ def test_several_classes_share_one_network(tmp_path: Any) -> None:
     assert model.link == "softmax"
     assert jr.accuracy(model, X, three(y)) > 0.8
     scores, probabilities = jr.decision_function(model, X), jr.predict_proba(model, X)
-    np.testing.assert_allclose(probabilities, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), rtol=1e-9)
-    np.testing.assert_allclose(jax.jit(lambda X: jr.predict_proba(model, X))(X), probabilities, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(
+        probabilities, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        jax.jit(lambda X: jr.predict_proba(model, X))(X), probabilities, rtol=1e-3, atol=1e-6
+    )
     assert jr.risk(model, X, three(y)) == pytest.approx(log_loss(three(y), probabilities), rel=1e-9)
-    assert fit.objective == pytest.approx(jr.risk(model, X, three(y)) + 5e-4 * (model.weights**2).sum(), rel=1e-9)
+    assert fit.objective == pytest.approx(
+        jr.risk(model, X, three(y)) + 5e-4 * (model.weights**2).sum(), rel=1e-9
+    )
     assert "log-probability" in str(model)
     jr.save(model, tmp_path / "model.json")
-    np.testing.assert_array_equal(jr.predict_proba(jr.load(tmp_path / "model.json"), X), probabilities)
+    np.testing.assert_array_equal(
+        jr.predict_proba(jr.load(tmp_path / "model.json"), X), probabilities
+    )
     with pytest.raises(ValueError, match="more than two classes"):
         jr.RuleEnsemble(
             model.conjunctions.with_schema(model.schema.with_classes((0, 1))), model.weights[:, :1],
@@ -248,7 +297,9 @@ def test_several_classes_share_one_network(tmp_path: Any) -> None:
 
 def test_the_soft_model_is_a_differentiable_pytree() -> None:
     X, y = data()
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(np.arange(80) % 3 == 0, "x", "z"))
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(
+        kind=np.where(np.arange(80) % 3 == 0, "x", "z")
+    )
     frame.loc[::9, "a"] = np.nan
     soft = jr.ltrnet.fit(frame, y, missing="own_category", **SMALL).details["soft_model"]
     by_hand = np.column_stack([X, np.arange(80) % 3 == 0, np.arange(80) % 3 != 0]).astype(float)
@@ -259,7 +310,9 @@ def test_the_soft_model_is_a_differentiable_pytree() -> None:
     np.testing.assert_allclose(soft(frame), expected[:, 0], rtol=1e-4, atol=1e-4)
 
     codes = jnp.asarray(np.column_stack([frame[list("abcd")], frame["kind"] == "z"]).astype(float))
-    np.testing.assert_allclose(jax.jit(lambda X: soft(X))(codes), expected[:, 0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        jax.jit(lambda X: soft(X))(codes), expected[:, 0], rtol=1e-4, atol=1e-4
+    )
     slopes = jax.grad(lambda soft: jnp.mean((jnp.asarray(y) - soft(frame)) ** 2))(soft)
     assert isinstance(slopes, ltrnet.SoftModel)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
@@ -307,9 +360,17 @@ def test_options_compile_nothing() -> None:
     jr.ltrnet.fit(X, y, **SMALL)
     before = _chunk.jitted._cache_size()
     jr.ltrnet.fit(
-        X[:75, :3], y[:75], iterations=60, learning_rate=0.1, steepness=5.0, l1_penalty=0.1, binary_penalty=0.5, seed=4,
-        refit=False, **SIZE,
-    )  # fmt: skip
+        X[:75, :3],
+        y[:75],
+        iterations=60,
+        learning_rate=0.1,
+        steepness=5.0,
+        l1_penalty=0.1,
+        binary_penalty=0.5,
+        seed=4,
+        refit=False,
+        **SIZE,
+    )
     assert _chunk.jitted._cache_size() == before
 
 
@@ -351,7 +412,9 @@ def test_without_time_left_the_best_network_alone_is_discretised() -> None:
 def test_scales_do_not_matter(scale: float) -> None:
     X, y = data()
     plain, scaled = jr.ltrnet.fit(X, y, **SMALL), jr.ltrnet.fit(scale * X, scale * y, **SMALL)
-    np.testing.assert_allclose(jr.predict(scaled.model, scale * X) / scale, jr.predict(plain.model, X), rtol=1e-6)
+    np.testing.assert_allclose(
+        jr.predict(scaled.model, scale * X) / scale, jr.predict(plain.model, X), rtol=1e-6
+    )
     assert scaled.objective == pytest.approx(scale**2 * plain.objective, rel=1e-6)
 
 

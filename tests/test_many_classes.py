@@ -1,4 +1,6 @@
-"""Learners on more than two classes, one against the rest: real data, and everything that a model is asked."""
+"""Learners on more than two classes, one against the rest: real data, and
+everything that a model is asked.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,22 @@ def rulefit(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
 
 def boosting(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
     return jr.boosting.fit(
-        X, y, loss="logistic", search="greedy", max_rules=4, max_cut_points=4, l2_penalty=0.1, **jr.boosting.PAPER,
+        X,
+        y,
+        loss="logistic",
+        search="greedy",
+        max_rules=4,
+        max_cut_points=4,
+        l2_penalty=0.1,
+        **jr.boosting.PAPER,
         **arguments,
-    )  # fmt: skip
+    )
 
 
 def glrm(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
-    return jr.glrm.fit(X, y, rule_penalty=5e-3, max_length=2, max_cut_points=3, tolerance=1e-3, **arguments)
+    return jr.glrm.fit(
+        X, y, rule_penalty=5e-3, max_length=2, max_cut_points=3, tolerance=1e-3, **arguments
+    )
 
 
 LEARNERS = [rulefit, boosting, glrm]
@@ -73,7 +84,9 @@ def test_a_model_of_many_classes(
     np.testing.assert_array_equal(np.array(names)[scores.argmax(axis=1)], jr.predict(model, X))
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     for row, explanation in enumerate(jr.explain(model, X[:3])):
-        np.testing.assert_allclose(sum(part.weight for part in explanation.parts), scores[row], atol=1e-9)
+        np.testing.assert_allclose(
+            sum(part.weight for part in explanation.parts), scores[row], atol=1e-9
+        )
         assert explanation.prediction in names
     # The means over the classes of the binary problems, from the model alone
     signs = np.where(y[:, None] == np.array(names), 1.0, -1.0)
@@ -81,7 +94,11 @@ def test_a_model_of_many_classes(
     assert fit.objective == pytest.approx(np.mean(fit.details["objectives"]))
     assert fit.objective >= jr.risk(model, X, y)
     # Every rule once, though several classes use it
-    assert len({frozenset(rule) for rule in model.conjunctions}) == len(model.conjunctions) == jr.support(model)
+    assert (
+        len({frozenset(rule) for rule in model.conjunctions})
+        == len(model.conjunctions)
+        == jr.support(model)
+    )
     assert jr.complexity(model) == jr.support(model) + model.conjunctions.propositions.sum()
     jr.save(model, tmp_path / "model.json")
     np.testing.assert_array_equal(jr.decision_function(jr.load(tmp_path / "model.json"), X), scores)
@@ -105,7 +122,10 @@ def test_two_classes_as_many_equal_two_classes(learner: Learner) -> None:
     binary = learner(X, y)
     assert fit.details["objectives"][1] == binary.objective
     np.testing.assert_allclose(
-        jr.decision_function(fit.model, X)[:, 1], jr.decision_function(binary.model, X), rtol=1e-12, atol=1e-12
+        jr.decision_function(fit.model, X)[:, 1],
+        jr.decision_function(binary.model, X),
+        rtol=1e-12,
+        atol=1e-12,
     )
     assert fit.objective == pytest.approx((binary.objective + learner(X, ~y).objective) / 2)
 
@@ -130,7 +150,9 @@ def test_rulefit_chooses_one_penalty_for_all_classes() -> None:
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_class_without_weight_is_refused(learner: Learner) -> None:
     X, y = rows_of(load_iris, 3)
-    with pytest.raises(ValueError, match="sample_weight is zero or negligible for every row of class 2"):
+    with pytest.raises(
+        ValueError, match="sample_weight is zero or negligible for every row of class 2"
+    ):
         learner(X, y, sample_weight=(y < 2).astype(float))
 
 
@@ -142,4 +164,6 @@ def test_rows_without_weight_are_absent(learner: Learner) -> None:
     absent = learner(X[kept], y[kept], **rules)
     weighted = learner(np.where(kept[:, None], X, 99.0), y, sample_weight=kept, **rules)
     assert weighted.objective == absent.objective
-    np.testing.assert_array_equal(jr.decision_function(weighted.model, X), jr.decision_function(absent.model, X))
+    np.testing.assert_array_equal(
+        jr.decision_function(weighted.model, X), jr.decision_function(absent.model, X)
+    )

@@ -20,7 +20,9 @@ def model(link: str, classes: Any, n_outputs: int = 1) -> jr.RuleEnsemble:
     schema = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=classes)
     rules = [[C.above(0, 0.5)], [C.above(0, 0.5), C.above(1, 0.5)], [], [C.at_most(1, 0.5)]]
     weights = np.array([1.0, -2.0, 0.25, 0.0])[:, None] * np.arange(1, n_outputs + 1)
-    result = jr.RuleEnsemble(jr.Conjunctions.build(schema, rules), weights, np.full(n_outputs, 0.5), link=link)  # type: ignore[arg-type]
+    result = jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, rules), weights, np.full(n_outputs, 0.5), link=link
+    )  # type: ignore[arg-type]
     result.validate()
     return result
 
@@ -29,8 +31,12 @@ def test_complexity_and_support_count_the_rules_in_use() -> None:
     binary = model("logistic", (0, 1))
     assert jr.support(binary) == 3  # the last weight is zero
     assert jr.complexity(binary) == 3 + (1 + 2 + 0)
-    linear = jr.LinearTerms(np.array([0, 1], np.int32), np.array([[1.0], [0.0]]), np.zeros(2), np.ones(2))
-    with_terms = jr.RuleEnsemble(binary.conjunctions, binary.weights, binary.intercept, linear, "logistic")
+    linear = jr.LinearTerms(
+        np.array([0, 1], np.int32), np.array([[1.0], [0.0]]), np.zeros(2), np.ones(2)
+    )
+    with_terms = jr.RuleEnsemble(
+        binary.conjunctions, binary.weights, binary.intercept, linear, "logistic"
+    )
     assert jr.support(with_terms) == 3
     assert jr.complexity(with_terms) == 3 + 3 + 1
     assert jr.support(model("logistic", ("a", "b", "c"), 3)) == 3
@@ -61,12 +67,18 @@ def test_an_interval_is_two_propositions_and_one_condition() -> None:
 def test_nonzeros_count_the_columns_that_propositions_weigh() -> None:
     schema = jr.Schema(tuple(jr.Feature(name) for name in "abc"))
     half = Halfspace((0, 1, 2), (1.0, -2.0, 0.5), 0.0)
-    rules = [[half, C.above(0, 0.5)], [half, C.at_most(half.direction, 1.0)], [C.above(0, 1.0), C.above(2, 1.0)]]
+    rules = [
+        [half, C.above(0, 0.5)],
+        [half, C.at_most(half.direction, 1.0)],
+        [C.above(0, 1.0), C.above(2, 1.0)],
+    ]
     conjunctions = jr.Conjunctions.build(schema, rules)
     ensemble = jr.RuleEnsemble(conjunctions, np.ones((3, 1)), np.zeros(1))
     assert jr.complexity(ensemble) == 3 + 6
     assert jr.complexity(ensemble, "conditions") == 3 + 5
-    assert jr.complexity(ensemble, "nonzeros") == 3 + (2 + 3 + 1) + (2 + 3 + 3) + (2 + 2)  # Eq. 6: r + sum c(q_i)
+    assert jr.complexity(ensemble, "nonzeros") == 3 + (2 + 3 + 1) + (2 + 3 + 3) + (
+        2 + 2
+    )  # Eq. 6: r + sum c(q_i)
     unused = jr.with_weights(ensemble, np.array([0.0, 1.0, 0.0]))
     assert jr.complexity(unused, "nonzeros") == 1 + 2 + 6
 
@@ -139,7 +151,9 @@ def test_a_loss_of_ones_own_does_not_pass_for_another() -> None:
     def squared(y: Any, score: Any) -> Any:
         return (y - score) ** 4
 
-    fit = jr.boosting.fit(X, np.array([0.0, 3.0, 1.0, 2.0]), loss=squared, max_rules=1, **jr.boosting.PAPER)
+    fit = jr.boosting.fit(
+        X, np.array([0.0, 3.0, 1.0, 2.0]), loss=squared, max_rules=1, **jr.boosting.PAPER
+    )
     with pytest.raises(ValueError, match="'custom squared'.*pass it as loss="):
         jr.risk(fit.model, X, np.zeros(4))
 
@@ -195,5 +209,7 @@ def test_what_is_not_a_model_is_refused() -> None:
 
 
 def test_explanations_are_of_rows_that_have_values(ensemble: jr.RuleEnsemble) -> None:
-    with pytest.raises(TypeError, match="^X is being traced by JAX, and has no values yet; call this outside jit"):
+    with pytest.raises(
+        TypeError, match="^X is being traced by JAX, and has no values yet; call this outside jit"
+    ):
         jax.jit(lambda X: jr.explain(ensemble, X)[0].score)(np.ones((2, 3)))

@@ -21,9 +21,18 @@ def endless() -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_solve_is_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    price, weight, choice = rng.integers(1, 20, 7), rng.integers(1, 9, 7), cp.Variable(7, boolean=True)
+    price, weight, choice = (
+        rng.integers(1, 20, 7),
+        rng.integers(1, 9, 7),
+        cp.Variable(7, boolean=True),
+    )
     extra, share = cp.Variable(integer=True), cp.Variable(bounds=[0, 0.5])
-    constraints = [weight @ choice + extra + share <= 15, extra <= 2, extra >= -1, choice[0] + choice[1] == 1]
+    constraints = [
+        weight @ choice + extra + share <= 15,
+        extra <= 2,
+        extra >= -1,
+        choice[0] + choice[1] == 1,
+    ]
     objective = price @ choice + 3 * extra + share - 4  # with a constant
     program = cp.Problem(cp.Maximize(objective), constraints)
     proof = mip.solve(program, never, endless, mip_rel_gap=0.0)
@@ -48,7 +57,9 @@ def test_an_infeasible_program_has_no_values() -> None:
 
 
 def market_split(rows: int = 6) -> tuple[cp.Problem, cp.Variable]:
-    """Fifty bits whose weighted sums are near given numbers in every row: nobody proves the optimum in a day."""
+    """Fifty bits whose weighted sums are near given numbers in every row: nobody
+    proves the optimum in a day.
+    """
     weights = np.random.default_rng(0).integers(0, 100, (rows, 10 * (rows - 1)))
     choice, off = cp.Variable(weights.shape[1], boolean=True), cp.Variable(rows)
     target = weights.sum(axis=1) // 2
@@ -82,7 +93,9 @@ def test_who_does_not_stop_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     assert mip.solve(program, lambda: next(asked), endless) == (None, 0)
     assert choice.value is None
     small = cp.Problem(cp.Maximize(choice[0]), [choice[0] <= 0.5])
-    assert mip.solve(small, never, endless, mip_rel_gap=0.0).bound == 0.0, "while the other may still run"
+    assert mip.solve(small, never, endless, mip_rel_gap=0.0).bound == 0.0, (
+        "while the other may still run"
+    )
 
 
 def test_a_process_ends_well_while_a_solver_that_was_left_still_runs() -> None:
@@ -95,7 +108,11 @@ solvers = [market_split()[0] for _ in range(2)]
 print([mip.solve(program, iter([False, True]).__next__, lambda: np.inf).bound for program in solvers])
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[None, None]"), done.stderr
 

@@ -1,4 +1,6 @@
-"""Rule ensembles and rule lists: scores, predictions, probabilities, explanations, transformations."""
+"""Rule ensembles and rule lists: scores, predictions, probabilities,
+explanations, transformations.
+"""
 
 import math
 from collections.abc import Callable
@@ -22,12 +24,19 @@ Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition
 
 
-def numeric_ensemble(link: str, n_outputs: int = 1, linear: bool = False, classes: Any = "default") -> jr.RuleEnsemble:
+def numeric_ensemble(
+    link: str, n_outputs: int = 1, linear: bool = False, classes: Any = "default"
+) -> jr.RuleEnsemble:
     """Rules on three numeric columns, one of which may be missing."""
     if classes == "default":
         classes = None if link in ("identity", "log") else tuple("abcd"[: max(2, n_outputs)])
     schema = jr.Schema(tuple(jr.Feature(name) for name in "xyz"), "own_category", classes)
-    rules = [[C.above(0, 0.25), C.at_most(1, 0.5)], [], [C.below(2, 0.0, missing=True)], [C.at_least(1, -0.25)]]
+    rules = [
+        [C.above(0, 0.25), C.at_most(1, 0.5)],
+        [],
+        [C.below(2, 0.0, missing=True)],
+        [C.at_least(1, -0.25)],
+    ]
     rng = np.random.default_rng(3)
     terms = None
     if linear:
@@ -38,7 +47,11 @@ def numeric_ensemble(link: str, n_outputs: int = 1, linear: bool = False, classe
             np.array([0.75, np.inf]),
         )
     model = jr.RuleEnsemble(
-        jr.Conjunctions.build(schema, rules), rng.normal(size=(4, n_outputs)), rng.normal(size=n_outputs), terms, link
+        jr.Conjunctions.build(schema, rules),
+        rng.normal(size=(4, n_outputs)),
+        rng.normal(size=n_outputs),
+        terms,
+        link,
     )  # type: ignore[arg-type]
     model.validate()
     return model
@@ -46,7 +59,9 @@ def numeric_ensemble(link: str, n_outputs: int = 1, linear: bool = False, classe
 
 def data(n: int = 40) -> np.ndarray:
     rng = np.random.default_rng(4)
-    X = np.round(rng.normal(size=(n, 3)) * 4) / 4  # quarters are exact in float32, and meet the cut points
+    X = (
+        np.round(rng.normal(size=(n, 3)) * 4) / 4
+    )  # quarters are exact in float32, and meet the cut points
     X[::7, 2] = np.nan
     return X
 
@@ -74,7 +89,9 @@ def scores_by_hand(model: jr.RuleEnsemble, X: np.ndarray, oracle: Oracle) -> np.
 ENSEMBLES = pytest.mark.parametrize(
     "model",
     [
-        pytest.param(numeric_ensemble(link, k, linear), id=f"{link}-{k}-{'linear' if linear else 'rules'}")
+        pytest.param(
+            numeric_ensemble(link, k, linear), id=f"{link}-{k}-{'linear' if linear else 'rules'}"
+        )
         for link, k in [
             ("identity", 1),
             ("log", 1),
@@ -124,7 +141,11 @@ def test_probabilities_follow_the_link(model: jr.RuleEnsemble) -> None:
         return
     scores = np.asarray(jr.decision_function(model, X)).reshape(len(X), -1)
     p = 1 / (1 + np.exp(-scores * (2 if model.link == "exponential" else 1)))
-    shares = np.concatenate([1 - p, p], axis=1) if model.n_outputs == 1 else p / p.sum(axis=1, keepdims=True)
+    shares = (
+        np.concatenate([1 - p, p], axis=1)
+        if model.n_outputs == 1
+        else p / p.sum(axis=1, keepdims=True)
+    )
     found = jr.predict_proba(model, X)
     np.testing.assert_allclose(found, shares, rtol=1e-12)
     assert found.shape == (len(X), len(model.schema.classes))
@@ -147,7 +168,9 @@ def test_extreme_scores_keep_both_tails(n_outputs: int, score: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "classes", [("no", "yes"), (False, True), (0, 1), (-1.5, 2.5), ("a", "b", "c")], ids=lambda c: type(c[0]).__name__
+    "classes",
+    [("no", "yes"), (False, True), (0, 1), (-1.5, 2.5), ("a", "b", "c")],
+    ids=lambda c: type(c[0]).__name__,
 )
 def test_predictions_are_the_labels_that_were_given(classes: tuple[Any, ...]) -> None:
     model = numeric_ensemble("logistic", 1 if len(classes) == 2 else 3, classes=classes)
@@ -168,15 +191,27 @@ def test_no_rules_is_a_constant() -> None:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_dataframes_are_matched_by_name(frame: Any, ensemble: jr.RuleEnsemble, table: jr.Table) -> None:
-    job = [*ensemble.schema.features[1].categories, "pilot", None]  # codes -2 and -1 are the last two
-    columns = {"income": table.columns[2], "age": table.columns[0], "job": [job[code] for code in table.columns[1]]}
+def test_dataframes_are_matched_by_name(
+    frame: Any, ensemble: jr.RuleEnsemble, table: jr.Table
+) -> None:
+    job = [
+        *ensemble.schema.features[1].categories,
+        "pilot",
+        None,
+    ]  # codes -2 and -1 are the last two
+    columns = {
+        "income": table.columns[2],
+        "age": table.columns[0],
+        "job": [job[code] for code in table.columns[1]],
+    }
     expected = jr.decision_function(ensemble, table)
     np.testing.assert_array_equal(jr.decision_function(ensemble, frame(columns)), expected)
     assert jr.predict(ensemble, frame(columns)).tolist() == jr.predict(ensemble, table).tolist()
 
 
-def test_data_that_do_not_fit_are_refused(ensemble: jr.RuleEnsemble, rule_list: jr.RuleList) -> None:
+def test_data_that_do_not_fit_are_refused(
+    ensemble: jr.RuleEnsemble, rule_list: jr.RuleList
+) -> None:
     for model in (ensemble, rule_list):
         for function in (jr.predict, jr.predict_proba, jr.explain):
             with pytest.raises(ValueError, match="lacks the columns 'job'"):
@@ -205,7 +240,9 @@ def test_explanations_add_up_to_the_score(model: jr.RuleEnsemble) -> None:
     scores = np.asarray(jr.decision_function(model, X)).reshape(len(X), -1)
     predictions = np.asarray(jr.predict(model, X)).tolist()
     for i, explanation in enumerate(jr.explain(model, X)):
-        np.testing.assert_allclose(sum(part.weight for part in explanation.parts), scores[i], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            sum(part.weight for part in explanation.parts), scores[i], rtol=1e-12, atol=1e-12
+        )
         np.testing.assert_array_equal(explanation.score, scores[i])
         assert explanation.prediction == predictions[i]
         assert explanation.parts[0].text == "intercept"
@@ -217,11 +254,15 @@ def test_explanations_add_up_to_the_score(model: jr.RuleEnsemble) -> None:
             assert explanation.probabilities == dict(zip(model.schema.classes, shares, strict=True))
 
 
-def test_an_explanation_names_the_rules_that_hold(ensemble: jr.RuleEnsemble, table: jr.Table, oracle: Oracle) -> None:
+def test_an_explanation_names_the_rules_that_hold(
+    ensemble: jr.RuleEnsemble, table: jr.Table, oracle: Oracle
+) -> None:
     satisfied = oracle(ensemble.conjunctions, table)
     for i, explanation in enumerate(jr.explain(ensemble, table)):
         expected = {
-            ensemble.conjunctions.describe(r) for r in np.flatnonzero(satisfied[i]) if ensemble.weights[r].any()
+            ensemble.conjunctions.describe(r)
+            for r in np.flatnonzero(satisfied[i])
+            if ensemble.weights[r].any()
         }
         assert {part.text for part in explanation.parts[1:]} == expected
         sizes = [abs(part.weight[0]) for part in explanation.parts[1:]]
@@ -236,10 +277,14 @@ def test_validate_names_what_is_wrong() -> None:
     assert good.linear is not None
 
     def broken(linear: dict[str, Any] | None = None, **changes: Any) -> jr.RuleEnsemble:
-        terms = good.linear if linear is None else models.LinearTerms(**{**vars(good.linear), **linear})
+        terms = (
+            good.linear if linear is None else models.LinearTerms(**{**vars(good.linear), **linear})
+        )
         return models.RuleEnsemble(**{**vars(good), "linear": terms, **changes})
 
-    categorical = jr.Schema((jr.Feature("x"), jr.Feature("y"), jr.Feature("z", ("a",))), "refuse", ("a", "b"))
+    categorical = jr.Schema(
+        (jr.Feature("x"), jr.Feature("y"), jr.Feature("z", ("a",))), "refuse", ("a", "b")
+    )
     on_categories = jr.Conjunctions.build(categorical, [[]] * 4)
     cases = {
         "weights must have shape": broken(weights=good.weights[1:]),
@@ -270,8 +315,12 @@ def test_validate_names_what_is_wrong() -> None:
         ({"link": "identity"}, "the link 'identity' does not fit classes"),
     ],
 )
-def test_models_made_by_hand_are_checked_when_they_predict(changes: dict[str, Any], message: str) -> None:
-    model = models.RuleEnsemble(**{**vars(numeric_ensemble("logistic", 1, linear=False)), **changes})
+def test_models_made_by_hand_are_checked_when_they_predict(
+    changes: dict[str, Any], message: str
+) -> None:
+    model = models.RuleEnsemble(
+        **{**vars(numeric_ensemble("logistic", 1, linear=False)), **changes}
+    )
     for ask in (jr.predict, jr.decision_function, jr.explain):
         with pytest.raises(ValueError, match=message):
             ask(model, np.zeros((2, len(model.schema.features))))
@@ -312,37 +361,60 @@ def test_the_traced_route_agrees(model: jr.RuleEnsemble) -> None:
         if function is jr.predict_proba and model.schema.classes is None:
             continue
         host = np.asarray(function(model, X))
-        if function is jr.predict and model.schema.classes is not None:  # traced predictions are class codes
+        if (
+            function is jr.predict and model.schema.classes is not None
+        ):  # traced predictions are class codes
             host = np.array([model.schema.classes.index(label) for label in host.tolist()])
         traced = jax.jit(lambda x, function=function: function(model, x))(X.astype(np.float32))
         np.testing.assert_allclose(traced, host, rtol=1e-4, atol=1e-5)
-        as_argument = jax.jit(lambda m, x, function=function: function(m, x))(model, X.astype(np.float32))
+        as_argument = jax.jit(lambda m, x, function=function: function(m, x))(
+            model, X.astype(np.float32)
+        )
         np.testing.assert_array_equal(as_argument, traced)
-        by_row = jax.vmap(lambda x, function=function: function(model, x[None, :])[0])(X.astype(np.float32))
+        by_row = jax.vmap(lambda x, function=function: function(model, x[None, :])[0])(
+            X.astype(np.float32)
+        )
         np.testing.assert_allclose(by_row, traced, rtol=1e-5, atol=1e-6)
 
 
 def test_oblique_rules_take_every_route() -> None:
-    schema = jr.Schema((jr.Feature("x"), jr.Feature("k", ("a", "b")), jr.Feature("z")), "own_category", ("no", "yes"))
+    schema = jr.Schema(
+        (jr.Feature("x"), jr.Feature("k", ("a", "b")), jr.Feature("z")),
+        "own_category",
+        ("no", "yes"),
+    )
     half = Halfspace((0, 1, 2), (0.5, 2.0, -1.25), 0.25, (MISSING, 1, MISSING))
-    rules = [[half, C.at_most(half.direction, 3.0), C.above(0, -1.0)], [half], [C.below(half.direction, 0.25, True)]]
+    rules = [
+        [half, C.at_most(half.direction, 3.0), C.above(0, -1.0)],
+        [half],
+        [C.below(half.direction, 0.25, True)],
+    ]
     model = jr.RuleEnsemble(
-        jr.Conjunctions.build(schema, rules), np.array([[0.5], [-1.0], [2.0]]), np.array([0.25]), link="logistic"
+        jr.Conjunctions.build(schema, rules),
+        np.array([[0.5], [-1.0], [2.0]]),
+        np.array([0.25]),
+        link="logistic",
     )
     model.validate()
     X = data(24)
     X[:, 1] = np.arange(24) % 4 - 2  # unseen, missing, a, b
     table = jr.Table(schema, (X[:, 0], X[:, 1].astype(np.int32), X[:, 2]))
     total = 0.5 * X[:, 0] + 2.0 * (X[:, 1] == 1) - 1.25 * X[:, 2]
-    held = np.stack([(total >= 0.25) & (total <= 3) & (X[:, 0] > -1), total >= 0.25, ~(total >= 0.25)], axis=1)
+    held = np.stack(
+        [(total >= 0.25) & (total <= 3) & (X[:, 0] > -1), total >= 0.25, ~(total >= 0.25)], axis=1
+    )
     expected = 0.25 + held @ np.array([0.5, -1.0, 2.0])
     np.testing.assert_array_equal(jr.decision_function(model, table), expected)
     x = jnp.asarray(X, jnp.float32)
     np.testing.assert_allclose(jax.jit(lambda x: jr.decision_function(model, x))(x), expected)
     np.testing.assert_allclose(jax.jit(jr.decision_function)(model, x), expected)
-    np.testing.assert_allclose(jax.vmap(lambda row: jr.decision_function(model, row[None])[0])(x), expected)
+    np.testing.assert_allclose(
+        jax.vmap(lambda row: jr.decision_function(model, row[None])[0])(x), expected
+    )
     by_weight = jax.grad(lambda w, x: jr.decision_function(jr.with_weights(model, w), x).sum())
-    np.testing.assert_allclose(by_weight(jnp.ones(3), table), held.sum(axis=0))  # rules are checked on the host
+    np.testing.assert_allclose(
+        by_weight(jnp.ones(3), table), held.sum(axis=0)
+    )  # rules are checked on the host
     np.testing.assert_allclose(jax.jit(by_weight)(jnp.ones(3), x), held.sum(axis=0))
     shown = [part.text for part in jr.explain(model, table[:1])[0].parts[1:]]
     assert set(shown) == {model.conjunctions.describe(r) for r in np.flatnonzero(held[0])}
@@ -366,7 +438,9 @@ def test_gradients_agree_with_differences(model: jr.RuleEnsemble) -> None:
         scores = jr.decision_function(jr.with_weights(model, weights, intercept), X).reshape(15, -1)
         return xp.mean((scores - xp.asarray(y)) ** 2)
 
-    gradients = jax.grad(loss, argnums=(0, 1))(jnp.asarray(model.weights), jnp.asarray(model.intercept), False)
+    gradients = jax.grad(loss, argnums=(0, 1))(
+        jnp.asarray(model.weights), jnp.asarray(model.intercept), False
+    )
     start = [np.asarray(model.weights), np.asarray(model.intercept)]
     for which, gradient in enumerate(gradients):
         for index in np.ndindex(start[which].shape):
@@ -375,7 +449,9 @@ def test_gradients_agree_with_differences(model: jr.RuleEnsemble) -> None:
                 moved = [array.copy() for array in start]
                 moved[which][index] += sign * 1e-5
                 ends.append(loss(*moved, True))
-            np.testing.assert_allclose(gradient[index], (ends[1] - ends[0]) / 2e-5, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                gradient[index], (ends[1] - ends[0]) / 2e-5, rtol=1e-4, atol=1e-5
+            )
 
 
 def test_gradients_through_a_jit_with_traced_data() -> None:
@@ -383,19 +459,29 @@ def test_gradients_through_a_jit_with_traced_data() -> None:
 
     @jax.jit
     def gradient(weights: jax.Array, x: jax.Array) -> jax.Array:
-        return jax.grad(lambda w: jr.predict_proba(jr.with_weights(model, w), x)[:, 1].sum())(weights)
+        return jax.grad(lambda w: jr.predict_proba(jr.with_weights(model, w), x)[:, 1].sum())(
+            weights
+        )
 
     p = np.asarray(jr.predict_proba(model, X))[:, 1]
-    satisfied = model.conjunctions.satisfied(jr.as_table(X, missing="own_category", feature_names=list("xyz")))
+    satisfied = model.conjunctions.satisfied(
+        jr.as_table(X, missing="own_category", feature_names=list("xyz"))
+    )
     expected = satisfied.T @ (p * (1 - p))
     np.testing.assert_allclose(gradient(jnp.asarray(model.weights[:, 0]), X), expected, rtol=1e-4)
 
 
-def test_concrete_jax_weights_take_the_exact_route(ensemble: jr.RuleEnsemble, table: jr.Table) -> None:
-    float32 = jr.with_weights(ensemble, jnp.asarray(ensemble.weights), jnp.asarray(ensemble.intercept))
+def test_concrete_jax_weights_take_the_exact_route(
+    ensemble: jr.RuleEnsemble, table: jr.Table
+) -> None:
+    float32 = jr.with_weights(
+        ensemble, jnp.asarray(ensemble.weights), jnp.asarray(ensemble.intercept)
+    )
     scores = jr.decision_function(float32, table)
     assert isinstance(scores, np.ndarray)
-    np.testing.assert_array_equal(scores, jr.decision_function(ensemble, table))  # these weights are exact in float32
+    np.testing.assert_array_equal(
+        scores, jr.decision_function(ensemble, table)
+    )  # these weights are exact in float32
     assert set(jr.predict(float32, table).tolist()) <= {"no", "yes"}
 
 
@@ -419,7 +505,9 @@ def test_models_are_pytrees(which: str, request: pytest.FixtureRequest, table: j
     assert hash(structure) == hash(jax.tree.structure(model))
     again = jax.tree.unflatten(structure, leaves)
     assert jr.predict(again, table).tolist() == jr.predict(model, table).tolist()
-    assert jax.tree.map(lambda leaf: None, model).schema is model.schema  # unflattening validates nothing
+    assert (
+        jax.tree.map(lambda leaf: None, model).schema is model.schema
+    )  # unflattening validates nothing
     copied = jax.tree.map(np.copy, model)
     assert str(copied) == str(model)
 
@@ -447,8 +535,12 @@ def test_the_first_rule_decides(rule_list: jr.RuleList, table: jr.Table, oracle:
     positions = [next((r for r in range(3) if row[r]), 3) for row in satisfied]
     assert rule_list.position(table).tolist() == positions
     classes = ("no", "yes")
-    assert jr.predict(rule_list, table).tolist() == [classes[rule_list.labels[p]] for p in positions]
-    np.testing.assert_array_equal(jr.predict_proba(rule_list, table), rule_list.probabilities[positions])
+    assert jr.predict(rule_list, table).tolist() == [
+        classes[rule_list.labels[p]] for p in positions
+    ]
+    np.testing.assert_array_equal(
+        jr.predict_proba(rule_list, table), rule_list.probabilities[positions]
+    )
     for position, explanation in zip(positions, jr.explain(rule_list, table), strict=True):
         assert explanation.prediction == classes[rule_list.labels[position]]
         assert explanation.score is None
@@ -460,7 +552,9 @@ def test_the_first_rule_decides(rule_list: jr.RuleList, table: jr.Table, oracle:
 
 
 def test_a_rule_list_without_rules_is_its_default(schema: jr.Schema, table: jr.Table) -> None:
-    empty = jr.RuleList(jr.Conjunctions.build(schema, []), np.array([1], np.int32), np.array([[0.25, 0.75]]))
+    empty = jr.RuleList(
+        jr.Conjunctions.build(schema, []), np.array([1], np.int32), np.array([[0.25, 0.75]])
+    )
     empty.validate()
     assert jr.predict(empty, table).tolist() == ["yes"] * 8
     assert jr.local_support(empty, table) == 0.0
@@ -480,22 +574,30 @@ def test_rule_lists_trace(rule_list: jr.RuleList, table: jr.Table) -> None:
 
 @settings(max_examples=30)
 @given(n_rows=st.integers(1, 40), n_rules=st.integers(0, 70), seed=st.integers(0, 999))
-def test_random_ensembles_agree_with_loops(oracle: Oracle, n_rows: int, n_rules: int, seed: int) -> None:
+def test_random_ensembles_agree_with_loops(
+    oracle: Oracle, n_rows: int, n_rules: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     schema = jr.Schema((jr.Feature("a"), jr.Feature("b")))
     rules = [
         [C.above(int(f), float(c))]
         for f, c in zip(rng.integers(0, 2, n_rules), rng.integers(-2, 3, n_rules), strict=True)
     ]
-    model = jr.RuleEnsemble(jr.Conjunctions.build(schema, rules), rng.normal(size=(n_rules, 1)), rng.normal(size=1))
+    model = jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, rules), rng.normal(size=(n_rules, 1)), rng.normal(size=1)
+    )
     X = rng.integers(-3, 4, (n_rows, 2)).astype(float)
-    np.testing.assert_array_equal(jr.decision_function(model, X), scores_by_hand(model, X, oracle)[:, 0])
+    np.testing.assert_array_equal(
+        jr.decision_function(model, X), scores_by_hand(model, X, oracle)[:, 0]
+    )
 
 
 # Memory
 
 
-@pytest.mark.parametrize(("n_rows", "n_rules"), [(100_000, 100), pytest.param(1_000_000, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n_rows", "n_rules"), [(100_000, 100), pytest.param(1_000_000, 100, marks=pytest.mark.slow)]
+)
 def test_prediction_needs_little_memory(n_rows: int, n_rules: int) -> None:
     import tracemalloc
 
@@ -503,7 +605,9 @@ def test_prediction_needs_little_memory(n_rows: int, n_rules: int) -> None:
     schema = jr.Schema(tuple(jr.Feature(f"x{f}") for f in range(5)))
     rules = [[C.above(int(f), float(c)), C.at_most(int(f), float(c) + 1)] for f, c in zip(
         rng.integers(0, 5, n_rules), rng.normal(size=n_rules), strict=True)]  # fmt: skip
-    model = jr.RuleEnsemble(jr.Conjunctions.build(schema, rules), rng.normal(size=(n_rules, 1)), np.zeros(1))
+    model = jr.RuleEnsemble(
+        jr.Conjunctions.build(schema, rules), rng.normal(size=(n_rules, 1)), np.zeros(1)
+    )
     X = rng.normal(size=(n_rows, 5))
     tracemalloc.start()
     jr.predict(model, X)

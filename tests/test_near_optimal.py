@@ -13,7 +13,9 @@ Captures = frozenset[bytes]
 
 
 def all_lists(X, y, weights, max_rules, max_literals, penalty, defaults):
-    """The best objective of every set of captured sets of rows, by all sequences of all conditions."""
+    """The best objective of every set of captured sets of rows, by all
+    sequences of all conditions.
+    """
     found: dict[Captures, float] = {}
     conditions = [(rows, len(literals)) for literals, rows in all_conditions(X, max_literals)]
 
@@ -24,7 +26,9 @@ def all_lists(X, y, weights, max_rules, max_literals, penalty, defaults):
             got = rows & free
             if got.any():
                 best = max(weights[got & (y == k)].sum() for k in np.unique(y))
-                grow(free & ~got, left - 1, right + best - penalty * size, captures | {got.tobytes()})
+                grow(
+                    free & ~got, left - 1, right + best - penalty * size, captures | {got.tobytes()}
+                )
 
     grow(np.ones(len(y), bool), max_rules, 0.0, frozenset())
     return found
@@ -36,38 +40,58 @@ def captures_of(model: jr.RuleList, X) -> Captures:
 
 
 @given(
-    st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([0.0, 0.02, 0.1, 0.3]), st.sampled_from([0.0, 0.5, 2.0])
+    st.integers(0, 10**6),
+    st.integers(2, 4),
+    st.sampled_from([0.0, 0.02, 0.1, 0.3]),
+    st.sampled_from([0.0, 0.5, 2.0]),
 )
 @settings(max_examples=60)
 def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty):
     rng = np.random.default_rng(seed)
     X, y = random_problem(seed, classes)
     weights = rng.integers(1, 4, len(y)).astype(float) if seed % 2 else np.ones(len(y))
-    max_rules, max_literals, free = int(rng.integers(1, 4)), int(rng.integers(1, 3)), bool(rng.random() < 0.3)
+    max_rules, max_literals, free = (
+        int(rng.integers(1, 4)),
+        int(rng.integers(1, 3)),
+        bool(rng.random() < 0.3),
+    )
     if max_literals == 2:
         max_rules = min(max_rules, 2)
     found = jr.exact_list.near_optimal(
-        X, y, within=within, max_rules=max_rules, max_literals=max_literals, min_support=0.0, literal_penalty=penalty,
-        default="free" if free else "majority", sample_weight=weights, limit=10**6,
-    )  # fmt: skip
+        X,
+        y,
+        within=within,
+        max_rules=max_rules,
+        max_literals=max_literals,
+        min_support=0.0,
+        literal_penalty=penalty,
+        default="free" if free else "majority",
+        sample_weight=weights,
+        limit=10**6,
+    )
     defaults = range(classes) if free else [int(np.bincount(y, weights).argmax())]
     lists = all_lists(X, y, weights, max_rules, max_literals, penalty, defaults)
     optimum = max(lists.values())
-    expected = {captures: value for captures, value in lists.items() if value >= (1 - within) * optimum - 1e-9}
+    expected = {
+        captures: value
+        for captures, value in lists.items()
+        if value >= (1 - within) * optimum - 1e-9
+    }
     assert found.optimum == found.bound == pytest.approx(optimum)
     assert found.complete
     assert found.at_most == len(found) == len(expected)
     models = [found[i] for i in range(len(found))]
-    assert {captures_of(model, X): value for model, value in zip(models, found.objectives, strict=True)} == {
-        captures: pytest.approx(value) for captures, value in expected.items()
-    }
+    assert {
+        captures_of(model, X): value for model, value in zip(models, found.objectives, strict=True)
+    } == {captures: pytest.approx(value) for captures, value in expected.items()}
     assert (np.diff(found.objectives) <= 0).all()
     for model, objective in zip(models, found.objectives, strict=True):
         model.validate()
         assert objective_of(model, X, y, weights, penalty) == pytest.approx(objective)
     predictions = np.stack([jr.predict(model, X) for model in models], axis=1)
     np.testing.assert_array_equal(
-        found.possible(X), np.stack([(predictions == k).any(axis=1) for k in range(classes)], axis=1)
+        found.possible(X),
+        np.stack([(predictions == k).any(axis=1) for k in range(classes)], axis=1),
     )
     texts = [{str(c) for c in map(list, model.conjunctions)} for model in models]
     occurs = [sum(str(list(rule)) in text for text in texts) for rule in found.conditions]
@@ -91,7 +115,9 @@ def test_what_is_not_listed_is_bounded(seed, how, monkeypatch):
     else:
         monkeypatch.setattr("jaxrules.lists.prefixes._EVALUATED_AT_ONCE", 1)
         problem_size = 40
-        some = jr.exact_list.near_optimal(X, y, limit=10**6, max_evaluations=problem_size * 10, **options)
+        some = jr.exact_list.near_optimal(
+            X, y, limit=10**6, max_evaluations=problem_size * 10, **options
+        )
     assert not some.complete
     assert len(some) <= len(everything) <= some.at_most
     above = everything.objectives > some.floor + 1e-9
@@ -113,7 +139,14 @@ def test_constraints_and_a_first_rule_hold_in_all_lists():
     X, y = random_problem(1, features=4)
     first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(3, 1.0)]])
     found = jr.exact_list.near_optimal(
-        X, y, within=0.2, first=first, forbidden=["x0"], required=["x1"], monotone={"x2": 1}, min_support=0.0
+        X,
+        y,
+        within=0.2,
+        first=first,
+        forbidden=["x0"],
+        required=["x1"],
+        monotone={"x2": 1},
+        min_support=0.0,
     )
     assert len(found) > 1
     for i in range(len(found)):
@@ -143,9 +176,12 @@ def test_the_text_names_shares_and_the_best():
 def test_bad_arguments_are_refused():
     X, y = random_problem(0)
     for arguments, error, words in (
-        ({"within": -0.1}, ValueError, "within must be"), ({"within": "1"}, TypeError, "within must be"),
-        ({"limit": 0}, ValueError, "limit must be"), ({"max_evaluations": 0}, ValueError, "max_evaluations must be"),
-        ({"literal_penalty": -1}, ValueError, "literal_penalty must be"), ({"max_rules": 0}, ValueError, "max_rules"),
-    ):  # fmt: skip
+        ({"within": -0.1}, ValueError, "within must be"),
+        ({"within": "1"}, TypeError, "within must be"),
+        ({"limit": 0}, ValueError, "limit must be"),
+        ({"max_evaluations": 0}, ValueError, "max_evaluations must be"),
+        ({"literal_penalty": -1}, ValueError, "literal_penalty must be"),
+        ({"max_rules": 0}, ValueError, "max_rules"),
+    ):
         with pytest.raises(error, match=words):
             jr.exact_list.near_optimal(X, y, **arguments)

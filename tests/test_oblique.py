@@ -18,23 +18,37 @@ ONES = np.ones(60)
 def frame(seed: int = 0, n: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
-        {"small": 1e-8 * rng.normal(size=n), "colour": rng.choice(["a", "b", "c"], n), "flat": np.full(n, 3.0),
-         "large": 1e8 * (5 + rng.normal(size=n)), "age": np.where(np.arange(n) % 7 == 0, np.nan, rng.normal(size=n))}
-    )  # fmt: skip
+        {
+            "small": 1e-8 * rng.normal(size=n),
+            "colour": rng.choice(["a", "b", "c"], n),
+            "flat": np.full(n, 3.0),
+            "large": 1e8 * (5 + rng.normal(size=n)),
+            "age": np.where(np.arange(n) % 7 == 0, np.nan, rng.normal(size=n)),
+        }
+    )
 
 
 def test_columns_have_mean_zero_and_deviation_one_on_any_scale() -> None:
     table = jr.as_table(frame(), missing="own_category")
     weights = np.random.default_rng(1).random(60)
     columns = Standardised.of(table, weights)
-    assert columns.names(table) == ["small", "[colour == a]", "[colour == b]", "[colour == c]", "large", "age"]
+    assert columns.names(table) == [
+        "small",
+        "[colour == a]",
+        "[colour == b]",
+        "[colour == c]",
+        "large",
+        "age",
+    ]
     for values, missing in zip(columns.values, columns.missing, strict=True):
         known = weights * ~missing
         assert np.average(values, weights=known) == pytest.approx(0, abs=1e-12)
         assert np.average(values**2, weights=known) == pytest.approx(1)
         assert not values[missing].any()
     assert columns.missing[-1].sum() == 9
-    np.testing.assert_allclose(columns.values[0] * columns.scale[0] + columns.centre[0], table.columns[0])
+    np.testing.assert_allclose(
+        columns.values[0] * columns.scale[0] + columns.centre[0], table.columns[0]
+    )
 
 
 def test_without_missing_numbers_there_is_no_mask_and_extreme_numbers_survive() -> None:
@@ -47,7 +61,9 @@ def test_without_missing_numbers_there_is_no_mask_and_extreme_numbers_survive() 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10_000), nonzeros=st.integers(1, 4), admits=st.booleans())
-def test_no_row_changes_sides_and_the_model_says_the_same(seed: int, nonzeros: int, admits: bool) -> None:
+def test_no_row_changes_sides_and_the_model_says_the_same(
+    seed: int, nonzeros: int, admits: bool
+) -> None:
     rng = np.random.default_rng(seed)
     X = frame(seed)
     table = jr.as_table(X, missing="own_category")
@@ -55,7 +71,9 @@ def test_no_row_changes_sides_and_the_model_says_the_same(seed: int, nonzeros: i
     w = np.where(rng.permutation(6) < nonzeros, rng.normal(size=6), 0.0)
     b = 0.3 * rng.normal()
     if np.count_nonzero(w) == 1 and columns.encoded[int(np.argmax(np.abs(w)))].category is not None:
-        b = -float(w @ np.where(w != 0, columns.values.mean(axis=1), 0))  # between the two values of an indicator
+        b = -float(
+            w @ np.where(w != 0, columns.values.mean(axis=1), 0)
+        )  # between the two values of an indicator
     holds = w @ columns.values + b >= 0
     unknown = columns.missing[w != 0].any(axis=0)
     condition, rows = readable(columns, table, w, b, admits, np.ones(60, bool))
@@ -74,9 +92,13 @@ def test_digits_are_as_few_as_the_rows_allow() -> None:
     condition, rows = readable(columns, table, w, b, False, np.ones(60, bool))
     assert condition.describe(table.schema) == "2.8 variance + 1.5 skewness >= -0.3"
     np.testing.assert_array_equal(rows, X @ [2.8104321, 1.4987654] >= -0.2812345)
-    few, _ = readable(columns, table, w, b, False, np.arange(60) < 1)  # one row alone allows anything
+    few, _ = readable(
+        columns, table, w, b, False, np.arange(60) < 1
+    )  # one row alone allows anything
     assert few.feature.weights == (3.0, 1.0)
-    close = np.vstack([X, [[0.0, -0.2812345 / 1.4987654 - 1e-5], [0.0, -0.2812345 / 1.4987654 + 1e-5]]])
+    close = np.vstack(
+        [X, [[0.0, -0.2812345 / 1.4987654 - 1e-5], [0.0, -0.2812345 / 1.4987654 + 1e-5]]]
+    )
     table = jr.as_table(close)
     columns = Standardised.of(table, np.ones(62))
     w = np.array([2.8104321, 1.4987654]) * columns.scale
@@ -103,11 +125,15 @@ def test_one_column_is_a_plain_condition() -> None:
 def test_a_missing_category_beside_others_of_its_column() -> None:
     table = jr.as_table(frame().assign(colour=["a", "b", None] * 20), missing="own_category")
     columns = Standardised.of(table, ONES)
-    w = np.array([1.0 * (table.schema.features[c.feature].name == "colour") for c in columns.encoded])
+    w = np.array(
+        [1.0 * (table.schema.features[c.feature].name == "colour") for c in columns.encoded]
+    )
     w *= np.arange(1, len(w) + 1)
     condition, rows = readable(columns, table, w, 0.1, False, np.ones(60, bool))
     np.testing.assert_array_equal(rows, w @ columns.values >= -0.1)
-    np.testing.assert_array_equal(jr.Conjunctions.build(table.schema, [[condition]]).satisfied(table)[:, 0], rows)
+    np.testing.assert_array_equal(
+        jr.Conjunctions.build(table.schema, [[condition]]).satisfied(table)[:, 0], rows
+    )
 
 
 @settings(max_examples=200)

@@ -1,4 +1,6 @@
-"""The reproduction framework, on a toy paper: what is computed, kept, resumed, compared and drawn."""
+"""The reproduction framework, on a toy paper: what is computed, kept,
+resumed, compared and drawn.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,14 @@ from paper_reproductions import (
     data_sources,
     jobs,
 )
-from paper_reproductions.__main__ import adopt, available_papers, chosen_exhibits, load_paper, main, reproduce
+from paper_reproductions.__main__ import (
+    adopt,
+    available_papers,
+    chosen_exhibits,
+    load_paper,
+    main,
+    reproduce,
+)
 from paper_reproductions.fingerprint import fingerprint
 from paper_reproductions.framework import Archive, Made, Store, Task, library, run, unfinished
 from paper_reproductions.report import write
@@ -65,7 +74,9 @@ class Toy:
 
     @staticmethod
     def cells(settings: Settings) -> list[Cell]:
-        return [Cell.of(data=data, fold=fold) for data in PUBLISHED for fold in settings.first_folds(4)]
+        return [
+            Cell.of(data=data, fold=fold) for data in PUBLISHED for fold in settings.first_folds(4)
+        ]
 
     def measure(self, cell: Cell, settings: Settings) -> dict[str, float]:
         if (cell["data"], cell["fold"]) in self.broken:
@@ -82,12 +93,18 @@ class Toy:
     def table_1(self, results: Results, canvas: Canvas) -> Section:
         values = {
             (data, "size"): Value(
-                results[self.size].where(data=data).mean("size"), published, digits=2, tolerance=0.5,
-                spread=results[self.size].where(data=data).spread("size"), reason="It rained.",
+                results[self.size].where(data=data).mean("size"),
+                published,
+                digits=2,
+                tolerance=0.5,
+                spread=results[self.size].where(data=data).spread("size"),
+                reason="It rained.",
             )
             for data, published in PUBLISHED.items()
-        }  # fmt: skip
-        return Section("How large?", (ComparisonTable("Sizes", tuple(PUBLISHED), ("size",), values),))
+        }
+        return Section(
+            "How large?", (ComparisonTable("Sizes", tuple(PUBLISHED), ("size",), values),)
+        )
 
     def figure_2(self, results: Results, canvas: Canvas) -> Section:
         figure, axes = canvas.subplots(1, 2)
@@ -110,7 +127,9 @@ def everything(toy: Toy, folder, settings=FULL, **options) -> int:
 
 def test_all_cells_are_computed_once_and_kept(toy, tmp_path, capsys):
     assert everything(toy, tmp_path) == 0
-    assert len(toy.computed) == len(set(toy.computed)) == 9  # 2 flowers x 4 folds, shared by both exhibits; 1 path
+    assert (
+        len(toy.computed) == len(set(toy.computed)) == 9
+    )  # 2 flowers x 4 folds, shared by both exhibits; 1 path
     first = (tmp_path / "toy/full/report.md").read_text()
     assert everything(toy, tmp_path) == 0
     assert len(toy.computed) == 9
@@ -218,7 +237,9 @@ def test_values_without_a_counterpart():
     assert not Value(5.0, 1.0).departs
 
 
-KEYS = st.one_of(st.integers(-(10**9), 10**9), st.sampled_from(["adult", "a b/c", "x,y", 'with "quotes"', "ä"]))
+KEYS = st.one_of(
+    st.integers(-(10**9), 10**9), st.sampled_from(["adult", "a b/c", "x,y", 'with "quotes"', "ä"])
+)
 
 
 @settings(max_examples=50)
@@ -226,7 +247,10 @@ KEYS = st.one_of(st.integers(-(10**9), 10**9), st.sampled_from(["adult", "a b/c"
     key=st.dictionaries(st.sampled_from(["data", "fold", "method"]), KEYS, min_size=1),
     measured=st.lists(
         st.fixed_dictionaries(
-            {"value": st.floats(allow_nan=False), "text": st.sampled_from(["", "a, b", "two\nlines"])}
+            {
+                "value": st.floats(allow_nan=False),
+                "text": st.sampled_from(["", "a, b", "two\nlines"]),
+            }
         ),
         min_size=1,
         max_size=4,
@@ -241,7 +265,9 @@ def test_cells_come_back_as_they_were(tmp_path_factory, key, measured):
     rows = store.read(experiment, cell)
     assert rows is not None
     seconds = [row["cell_seconds"] for row in rows]
-    assert rows == [{**key, **row, "cell_seconds": s} for row, s in zip(measured, seconds, strict=True)]
+    assert rows == [
+        {**key, **row, "cell_seconds": s} for row, s in zip(measured, seconds, strict=True)
+    ]
 
 
 def test_rows():
@@ -256,7 +282,9 @@ def test_rows():
 
 @pytest.mark.parametrize("measured", [[], {"data": 1.0}])
 def test_what_a_cell_may_not_return(tmp_path, measured):
-    experiment = Experiment("x", lambda settings: [Cell.of(data="a")], lambda cell, settings: measured)
+    experiment = Experiment(
+        "x", lambda settings: [Cell.of(data="a")], lambda cell, settings: measured
+    )
     tasks = unfinished([experiment], Settings(), Store(tmp_path))
     outcome = run(tasks, Settings(), Store(tmp_path), report=lambda line: None)
     assert isinstance(outcome.failures[0].error, ValueError)
@@ -278,7 +306,10 @@ def test_command_line(capsys, tmp_path):
         main(["no_such_paper", "--all", "--table", "1"])
     with pytest.raises(SystemExit):
         main(["no_such_paper", "--shipped", "--table", "1", "--folds", "3"])
-    assert "--shipped writes the whole report; it goes without --table, --folds" in capsys.readouterr().err
+    assert (
+        "--shipped writes the whole report; it goes without --table, --folds"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("name", available_papers())
@@ -289,13 +320,19 @@ def test_every_paper_reports_before_anything_is_computed(name, tmp_path):
 
 
 def test_every_number_of_the_paper_is_counted(tmp_path):
-    """Compared, not compared (no tolerance), not run; a number of ours alone is none of the paper's."""
+    """Compared, not compared (no tolerance), not run; a number of ours alone is none of the
+    paper's.
+    """
     values = {
-        ("a", "x"): Value(1.0, 1.0, tolerance=0.1), ("b", "x"): Value(1.0, 2.0, apart="another machine"),
-        ("c", "x"): Value(None, 2.0), ("d", "x"): Value(1.0), ("e", "x"): Value(1.0, 2.0, tolerance=0.1, only="above"),
-        ("f", "x"): Quoted("3 ± 1", 2), ("g", "x"): Quoted("x >= 3", apart="rules"),
+        ("a", "x"): Value(1.0, 1.0, tolerance=0.1),
+        ("b", "x"): Value(1.0, 2.0, apart="another machine"),
+        ("c", "x"): Value(None, 2.0),
+        ("d", "x"): Value(1.0),
+        ("e", "x"): Value(1.0, 2.0, tolerance=0.1, only="above"),
+        ("f", "x"): Quoted("3 ± 1", 2),
+        ("g", "x"): Quoted("x >= 3", apart="rules"),
         ("h", "x"): Value(1.0, mark=Quoted("paper's 1 to 2", 2, apart="rules")),
-    }  # fmt: skip
+    }
     section = Section(tables=(ComparisonTable("t", tuple("abcdefgh"), ("x",), values),))
     exhibit = Exhibit("table", 7, "t", (), lambda results, canvas: section)
     paper = Paper("p", "P", "R", (exhibit,))
@@ -310,11 +347,19 @@ def test_every_number_of_the_paper_is_counted(tmp_path):
 def test_a_number_in_several_tables_counts_once(tmp_path):
     """For the exhibit where it stands first; it agrees if it does wherever it is compared."""
     tables = [
-        {("a", "x"): Value(1.0, 1.0, apart="elsewhere", number="one"), ("b", "x"): Value(5.0, 1.0, number="two")},
-        {("a", "x"): Value(1.0, 1.0, tolerance=0.1, number="one"), ("b", "x"): Value(None, 1.0, number="two")},
+        {
+            ("a", "x"): Value(1.0, 1.0, apart="elsewhere", number="one"),
+            ("b", "x"): Value(5.0, 1.0, number="two"),
+        },
+        {
+            ("a", "x"): Value(1.0, 1.0, tolerance=0.1, number="one"),
+            ("b", "x"): Value(None, 1.0, number="two"),
+        },
         {("a", "x"): Value(2.0, 1.0, tolerance=0.1, number="one")},
     ]
-    sections = [Section(tables=(ComparisonTable("t", ("a", "b"), ("x",), values),)) for values in tables]
+    sections = [
+        Section(tables=(ComparisonTable("t", ("a", "b"), ("x",), values),)) for values in tables
+    ]
     exhibits = tuple(
         Exhibit("figure", k, "t", (), lambda results, canvas, section=section: section)
         for k, section in enumerate(sections, start=1)
@@ -328,11 +373,15 @@ def test_a_number_in_several_tables_counts_once(tmp_path):
 @pytest.mark.parametrize("name", available_papers())
 def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path, monkeypatch):
     """In the report of what is shipped, which needs no data."""
-    monkeypatch.setattr(jr.datasets, "load", lambda *names, **options: pytest.fail(f"it loads {names}"))
+    monkeypatch.setattr(
+        jr.datasets, "load", lambda *names, **options: pytest.fail(f"it loads {names}")
+    )
     paper = load_paper(name)
     root = Archive(Path(paper_reproductions.__file__).parent / name / "archive")
     shipped = root.folder.exists()
-    results = Results(root, root.settings) if shipped else Results(Store(tmp_path), Settings(quick=True))
+    results = (
+        Results(root, root.settings) if shipped else Results(Store(tmp_path), Settings(quick=True))
+    )
     unsaid = [
         (exhibit.name, table.title, str(value))
         for exhibit in paper.exhibits
@@ -344,7 +393,10 @@ def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path, monkeypa
 
 
 def test_bold_is_bold_and_a_quick_run_gives_no_reasons(toy, tmp_path):
-    values = {("a", "x"): Value(2.0, 1.0, tolerance=0.1, reason="It rained."), ("b", "x"): "**held**"}
+    values = {
+        ("a", "x"): Value(2.0, 1.0, tolerance=0.1, reason="It rained."),
+        ("b", "x"): "**held**",
+    }
     section = Section(tables=(ComparisonTable("t", ("a", "b"), ("x",), values),))
     exhibit = Exhibit("table", 7, "t", (toy.size,), lambda results, canvas: section)
     paper = Paper("p", "P", "R", (exhibit,))
@@ -352,24 +404,35 @@ def test_bold_is_bold_and_a_quick_run_gives_no_reasons(toy, tmp_path):
         markdown, page = write(paper, (exhibit,), Results(Store(tmp_path), asked), tmp_path)
         assert ("It rained." in markdown.read_text()) is said
         assert "<b>held</b>" in page.read_text()
-    assert "size 2 of 8." in markdown.read_text(), "cells of the full protocol that a quick run asks for"
+    assert "size 2 of 8." in markdown.read_text(), (
+        "cells of the full protocol that a quick run asks for"
+    )
     assert "(a quick run gives no reasons)" in markdown.read_text()
 
 
 def test_an_archive_gives_the_results_back(toy, tmp_path):
-    """One CSV file per experiment; the report names the versions and the date with which the cells were made."""
+    """One CSV file per experiment; the report names the versions and the date with
+    which the cells were made.
+    """
     everything(toy, tmp_path)
     settings = Settings()
     results = Results(Store(tmp_path / "toy/full"), settings)
     archive = Archive(tmp_path / "archive")
     archive.pack(results, [toy.size, toy.path], {"Versions": "jaxrules 9", "Date": "2031-01-01"})
     assert archive.settings == settings
-    assert sorted(path.name for path in archive.folder.iterdir()) == ["about.json", "path.csv", "size.csv"]
+    assert sorted(path.name for path in archive.folder.iterdir()) == [
+        "about.json",
+        "path.csv",
+        "size.csv",
+    ]
     back = Results(archive, settings)
     for experiment in (toy.size, toy.path):
         for row, before in zip(back[experiment], results[experiment], strict=True):
             del before["cell_seconds"]
-            assert row == {name: pytest.approx(v, rel=1e-6) if type(v) is float else v for name, v in before.items()}
+            assert row == {
+                name: pytest.approx(v, rel=1e-6) if type(v) is float else v
+                for name, v in before.items()
+            }
         assert all(archive.has(experiment, cell) for cell in experiment.cells(settings))
     assert not archive.has(toy.size, Cell.of(data="rose", fold=99))
     assert archive.has(toy.size, Cell.of(data="rose", fold="1")), "digits are read as a number"
@@ -380,11 +443,18 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
 
 
 def test_an_archive_says_how_long_its_cells_took(toy, tmp_path):
-    """By experiment, of the cells that say so: those that were restored from an archive have no seconds."""
+    """By experiment, of the cells that say so: those that were restored from
+    an archive have no seconds.
+    """
     store = Store(tmp_path / "toy/full")
     for cell, seconds in zip(toy.cells(FULL), (60.0, 30.0, 0.0), strict=False):
         store.write(toy.size, cell, {"size": 1.0}, seconds)
-    store.write(toy.path, Cell.of(data="rose"), [{"penalty": 1, "rules": 2}, {"penalty": 2, "rules": 1}], 4.2)
+    store.write(
+        toy.path,
+        Cell.of(data="rose"),
+        [{"penalty": 1, "rules": 2}, {"penalty": 2, "rules": 1}],
+        4.2,
+    )
     archive = Archive(tmp_path / "archive")
     results = Results(store, FULL)
     archive.pack(results, [toy.size, toy.path], {})
@@ -397,7 +467,9 @@ def test_an_archive_says_how_long_its_cells_took(toy, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in available_papers() if name != "others"])
 def test_the_overview_names_all_exhibits(name):
-    overview = (Path(paper_reproductions.__file__).parents[1] / "docs" / "reproductions.md").read_text()
+    overview = (
+        Path(paper_reproductions.__file__).parents[1] / "docs" / "reproductions.md"
+    ).read_text()
     line = next(line for line in overview.splitlines() if line.startswith(f"| `{name}` |"))
     named = set()
     for kind, numbers in re.findall(r"(Table|Figure)s? ((?:\d+|, | to | and )+)", line):
@@ -473,7 +545,9 @@ def test_what_an_experiment_depends_on_is_part_of_its_protocol(tmp_path):
     protocols = []
 
     def protocol(pin: str) -> str:
-        return Experiment("x", lambda settings: [], doubled, depends=lambda: (program, {"peer": pin})).protocol
+        return Experiment(
+            "x", lambda settings: [], doubled, depends=lambda: (program, {"peer": pin})
+        ).protocol
 
     protocols.append(protocol("1.0"))
     program.write_text('"""Words."""\nx = 1  # change nothing\n')
@@ -492,7 +566,11 @@ def test_closures_differ_by_what_they_close_over():
 
         return measure
 
-    assert fingerprint.__wrapped__(of(1)) == fingerprint.__wrapped__(of(1)) != fingerprint.__wrapped__(of(2))
+    assert (
+        fingerprint.__wrapped__(of(1))
+        == fingerprint.__wrapped__(of(1))
+        != fingerprint.__wrapped__(of(2))
+    )
 
 
 def test_a_fingerprint_does_not_know_where_the_repository_lies(monkeypatch):
@@ -505,7 +583,9 @@ def test_a_fingerprint_does_not_know_where_the_repository_lies(monkeypatch):
 
 @pytest.mark.parametrize("name", available_papers())
 def test_fingerprints_reach_the_code_and_never_an_address(name):
-    different = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}.values()
+    different = {
+        e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments
+    }.values()
     hashes = [fingerprint.__wrapped__(experiment.measure) for experiment in different]
     assert hashes == [fingerprint.__wrapped__(experiment.measure) for experiment in different]
     assert len(set(hashes)) == len({experiment.measure for experiment in different})
@@ -514,9 +594,13 @@ def test_fingerprints_reach_the_code_and_never_an_address(name):
 def test_a_changed_protocol_computes_again(toy, tmp_path, monkeypatch):
     everything(toy, tmp_path)
     store, cell = Store(tmp_path / "toy/full"), Cell.of(data="rose")
-    assert store.made(toy.path, cell) == Made(toy.path.protocol, library(), store.made(toy.path, cell).date)
+    assert store.made(toy.path, cell) == Made(
+        toy.path.protocol, library(), store.made(toy.path, cell).date
+    )
     assert not unfinished([toy.path, toy.size], FULL, store)
-    changed = dataclasses.replace(toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0})
+    changed = dataclasses.replace(
+        toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0}
+    )
     assert unfinished([changed, toy.size], FULL, store) == [Task(changed, cell)]
     assert store.read(changed, cell) is None
     run(unfinished([changed], FULL, store), FULL, store, report=lambda line: None)
@@ -538,16 +622,21 @@ def test_cells_without_a_protocol_are_adopted_or_refused(toy, tmp_path, capsys):
     assert everything(toy, tmp_path) == 0
     assert len(toy.computed) == 9
     assert "9 by jaxrules 0.0.9 (abc), adopted" in (tmp_path / "toy/full/report.md").read_text()
-    assert not Store(tmp_path / "toy/full").adopt(toy.path, Cell.of(data="rose"), "other"), "it has one already"
+    assert not Store(tmp_path / "toy/full").adopt(toy.path, Cell.of(data="rose"), "other"), (
+        "it has one already"
+    )
 
 
 def test_an_archive_shows_cells_of_an_older_protocol_and_says_so(toy, tmp_path):
     everything(toy, tmp_path)
     archive = Archive(tmp_path / "archive")
     archive.pack(Results(Store(tmp_path / "toy/full"), FULL), [toy.size, toy.path], {})
-    toy.path = dataclasses.replace(toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0})
+    toy.path = dataclasses.replace(
+        toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0}
+    )
     paper = dataclasses.replace(
-        toy.paper, exhibits=(dataclasses.replace(toy.paper.exhibits[1], experiments=(toy.path, toy.size)),)
+        toy.paper,
+        exhibits=(dataclasses.replace(toy.paper.exhibits[1], experiments=(toy.path, toy.size)),),
     )
     markdown, _ = write(paper, paper.exhibits, Results(archive, FULL), tmp_path / "docs")
     text = markdown.read_text()
@@ -592,14 +681,19 @@ def test_missing_data_sets_are_named_together(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_data_folder_without_a_manifest_or_that_is_not_there(there, tmp_path, monkeypatch, capsys):
+def test_a_data_folder_without_a_manifest_or_that_is_not_there(
+    there, tmp_path, monkeypatch, capsys
+):
     folder = tmp_path / "data"
     if there:
         folder.mkdir()
     monkeypatch.setenv("JAXRULES_DATA", str(folder))
     assert main(["coordinate_paths", "--quick", "--results", str(tmp_path / "results")]) == 2
     said = capsys.readouterr().err
-    assert "3 data sets are missing; nothing was computed: the environment variable JAXRULES_DATA names" in said
+    assert (
+        "3 data sets are missing; nothing was computed: the environment variable JAXRULES_DATA "
+        "names" in said
+    )
     bundled = Experiment("x", lambda settings: [], doubled, lambda cell: ("iris",))
     assert not data_sources.missing([Task(bundled, Cell.of(k=1))]), "it comes with scikit-learn"
 
@@ -607,7 +701,9 @@ def test_a_data_folder_without_a_manifest_or_that_is_not_there(there, tmp_path, 
 @pytest.mark.parametrize("name", available_papers())
 def test_it_is_known_where_every_data_set_comes_from(name, monkeypatch):
     monkeypatch.delenv("JAXRULES_DATA", raising=False)
-    experiments = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}.values()
+    experiments = {
+        e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments
+    }.values()
     tasks = [Task(e, cell) for e in experiments for cell in e.cells(Settings(slow=True))]
     assert "not known here" not in data_sources.missing(tasks)
 
@@ -628,7 +724,20 @@ def test_a_fit_that_ctrl_c_made_shorter_is_not_kept(toy, tmp_path):
 @pytest.mark.slow
 def test_several_processes_measure_what_one_does(tmp_path):
     for name, more in (("one", []), ("two", ["--jobs", "2"])):
-        command = [sys.executable, "-m", "paper_reproductions", "coordinate_paths", "--quick", "--table", "1"]
-        subprocess.run([*command, "--results", str(tmp_path / name), *more], check=True, capture_output=True)
-    tables = [(tmp_path / n / "coordinate_paths/quick/report.md").read_text().split("## Table") for n in ("one", "two")]
+        command = [
+            sys.executable,
+            "-m",
+            "paper_reproductions",
+            "coordinate_paths",
+            "--quick",
+            "--table",
+            "1",
+        ]
+        subprocess.run(
+            [*command, "--results", str(tmp_path / name), *more], check=True, capture_output=True
+        )
+    tables = [
+        (tmp_path / n / "coordinate_paths/quick/report.md").read_text().split("## Table")
+        for n in ("one", "two")
+    ]
     assert tables[0][1] == tables[1][1]

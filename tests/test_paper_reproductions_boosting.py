@@ -1,4 +1,6 @@
-"""The reproduction of the optimal rule boosting paper: its measures, its data, and two small cells."""
+"""The reproduction of the optimal rule boosting paper: its measures, its
+data, and two small cells.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,22 @@ from benchmarks.peers import NotRun
 from jaxrules.table import Feature, Schema, Table
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
-from paper_reproductions.optimal_rule_boosting import authors, data, effort, parity, published, scores, table_1
+from paper_reproductions.optimal_rule_boosting import (
+    authors,
+    data,
+    effort,
+    parity,
+    published,
+    scores,
+    table_1,
+)
 from paper_reproductions.report import write
 from paper_reproductions.sections import Canvas
 
 QUICK = Settings(quick=True)
-needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+needs_data = pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
+)
 ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Figure 5", "Table 2"]
 
 
@@ -50,7 +62,9 @@ def test_the_area_of_rulefit_is_over_the_sizes_that_there_are():
     table = Rows([{"rules": k, "score": s} for k, s in rows])
     below = (0.5 + 0.7) / 2 * 2 + (0.7 + 0.8) / 2 * 2 + 0.8 * 6
     assert scores.rulefit_area(table, "score", True) == pytest.approx(below / 10)
-    assert scores.rulefit_area(table, "score", False) == pytest.approx(((0.7 + 0.8) / 2 * 2 + 0.8 * 6) / 8)
+    assert scores.rulefit_area(table, "score", False) == pytest.approx(
+        ((0.7 + 0.8) / 2 * 2 + 0.8 * 6) / 8
+    )
     assert scores.rulefit_area(Rows([]), "score", True) is None
 
 
@@ -65,7 +79,9 @@ def test_lambda_is_chosen_by_the_inner_scores_where_all_lambdas_are_there():
         cell = {"penalty": penalty, "split": split}
         return [{**cell, "rules": k, "inner_score": inner, "score": test} for k in scores.SIZES]
 
-    table = Rows([*rows(1, 0, 0.9, 0.5), *rows(5, 0, 0.8, 0.7), *rows(1, 1, 0.6, 0.6), *rows(5, 1, 0.7, 0.5)])
+    table = Rows(
+        [*rows(1, 0, 0.9, 0.5), *rows(5, 0, 0.8, 0.7), *rows(1, 1, 0.6, 0.6), *rows(5, 1, 0.7, 0.5)]
+    )
     assert [found[0]["penalty"] for found in scores.chosen(table)] == [1, 5]
     half = Rows([*table, *rows(9, 0, 1.0, 1.0)])
     assert [found[0]["penalty"] for found in scores.chosen(half)] == [9], "split 1 lacks a lambda"
@@ -91,7 +107,9 @@ def test_the_authors_settings_fit_the_data():
 
 
 def test_propositions_of_the_authors_program():
-    """friedman1: three cut points per column, and "<=" of the last, the maximum, always holds: 5 per column."""
+    """friedman1: three cut points per column, and "<=" of the last, the maximum,
+    always holds: 5 per column.
+    """
     train, test = data.split("friedman1", 0)
     assert (len(train), len(test)) == (1600, 400)
     assert len(data.attributes("friedman1", train.X)) == 60
@@ -104,7 +122,12 @@ def test_propositions_of_the_authors_program():
     numbers = data.quantile_propositions(jr.as_table(np.arange(9.0)[:, None]), 4)
     assert [numbers.describe(j) for j in range(len(numbers))] == ["x0 >= 8", "x0 <= 4", "x0 >= 4"]
     few = data.quantile_propositions(jr.as_table(np.arange(9.0)[:, None] // 3), 6)
-    assert {few.describe(j) for j in range(len(few))} == {"x0 <= 0", "x0 <= 1", "x0 >= 1", "x0 >= 2"}
+    assert {few.describe(j) for j in range(len(few))} == {
+        "x0 <= 0",
+        "x0 <= 1",
+        "x0 >= 1",
+        "x0 >= 2",
+    }
 
 
 def test_the_minimum_of_a_column_that_is_mostly_zero_is_no_cut_point():
@@ -142,7 +165,13 @@ def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch, timeless):
     assert tables[0].values["iris (1)", "greedy"].ours == pytest.approx(0.95, abs=0.05)
     assert tables[1].values["iris (1)", "gain of optimal"][0] in "+-"
     assert effort.show_figure_4(results, Canvas(tmp_path)).figures[0].stat().st_size > 5000
-    assert effort.show_table_2(results, Canvas(tmp_path)).tables[0].values["iris (1)", "immediate bound"].ours > 0
+    assert (
+        effort.show_table_2(results, Canvas(tmp_path))
+        .tables[0]
+        .values["iris (1)", "immediate bound"]
+        .ours
+        > 0
+    )
 
 
 @needs_data
@@ -151,9 +180,12 @@ def test_table_1_is_the_papers(name, timeless):
     """Quick sets of the 24; greedy and optimal areas over the five splits."""
     for method in scores.SEARCHES:
         runs = [
-            Rows(scores.measure_published(Cell.of(data=name, split=k, method=method), Settings())) for k in range(5)
+            Rows(scores.measure_published(Cell.of(data=name, split=k, method=method), Settings()))
+            for k in range(5)
         ]
-        ours = np.mean([scores.area(run.column("score"), name in scores.CLASSIFICATIONS) for run in runs])
+        ours = np.mean(
+            [scores.area(run.column("score"), name in scores.CLASSIFICATIONS) for run in runs]
+        )
         printed = getattr(published.TABLE_1[name], method)
         assert ours == pytest.approx(printed, abs=0.0001 if name == "tic-tac-toe" else 0.003)
 
@@ -179,11 +211,15 @@ def test_exact_search_learns_parity(timeless):
 
 
 def test_the_shipped_table_1_is_the_papers():
-    """44 of the 48 areas are within .001, and a 45th to 48th where the report says why or that it does not know."""
+    """44 of the 48 areas are within .001, and a 45th to 48th where the report says why
+    or that it does not know.
+    """
     archive = Archive(Path(scores.__file__).parent / "archive")
     found = scores.measured_sets(Results(archive, Settings()))
     pairs = [
-        (m.areas(method), getattr(published.TABLE_1[n], method)) for n, m in found.items() for method in scores.SEARCHES
+        (m.areas(method), getattr(published.TABLE_1[n], method))
+        for n, m in found.items()
+        for method in scores.SEARCHES
     ]
     assert all(len(areas) == 5 for areas, _ in pairs)
     differences = np.abs([np.mean(areas) - printed for areas, printed in pairs])
@@ -213,7 +249,12 @@ def test_the_authors_program_gets_its_columns_and_settings(a_program):
     assert {len(column) for column in task["X"].values()} == {len(train)}
     assert (len(task["X"]), len(task["X_test"])) == (27, 27)
     assert set(task["y"]) == {-1.0, 1.0}
-    assert (task["penalty"], task["rules"], task["stop"], task["loss"]) == (0.001, 10, False, "logistic")
+    assert (task["penalty"], task["rules"], task["stop"], task["loss"]) == (
+        0.001,
+        10,
+        False,
+        "logistic",
+    )
     assert set(task["attributes"].values()) == {2}
 
 
@@ -225,7 +266,9 @@ def test_a_program_that_fails_is_not_run(a_program):
 
 
 def test_a_cause_is_named_where_an_experiment_shows_it(tmp_path):
-    """Another lambda that has the paper's number; else that it is unexplained, and what comes nearest."""
+    """Another lambda that has the paper's number; else that it is
+    unexplained, and what comes nearest.
+    """
     store, printed = Store(tmp_path), published.TABLE_1["boston"].optimal
 
     def area(experiment, keep, value):
@@ -234,8 +277,14 @@ def test_a_cause_is_named_where_an_experiment_shows_it(tmp_path):
                 store.write(experiment, cell, value, 1.0)
 
     published_row = {"rules": 1, "score": 0.5, "as_described": 0.5, "uncertified": 0}
-    area(scores.as_published, lambda key: True, [{**published_row, "rules": k} for k in scores.SIZES])
-    area(scores.by_penalty, lambda key: key["penalty"] == 5, {"area": 0.6, "as_described": printed + 1e-4})
+    area(
+        scores.as_published, lambda key: True, [{**published_row, "rules": k} for k in scores.SIZES]
+    )
+    area(
+        scores.by_penalty,
+        lambda key: key["penalty"] == 5,
+        {"area": 0.6, "as_described": printed + 1e-4},
+    )
 
     def cause():
         results = Results(store, Settings())
@@ -243,7 +292,9 @@ def test_a_cause_is_named_where_an_experiment_shows_it(tmp_path):
 
     assert cause().startswith("Unexplained.")
     assert f"the nearest is {printed + 1e-4:.4f}, at 5" in cause()
-    area(scores.by_penalty, lambda key: key["penalty"] == 10, {"area": 0.6, "as_described": printed})
+    area(
+        scores.by_penalty, lambda key: key["penalty"] == 10, {"area": 0.6, "as_described": printed}
+    )
     assert cause().startswith("Lambda: at 10 it is 0.564505, the paper's number")
 
 

@@ -1,4 +1,6 @@
-"""The LIRE reproduction: the quoted numbers agree with each other, and the protocol's parts do what they say."""
+"""The LIRE reproduction: the quoted numbers agree with each other, and the
+protocol's parts do what they say.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def scores(data, method, measure):
 
 def test_every_table_and_figure_of_the_experiments_is_there():
     names = [exhibit.name for exhibit in PAPER.exhibits]
-    assert sorted(names) == sorted([f"Table {n}" for n in range(1, 7)] + [f"Figure {n}" for n in range(2, 13)])
+    assert sorted(names) == sorted(
+        [f"Table {n}" for n in range(1, 7)] + [f"Figure {n}" for n in range(2, 13)]
+    )
 
 
 def test_the_quoted_files_are_complete():
@@ -24,7 +28,9 @@ def test_the_quoted_files_are_complete():
     assert len(published.tradeoff()) == 10 * (5 + 25)
     for data in published.DATA_SETS:
         for method in published.METHODS:
-            assert published.comparison().where(data=data, method=method).values("fold") == tuple(range(10))
+            assert published.comparison().where(data=data, method=method).values("fold") == tuple(
+                range(10)
+            )
 
 
 @pytest.mark.parametrize("data", published.DATA_SETS)
@@ -61,7 +67,9 @@ def test_supports_per_fold_have_the_p_values_of_table_6():
     for measure, by_data in published.TABLE_6.items():
         for data, by_method in by_data.items():
             for method, printed in by_method.items():
-                p = exhibits.wilcoxon(scores(data, "LIRE", measure), scores(data, method, measure), "greater")
+                p = exhibits.wilcoxon(
+                    scores(data, "LIRE", measure), scores(data, method, measure), "greater"
+                )
                 assert p == pytest.approx(printed, abs=0.05), (measure, data, method)
 
 
@@ -72,7 +80,9 @@ def test_wilcoxon_of_few_folds():
 
 
 def test_front():
-    points = [{"size": s, "score": v} for s, v in [(3, 0.8), (1, 0.5), (2, 0.4), (4, 0.9), (5, 0.9)]]
+    points = [
+        {"size": s, "score": v} for s, v in [(3, 0.8), (1, 0.5), (2, 0.4), (4, 0.9), (5, 0.9)]
+    ]
     assert [p["size"] for p in exhibits.front(points, "size", "score")] == [1, 3, 4]
 
 
@@ -80,7 +90,8 @@ def models(fold, *settings):
     """Rows of a fold: (penalty, accuracy, support, local support)."""
     names = ("penalty", "accuracy", "support", "local_support")
     return [
-        {"fold": fold, "local_penalty": 1.0, "auc": 0.9, **dict(zip(names, each, strict=True))} for each in settings
+        {"fold": fold, "local_penalty": 1.0, "auc": 0.9, **dict(zip(names, each, strict=True))}
+        for each in settings
     ]
 
 
@@ -90,10 +101,19 @@ def test_models_of_equal_accuracy_are_chosen_by_the_other_folds():
         *models(1, (1.0, 0.86, 12, 4.0), (2.0, 0.82, 22, 1.0)),
         *models(2, (1.0, 0.99, 1, 0.5)),  # not of all settings: its means would be over other folds
     ])  # fmt: skip
-    paper = Rows([*models(0, (0.1, 0.84, 30, 3.5)), *models(1, (0.1, 0.86, 30, 3.5)), *models(2, (0.1, 0.0, 0, 0))])
+    paper = Rows(
+        [
+            *models(0, (0.1, 0.84, 30, 3.5)),
+            *models(1, (0.1, 0.86, 30, 3.5)),
+            *models(2, (0.1, 0.0, 0, 0)),
+        ]
+    )
     found = exhibits.chosen_elsewhere(rows, paper)
     # fold 1 chooses penalty 1 for fold 0 (0.86), fold 0 chooses penalty 2 for fold 1 (0.90)
-    assert [(row["fold"], row["penalty"], row["accuracy"]) for row in found] == [(0, 1.0, 0.80), (1, 2.0, 0.82)]
+    assert [(row["fold"], row["penalty"], row["accuracy"]) for row in found] == [
+        (0, 1.0, 0.80),
+        (1, 2.0, 0.82),
+    ]
     table = exhibits._equal_accuracy({"x": (rows, paper)}, {"x": "x"}, "anywhere")
     accuracy = table.values["x", "accuracy"]
     assert (accuracy.ours, accuracy.paper) == (pytest.approx(0.81), pytest.approx(0.85))
@@ -108,11 +128,16 @@ def test_models_of_equal_accuracy_are_chosen_by_the_other_folds():
 
 def test_the_paper_is_not_asked_about_the_fold_itself():
     rows = Rows(
-        [*models(0, (1.0, 0.8, 9, 3.0), (2.0, 0.7, 9, 2.0)), *models(1, (1.0, 0.8, 9, 3.0), (2.0, 0.7, 9, 2.0))]
+        [
+            *models(0, (1.0, 0.8, 9, 3.0), (2.0, 0.7, 9, 2.0)),
+            *models(1, (1.0, 0.8, 9, 3.0), (2.0, 0.7, 9, 2.0)),
+        ]
     )
     paper = Rows([*models(0, (0.1, 0.7, 9, 3.5)), *models(1, (0.1, 0.8, 9, 3.5))])
     found = exhibits.chosen_elsewhere(rows, paper)
-    assert [row["penalty"] for row in found] == [1.0, 2.0], "fold 0 has to reach the paper's 0.8 of fold 1"
+    assert [row["penalty"] for row in found] == [1.0, 2.0], (
+        "fold 0 has to reach the paper's 0.8 of fold 1"
+    )
 
 
 def test_the_setting_has_no_more_rules_where_that_is_possible():
@@ -120,7 +145,9 @@ def test_the_setting_has_no_more_rules_where_that_is_possible():
     rows = Rows(models(0, (1.0, 0.80, 10, 3.0), (2.0, 0.82, 20, 2.0), (3.0, 0.85, 40, 6.0)))
     assert exhibits._setting_for(rows, point)[0] == 1.0
     assert exhibits._setting_for(rows, point | {"accuracy": 0.815})[0] == 2.0
-    assert exhibits._setting_for(rows, point | {"accuracy": 0.9})[0] == 3.0, "the most accurate, if none is enough"
+    assert exhibits._setting_for(rows, point | {"accuracy": 0.9})[0] == 3.0, (
+        "the most accurate, if none is enough"
+    )
 
 
 def test_differences_without_a_reason_are_listed_by_fold():
@@ -129,8 +156,14 @@ def test_differences_without_a_reason_are_listed_by_fold():
 
     paper = rows(0.8, 0.8, 0.8, 0.8, 0.8)
     many = exhibits._by_fold(rows(0.7, 0.85, 0.7, 0.9, 0.8), paper, "accuracy")
-    assert many == "Unexplained. By fold: -0.1000, +0.0500, -0.1000, +0.1000, +0.0000; t-test p = 0.81."
-    assert exhibits._by_fold(rows(0.7, 0.85), paper, "accuracy") == "Unexplained. By fold: -0.1000, +0.0500."
+    assert (
+        many
+        == "Unexplained. By fold: -0.1000, +0.0500, -0.1000, +0.1000, +0.0000; t-test p = 0.81."
+    )
+    assert (
+        exhibits._by_fold(rows(0.7, 0.85), paper, "accuracy")
+        == "Unexplained. By fold: -0.1000, +0.0500."
+    )
     assert exhibits._by_fold(rows(0.7), paper, "accuracy") == ""
 
 
@@ -146,10 +179,14 @@ def test_a_smaller_gamma_is_a_reason_only_where_the_papers_smallest_makes_smalle
     store.write(exhibits.path, Cell.of(data="compas", fold=0), at_smallest, 1.0)
     results = Results(store, Settings())
     ours, theirs = exhibits._compared(results, "compas", "LIRE")
-    reasons = {n: exhibits._larger(results, "compas", ours, theirs, n) for n in ("support", "local_support", "ratio")}
+    reasons = {
+        n: exhibits._larger(results, "compas", ours, theirs, n)
+        for n in ("support", "local_support", "ratio")
+    }
     assert theirs[0]["support"] > 9, "so that there is a reason"
     assert (
-        "in 1 of 1 folds; fitted at 0.001 in all, without restarts, the mean over 1 folds is 9.0" in reasons["support"]
+        "in 1 of 1 folds; fitted at 0.001 in all, without restarts, the mean over 1 folds is 9.0"
+        in reasons["support"]
     )
     assert theirs[0]["local_support"] < 2.9
     assert reasons["local_support"] == reasons["ratio"] == ""
@@ -157,11 +194,21 @@ def test_a_smaller_gamma_is_a_reason_only_where_the_papers_smallest_makes_smalle
 
 def write_tradeoff(store, method, local_penalty, fold, support):
     rows = [
-        {"penalty": gamma, "accuracy": 0.8, "f1": 0.9, "auc": 0.9, "support": support, "local_support": 2.0,
-         "ratio": 2 / support, "status": "local_optimum"}
+        {
+            "penalty": gamma,
+            "accuracy": 0.8,
+            "f1": 0.9,
+            "auc": 0.9,
+            "support": support,
+            "local_support": 2.0,
+            "ratio": 2 / support,
+            "status": "local_optimum",
+        }
         for gamma in (0.0005, 0.001, 0.005)
-    ]  # fmt: skip
-    store.write(exhibits.tradeoff, Cell.of(method=method, local_penalty=local_penalty, fold=fold), rows, 1.0)
+    ]
+    store.write(
+        exhibits.tradeoff, Cell.of(method=method, local_penalty=local_penalty, fold=fold), rows, 1.0
+    )
 
 
 def test_the_effect_of_lambda_is_told_as_it_is(store, tmp_path):
@@ -174,7 +221,10 @@ def test_the_effect_of_lambda_is_told_as_it_is(store, tmp_path):
     )
     assert "Means over 2 folds" in section.text
     assert "#Support in 0 of 3 steps; #LocalSupport in 0 of 3 steps" in section.text
-    assert "#Support at gamma 0.0005 from lambda 0.1 to 10 (10.0 to 20.0, the paper's 113.5 to 62.5)" in section.text
+    assert (
+        "#Support at gamma 0.0005 from lambda 0.1 to 10 (10.0 to 20.0, the paper's 113.5 to 62.5)"
+        in section.text
+    )
     assert "The published search has not run at lambda = 0.1, 0.5, 1.0, 5.0, 10.0." in section.text
     assert "Squares" not in section.text
     values = section.tables[0].values
@@ -186,17 +236,31 @@ def test_the_effect_of_lambda_is_told_as_it_is(store, tmp_path):
 
 
 def test_what_is_not_compared_says_why():
-    reasons = {exhibits._not_compared(name, local) for name in exhibits.LABELS for local in (1.0, 5.0)}
+    reasons = {
+        exhibits._not_compared(name, local) for name in exhibits.LABELS for local in (1.0, 5.0)
+    }
     assert {reason.partition("only, ")[2] for reason in reasons} == {
-        "not where lambda is 5", "which takes two folds", "not in F1 score", "not in support ratio", "not in seconds",
-    }  # fmt: skip
+        "not where lambda is 5",
+        "which takes two folds",
+        "not in F1 score",
+        "not in support ratio",
+        "not in seconds",
+    }
 
 
 def test_numbers_that_are_not_run_stand_over_the_folds_of_our_search(store):
     for fold in range(3):
-        store.write(exhibits.comparison, Cell.of(data="adult", fold=fold, method="LIRE"), {"accuracy": 0.8}, 1.0)
+        store.write(
+            exhibits.comparison,
+            Cell.of(data="adult", fold=fold, method="LIRE"),
+            {"accuracy": 0.8},
+            1.0,
+        )
     results = Results(store, Settings())
-    papers = [exhibits._compared(results, "adult", method)[1] for method in ("LIRE", protocol.PUBLISHED, "GLRM")]
+    papers = [
+        exhibits._compared(results, "adult", method)[1]
+        for method in ("LIRE", protocol.PUBLISHED, "GLRM")
+    ]
     assert [rows.values("fold") for rows in papers] == [(0, 1, 2)] * 3
     assert papers[0].mean("accuracy") == papers[1].mean("accuracy")
     write_tradeoff(store, "LIRE", 1.0, 0, 30.0)
@@ -204,15 +268,25 @@ def test_numbers_that_are_not_run_stand_over_the_folds_of_our_search(store):
 
 
 def test_the_demonstration_has_a_threshold_and_every_weight(store, tmp_path):
-    row = {"rule": "a > 1", "weight": 1.5, "satisfied": 1, "intercept": 0.74, "at_most_50k": 1, "accuracy": 0.9,
-           "support": 1, "local_support": 0.4}  # fmt: skip
+    row = {
+        "rule": "a > 1",
+        "weight": 1.5,
+        "satisfied": 1,
+        "intercept": 0.74,
+        "at_most_50k": 1,
+        "accuracy": 0.9,
+        "support": 1,
+        "local_support": 0.4,
+    }
     store.write(exhibits.demonstration, Cell.of(method="LIRE"), row, 1.0)
     store.write(exhibits.demonstration, Cell.of(method="RuleFit"), row, 1.0)
     *rules, numbers = exhibits.table_1(Results(store, Settings()), Canvas(tmp_path)).tables
     assert sum(entry.numbers for table in rules for entry in table.quoted()) == 15
     assert str(numbers.values["threshold", "LIRE"]) == "-0.740 (paper -1.637, +0.897)"
     assert numbers.values["rules", "LIRE"].tolerance is None
-    departs = {method: numbers.values["test accuracy", method].departs for method in ("LIRE", "RuleFit")}
+    departs = {
+        method: numbers.values["test accuracy", method].departs for method in ("LIRE", "RuleFit")
+    }
     assert departs == {"LIRE": False, "RuleFit": True}, "a baseline may not be better either"
 
 
@@ -227,7 +301,9 @@ def test_settings_in_small_are_part_of_the_full_ones():
 
 def test_every_method_runs_on_every_fold_and_the_published_search_at_other_lambdas_if_asked_for():
     assert len(set(protocol.comparison_cells(Settings(folds=3)))) == 5 * 3 * len(protocol.METHODS)
-    cells, slow = (set(protocol.tradeoff_cells(Settings(folds=3, slow=slow))) for slow in (False, True))
+    cells, slow = (
+        set(protocol.tradeoff_cells(Settings(folds=3, slow=slow))) for slow in (False, True)
+    )
     assert len(slow - cells) == 3 * (len(protocol.LOCAL_PENALTIES) - 1)
     assert cells < slow
     assert {cell["method"] for cell in slow - cells} == {protocol.PUBLISHED}
@@ -236,15 +312,24 @@ def test_every_method_runs_on_every_fold_and_the_published_search_at_other_lambd
 def test_tests_of_few_folds_say_what_they_are(tmp_path):
     asked = Settings(folds=3)
     store = Store(tmp_path)
-    for method, accuracies in (("LIRE", (0.7, 0.8, 0.9)), ("RuleFit", (0.8, 0.95, 0.7)), ("GLRM", (0.8, 0.9))):
+    for method, accuracies in (
+        ("LIRE", (0.7, 0.8, 0.9)),
+        ("RuleFit", (0.8, 0.95, 0.7)),
+        ("GLRM", (0.8, 0.9)),
+    ):
         for fold, accuracy in enumerate(accuracies):
             cell = Cell.of(data="heart", fold=fold, method=method)
-            store.write(exhibits.comparison, cell, {"accuracy": accuracy, "f1": 0.5, "auc": 0.5}, 1.0)
+            store.write(
+                exhibits.comparison, cell, {"accuracy": accuracy, "f1": 0.5, "auc": 0.5}, 1.0
+            )
     results = Results(store, asked)
     section = exhibits.table_5(results, Canvas(tmp_path))
     assert "With 3 folds the exact p-value is at least 0.125" in section.text
     cells = section.tables[0].values
-    assert str(cells["accuracy, Heart", "RuleFit"]) == "0.62500 (paper 0.79289, -0.16789) [lower in 2 of 3]"
+    assert (
+        str(cells["accuracy, Heart", "RuleFit"])
+        == "0.62500 (paper 0.79289, -0.16789) [lower in 2 of 3]"
+    )
     assert str(cells["accuracy, Heart", "GLRM"]).endswith("[lower in 2 of 2]")
     assert str(cells["accuracy, Adult", "GLRM"]) == "not run (paper 1.00000)"
     scores = exhibits._score_table(results, "accuracy", protocol.METHODS).values

@@ -20,7 +20,9 @@ from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Value
 
 QUICK = Settings(quick=True)
 ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4"]
-needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+needs_data = pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
+)
 
 
 def test_all_exhibits_are_there():
@@ -37,10 +39,17 @@ def test_report_before_anything_is_computed(settings, tmp_path):
 
 
 def test_published_numbers_are_of_one_kind():
-    assert list(published.COMPLEXITY) == list(published.RISK) == list(published.SECONDS) == list(data.SETS)
+    assert (
+        list(published.COMPLEXITY)
+        == list(published.RISK)
+        == list(published.SECONDS)
+        == list(data.SETS)
+    )
     assert list(published.ERROR) == list(published.ERROR_COMPLEXITY) == list(data.CLASSIFICATIONS)
     for name in data.SETS:
-        assert published.RISK[name].target == pytest.approx(published.COMPLEXITY[name].tgb[1], abs=2)
+        assert published.RISK[name].target == pytest.approx(
+            published.COMPLEXITY[name].tgb[1], abs=2
+        )
         assert (published.COMPLEXITY[name].drnet is None) == (name not in data.CLASSIFICATIONS)
 
 
@@ -80,7 +89,9 @@ def test_the_oracle_takes_the_setting_of_the_smallest_median():
     )  # fmt: skip
     found = scores.per_repetition(models, lambda rows: scores.complexity_at(rows, 0.5, "risk"))
     assert found == [4, 4, 20], "100 has one repetition only"
-    assert scores.mean_risk(rows((0, 1.0, 3, 0.5), (0, 1.0, 5, 0.3), (0, 2.0, 3, 0.45)), "risk") == 0.4
+    assert (
+        scores.mean_risk(rows((0, 1.0, 3, 0.5), (0, 1.0, 5, 0.3), (0, 2.0, 3, 0.45)), "risk") == 0.4
+    )
     assert scores.per_repetition(rows(), len) == []
 
 
@@ -104,8 +115,14 @@ def test_claims_are_one_sided_for_lltboost():
 @pytest.mark.parametrize("method", ["TGB", "DRNet", "LTRNet, to the letter"])
 def test_baselines_are_compared_on_both_sides(method):
     """The tolerance is the sum of half the widths of both intervals, here 1.5 + 1.5."""
-    found = {ours: [ours - 1.5] * 4 + [ours] * 2 + [ours + 1.5] * 4 for ours in (16.5, 19.0, 22.0, 25.0, 26.0)}
-    departing = {ours: tables.compared(values, (20, 22, 23), "complexity", method) for ours, values in found.items()}
+    found = {
+        ours: [ours - 1.5] * 4 + [ours] * 2 + [ours + 1.5] * 4
+        for ours in (16.5, 19.0, 22.0, 25.0, 26.0)
+    }
+    departing = {
+        ours: tables.compared(values, (20, 22, 23), "complexity", method)
+        for ours, values in found.items()
+    }
     assert [ours for ours, value in departing.items() if value.departs] == [16.5, 26.0]
     never = tables.compared([math.inf] * 10, (20, 22, 23), "complexity", method)
     assert isinstance(never, Value)
@@ -132,9 +149,13 @@ def test_ltrnet_of_jaxrules_is_not_compared_with_the_paper():
 
 @pytest.mark.parametrize(
     ("paper", "text", "printed"),
-    [((21, 22, 24), "1 to 2; paper's 21 to 24", 2), ((28, 81, math.inf), "1 to 2; paper's 28 to inf", 2),
-     ((73, math.inf, math.inf), "1 to 2; paper's from 73", 1), (published.NEVER, "1 to 2", 0)],
-)  # fmt: skip
+    [
+        ((21, 22, 24), "1 to 2; paper's 21 to 24", 2),
+        ((28, 81, math.inf), "1 to 2; paper's 28 to inf", 2),
+        ((73, math.inf, math.inf), "1 to 2; paper's from 73", 1),
+        (published.NEVER, "1 to 2", 0),
+    ],
+)
 def test_order_statistics_are_counted_as_they_are_printed(paper, text, printed):
     mark = tables._bounds("1 to 2", paper)
     assert str(mark) == text
@@ -153,9 +174,18 @@ def test_a_single_repetition_is_shown_and_not_compared():
 
 @pytest.mark.parametrize(
     ("complexity", "said"),
-    [(30.0, "is 30, and a median of ten drawn from them is above the paper's in 100% of the cases: more than chance"),
-     (18.0, "is 18, and a median of ten drawn from them is above the paper's in 0% of the cases.")],
-)  # fmt: skip
+    [
+        (
+            30.0,
+            "is 30, and a median of ten drawn from them is above the paper's in 100% of the cases: "
+            "more than chance",
+        ),
+        (
+            18.0,
+            "is 18, and a median of ten drawn from them is above the paper's in 0% of the cases.",
+        ),
+    ],
+)
 def test_further_repetitions_tell_chance_from_more(complexity, said, tmp_path):
     store, row = Store(tmp_path), {"size": 1, "oracle": 0.0, "rules": 2, "risk": 0.6}
     for experiment, repeat in ((protocol.boosting, 0), (protocol.more, 10), (protocol.more, 11)):
@@ -175,8 +205,14 @@ def test_the_account_multiplies_what_it_should():
     assert "(1 for the first): LLTBoost needs 0.25 times TGB's" in text
     assert "give 0.50" in text
     assert "Exact" not in text
-    medians["TGB, exact search"], medians["TGB, all, exact search"] = {"a": 30.0, "b": math.inf}, {"a": 15.0, "b": 15.0}
-    assert "gives 0.75, and with tolerance and corrective weights 1.50." in tables._account_in_words(medians)
+    medians["TGB, exact search"], medians["TGB, all, exact search"] = (
+        {"a": 30.0, "b": math.inf},
+        {"a": 15.0, "b": 15.0},
+    )
+    assert (
+        "gives 0.75, and with tolerance and corrective weights 1.50."
+        in tables._account_in_words(medians)
+    )
     assert tables._account_in_words({step: {} for step in tables.STEPS}) == ""
 
 
@@ -185,12 +221,19 @@ def test_exact_searches_say_how_much_they_proved(tmp_path):
     row = {"rules": 1, "complexity": 9.0, "risk": 0.6}
     paths = {1.0: 4, 100.0: 0}  # penalty, rules without a proof
     for oracle, unproved in paths.items():
-        rows = [{**row, "oracle": oracle, "size": size, "unproved": unproved} for size in range(1, 11)]
+        rows = [
+            {**row, "oracle": oracle, "size": size, "unproved": unproved} for size in range(1, 11)
+        ]
         cell = Cell.of(data="Liver", repeat=0 if unproved else 1, method="TGB, exact search")
         store.write(protocol.slow, cell, rows, 1.0)
     liver = tables.Measured(Results(store, Settings(folds=2)), "Liver")
     assert '"TGB, exact search" 80% of 20.' in tables._proofs([liver])
-    assert tables._proofs([tables.Measured(Results(Store(tmp_path / "empty"), Settings(folds=2)), "Liver")]) == ""
+    assert (
+        tables._proofs(
+            [tables.Measured(Results(Store(tmp_path / "empty"), Settings(folds=2)), "Liver")]
+        )
+        == ""
+    )
 
 
 def test_samples_are_bootstrap_samples():
@@ -231,7 +274,9 @@ def test_one_oblique_rule_separates_banknotes(tmp_path):
     for method in ("TGB", "LLTBoost"):
         cell = Cell.of(method=method)
         store.write(figures.regions, cell, figures.measure_regions(cell, QUICK), 1.0)
-    assert not figures.show_figure_1(Results(store, QUICK), Canvas(tmp_path)).figures, "without its points"
+    assert not figures.show_figure_1(Results(store, QUICK), Canvas(tmp_path)).figures, (
+        "without its points"
+    )
     cell = Cell.of(repeat=0)
     store.write(figures.points, cell, figures.measure_points(cell, QUICK), 1.0)
     results = Results(store, QUICK)
@@ -246,7 +291,9 @@ def test_one_oblique_rule_separates_banknotes(tmp_path):
 
 
 def test_every_number_of_the_tables_is_counted(tmp_path):
-    """As the paper prints them: 55 medians and 15 targets in Table 2, an infinite median without bounds."""
+    """As the paper prints them: 55 medians and 15 targets in Table 2, an
+    infinite median without bounds.
+    """
     paper = load_paper("lltboost")
     archive = Archive(Path(lltboost.__file__).parent / "archive")
     text = write(paper, paper.exhibits, Results(archive, archive.settings), tmp_path)[0].read_text()

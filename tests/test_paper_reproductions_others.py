@@ -11,10 +11,20 @@ import pytest
 import jaxrules as jr
 from paper_reproductions import Canvas, Results, Settings
 from paper_reproductions.framework import Cell, Rows, Store
-from paper_reproductions.others import known_splits, methods, peers, problems, programs, published, rule_regression
+from paper_reproductions.others import (
+    known_splits,
+    methods,
+    peers,
+    problems,
+    programs,
+    published,
+    rule_regression,
+)
 from paper_reproductions.others.problems import PROBLEMS, rows_of
 
-needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+needs_data = pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
+)
 
 
 def test_every_problem_has_published_numbers():
@@ -49,7 +59,14 @@ def test_targets_are_judged_with_their_limits(tmp_path):
     store = Store(tmp_path)
     for method, auc, rules in (("RuleFit", 0.921, 76), ("GLRM", 0.925, 300)):
         cell = Cell.of(problem="adult, interpret", split=0, method=method, setting="default")
-        row = {"AUC": auc, "rules": rules, "conditions": 9.0, "seconds": 4.5, "choosing": 0.0, "options": "defaults"}
+        row = {
+            "AUC": auc,
+            "rules": rules,
+            "conditions": 9.0,
+            "seconds": 4.5,
+            "choosing": 0.0,
+            "options": "defaults",
+        }
         store.write(known_splits.known, cell, row, 1.0)
     section = known_splits.show_table_1(Results(store, Settings()), Canvas(tmp_path))
     assert "reached; RuleFit, default (1 of 3 splits), has 0.9210 with 76 rules" in section.text, (
@@ -72,7 +89,14 @@ def test_the_report_of_what_is_there(tmp_path):
     for method, score in (("boosting", 0.8), ("imodels", 0.7)):
         program = "FIGS" if method == "imodels" else method
         rows = [
-            {"program": program, "split": k, "score": score, "rules": 4, "conditions": 6.0, "seconds": 1.0}
+            {
+                "program": program,
+                "split": k,
+                "score": score,
+                "rules": 4,
+                "conditions": 6.0,
+                "seconds": 1.0,
+            }
             for k in (0, 1)
         ]
         store.write(peers.peers, Cell.of(data="liver", method=method), rows, 1.0)
@@ -84,11 +108,21 @@ def test_the_report_of_what_is_there(tmp_path):
 
 
 def chosen_row(method, split, accuracy, inside):
-    return {"method": method, "split": split, "setting": "chosen", "accuracy": accuracy, "inside": inside}
+    return {
+        "method": method,
+        "split": split,
+        "setting": "chosen",
+        "accuracy": accuracy,
+        "inside": inside,
+    }
 
 
 def test_the_learner_is_picked_on_rows_of_training():
-    rows = [chosen_row("GLRM", 0, 0.7, 0.9), chosen_row("LIRE", 0, 0.8, 0.8), chosen_row("LIRE", 1, 0.6, 0.7)]
+    rows = [
+        chosen_row("GLRM", 0, 0.7, 0.9),
+        chosen_row("LIRE", 0, 0.8, 0.8),
+        chosen_row("LIRE", 1, 0.6, 0.7),
+    ]
     rows.append({"method": "RuleFit", "split": 1, "setting": "default", "accuracy": 0.99})
     found = known_splits.picked(Rows(rows))
     assert [row["method"] for row in found] == ["GLRM", "LIRE"]
@@ -104,27 +138,46 @@ def test_settings_are_chosen_on_three_folds_of_the_training_rows(monkeypatch):
 
     monkeypatch.setitem(methods.LEARNERS, "toy", learner)
     monkeypatch.setitem(methods.GRID, "toy", ({"price": 1}, {"price": 2}))
-    monkeypatch.setattr(methods, "scores", lambda model, test: {"accuracy": (model == 1) * len(test) / 60})
+    monkeypatch.setattr(
+        methods, "scores", lambda model, test: {"accuracy": (model == 1) * len(test) / 60}
+    )
     assert methods.chosen_on_folds("toy", train, "accuracy") == ({"price": 1}, 0.5)
     assert seen == [60] * 9, "the defaults and two settings, on three folds"
 
 
 def test_the_time_of_choosing_counts(tmp_path):
     store = Store(tmp_path)
-    row = {"AUC": 0.93, "rules": 20, "conditions": 40.0, "seconds": 2.0, "options": "x", "inside": 0.9}
+    row = {
+        "AUC": 0.93,
+        "rules": 20,
+        "conditions": 40.0,
+        "seconds": 2.0,
+        "options": "x",
+        "inside": 0.9,
+    }
     for split in range(3):
         cell = Cell.of(problem="adult, interpret", split=split, method="LIRE", setting="chosen")
         store.write(known_splits.known, cell, {**row, "choosing": 4.0}, 1.0)
     text = known_splits.show_table_1(Results(store, Settings()), Canvas(tmp_path)).text
-    assert "26.4 s: not reached; nothing that was run keeps the limits." in text, "6 s are more than a fifth of 26.4"
+    assert "26.4 s: not reached; nothing that was run keeps the limits." in text, (
+        "6 s are more than a fifth of 26.4"
+    )
 
 
 def test_rule_regression_is_compared_split_by_split(tmp_path):
     store = Store(tmp_path)
     for split, (theirs, ours) in enumerate([(0.7261, 0.73), (0.75, 0.75), (0.74, 0.73)]):
         for method, score in (("LogRR", theirs), ("GLRM", ours)):
-            cell = Cell.of(problem="HELOC, AIX360", split=split, method=method, setting=rule_regression.SETTING)
-            row = {"accuracy": score, "rules": 4, "linear_terms": 1, "conditions": 6.0, "seconds": 1.0}
+            cell = Cell.of(
+                problem="HELOC, AIX360", split=split, method=method, setting=rule_regression.SETTING
+            )
+            row = {
+                "accuracy": score,
+                "rules": 4,
+                "linear_terms": 1,
+                "conditions": 6.0,
+                "seconds": 1.0,
+            }
             store.write(rule_regression.splits, cell, row, 1.0)
     (table,) = rule_regression.show_table_3(Results(store, Settings()), Canvas(tmp_path)).tables
     assert table.values[f"GLRM, {rule_regression.SETTING}", "at least theirs"] == "2 of 3"
@@ -136,8 +189,12 @@ def test_the_sources_prices_in_our_units():
     y = np.array([0.0, 0.0, 4.0, 4.0])
     train = SimpleNamespace(task="regression", y=y)
     options = rule_regression._as_ours(rule_regression.SOURCES["boston, rulelearn"][1], train)
-    assert options["rule_penalty"] == pytest.approx(0.05 * 2), "halved squares at half the mean deviation"
-    binary = rule_regression._as_ours(rule_regression.SOURCES["HELOC, AIX360"][1], SimpleNamespace(task="binary"))
+    assert options["rule_penalty"] == pytest.approx(0.05 * 2), (
+        "halved squares at half the mean deviation"
+    )
+    binary = rule_regression._as_ours(
+        rule_regression.SOURCES["HELOC, AIX360"][1], SimpleNamespace(task="binary")
+    )
     assert binary == methods.TUTORIAL
 
 

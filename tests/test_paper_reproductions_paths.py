@@ -1,4 +1,6 @@
-"""The reproduction of the coordinate path paper: the toy problem in full, the real data where they are at hand."""
+"""The reproduction of the coordinate path paper: the toy problem in full, the real
+data where they are at hand.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,23 @@ import pytest
 from paper_reproductions import coordinate_paths
 from paper_reproductions.__main__ import load_paper, main, reproduce
 from paper_reproductions.coordinate_paths import bikes, data, prestige, published, schools, toy
-from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store, run, unfinished
+from paper_reproductions.framework import (
+    Archive,
+    Cell,
+    Results,
+    Rows,
+    Settings,
+    Store,
+    run,
+    unfinished,
+)
 from paper_reproductions.report import write
 from paper_reproductions.sections import Canvas
 
 QUICK = Settings(quick=True)
-needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+needs_data = pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +51,9 @@ def test_all_exhibits_are_there():
 def test_toy_data_have_the_moments_of_the_problem():
     X, y = data.toy()
     moments = X.numeric_matrix().T @ X.numeric_matrix() / len(y)
-    np.testing.assert_allclose(moments, [[1, published.CORRELATION], [published.CORRELATION, 1]], atol=1e-15)
+    np.testing.assert_allclose(
+        moments, [[1, published.CORRELATION], [published.CORRELATION, 1]], atol=1e-15
+    )
     solution, residuals, *_ = np.linalg.lstsq(X.numeric_matrix(), y)
     np.testing.assert_allclose(solution, published.OPTIMUM, atol=1e-14)
     np.testing.assert_allclose(residuals / len(y), published.OPTIMAL_COST, atol=1e-14)
@@ -55,12 +70,20 @@ def test_every_number_of_the_toy_problem_agrees_with_the_paper(exhibit, measured
 
 
 def test_every_number_of_the_paper_counts_once(tmp_path):
-    """As the paper prints them: 28 of Table 1 and the greedy path of Section 2.2, of which Fig. 1 and 2 show some."""
+    """As the paper prints them: 28 of Table 1 and the greedy path of Section 2.2, of
+    which Fig. 1 and 2 show some.
+    """
     paper = load_paper("coordinate_paths")
     archive = Archive(Path(coordinate_paths.__file__).parent / "archive")
     text = write(paper, paper.exhibits, Results(archive, archive.settings), tmp_path)[0].read_text()
     printed = dict(re.findall(r"^\| ((?:Table|Figure) \d) \| (\d+) \|", text, re.MULTILINE))
-    assert printed == {"Table 1": "28", "Figure 2": "4", "Table 2": "6", "Figure 3": "11", "Figure 4": "51"}
+    assert printed == {
+        "Table 1": "28",
+        "Figure 2": "4",
+        "Table 2": "6",
+        "Figure 3": "11",
+        "Figure 4": "51",
+    }
 
 
 def test_what_is_given_is_not_compared(measured, tmp_path):

@@ -1,4 +1,6 @@
-"""The reproduction of the SSRL paper: its numbers, its choice of settings, its report, and a small cell."""
+"""The reproduction of the SSRL paper: its numbers, its choice of settings, its
+report, and a small cell.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from paper_reproductions.ssrl import exhibits, protocol, published
 
 QUICK = Settings(quick=True)
 ALL = ["Table 4", "Table 5", "Table 6", "Table 7", "Figure 4", "Table 8", "Table 9"]
-needs_data = pytest.mark.skipif("JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set")
+needs_data = pytest.mark.skipif(
+    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
+)
 
 
 def test_all_exhibits_are_there() -> None:
@@ -45,7 +49,9 @@ def test_published_numbers() -> None:
 
 def test_the_best_setting_is_one_for_all_folds() -> None:
     entries = [(0, 1.0, 90.0), (0, 5.0, 80.0), (1, 1.0, 70.0), (1, 5.0, 85.0), (1, 7.0, 99.0)]
-    rows = Rows({"fold": f, "literal_penalty": p, "max_rules": 10, "accuracy": a} for f, p, a in entries)
+    rows = Rows(
+        {"fold": f, "literal_penalty": p, "max_rules": 10, "accuracy": a} for f, p, a in entries
+    )
     assert exhibits.best_setting(rows).values("literal_penalty") == (5.0,)  # 7 has one fold only
     assert len(exhibits.best_setting(Rows([]))) == 0
 
@@ -55,7 +61,9 @@ def test_the_best_setting_is_one_for_all_folds() -> None:
     [("rules", None, None, False), ("literals", 84.0, 40, True), ("literals", 84.0, 50, False),
      ("literals", 83.0, 40, False)],
 )  # fmt: skip
-def test_a_reason_needs_a_variant_that_shows_it(measure, accuracy, literals, given, tmp_path) -> None:
+def test_a_reason_needs_a_variant_that_shows_it(
+    measure, accuracy, literals, given, tmp_path
+) -> None:
     store = Store(tmp_path)
     measured = {next(iter(protocol.VARIANTS["magic"])): (84.0, 50)}
     if accuracy is not None:

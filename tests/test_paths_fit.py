@@ -1,4 +1,6 @@
-"""`jaxrules.paths.fit`: the facade, its model object, bad input, deadlines, and the logistic cost."""
+"""`jaxrules.paths.fit`: the facade, its model object, bad input,
+deadlines, and the logistic cost.
+"""
 
 import itertools
 from typing import Any
@@ -28,7 +30,13 @@ def data(rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
             "education": rng.normal(10, 3, n),
         }
     )
-    y = 3 + 0.002 * frame["income"] + 4.0 * (frame["type"] == "prof") - 0.5 * frame["education"] + rng.normal(size=n)
+    y = (
+        3
+        + 0.002 * frame["income"]
+        + 4.0 * (frame["type"] == "prof")
+        - 0.5 * frame["education"]
+        + rng.normal(size=n)
+    )
     return frame, y.to_numpy()
 
 
@@ -51,7 +59,9 @@ def check_costs(fit: jr.Fit, X: Any, y: np.ndarray, weights: np.ndarray | None =
 def test_models_say_what_they_cost(data: Any, standardise: bool, intercept: bool) -> None:
     X, y = data
     weights = np.random.default_rng(1).random(len(y))
-    fit = paths.fit(X, y, steps=4, standardise=standardise, intercept=intercept, sample_weight=weights)
+    fit = paths.fit(
+        X, y, steps=4, standardise=standardise, intercept=intercept, sample_weight=weights
+    )
     assert fit.status == "optimal"
     assert fit.gap is not None
     assert fit.gap < 2e-9
@@ -73,7 +83,9 @@ def test_units_do_not_change_real_paths(data: Any) -> None:
     X, y = data
     plain, standardised = paths.fit(X, y, steps=4), paths.fit(X, y, steps=4, standardise=True)
     assert plain.objective == pytest.approx(standardised.objective * y.var(), rel=1e-8)
-    np.testing.assert_allclose(jr.predict(plain.model, X), jr.predict(standardised.model, X), rtol=1e-6)
+    np.testing.assert_allclose(
+        jr.predict(plain.model, X), jr.predict(standardised.model, X), rtol=1e-6
+    )
 
 
 def test_ridge_is_that_of_scikit_learn(data: Any) -> None:
@@ -98,16 +110,22 @@ def test_start_end_and_forbidden(data: Any) -> None:
     assert fit.model.costs[0] == pytest.approx(old.model.costs[-1])
     end = {"income": 0.4, "education": -0.2}
     for method in ("exact", "mip"):
-        explained = paths.fit(X, y, steps=3, end=end, standardise=True, forbidden=[1, 2, 3], method=method)
+        explained = paths.fit(
+            X, y, steps=3, end=end, standardise=True, forbidden=[1, 2, 3], method=method
+        )
         np.testing.assert_allclose(explained.model.models[-1], [0.4, 0, 0, 0, -0.2])
         assert explained.status == "optimal"
-    by_array = paths.fit(X, y, steps=3, end=[0.4, 0, 0, 0, -0.2], standardise=True, forbidden=[1, 2, 3])
+    by_array = paths.fit(
+        X, y, steps=3, end=[0.4, 0, 0, 0, -0.2], standardise=True, forbidden=[1, 2, 3]
+    )
     assert by_array.objective == pytest.approx(explained.objective, rel=1e-7)
 
 
 def test_integer_steps_and_bounds(data: Any) -> None:
     X, y = data
-    unit = paths.fit(X, y, steps=4, integer_steps="unit", forbidden=["income"], lower=-1, upper={"type=prof": 2})
+    unit = paths.fit(
+        X, y, steps=4, integer_steps="unit", forbidden=["income"], lower=-1, upper={"type=prof": 2}
+    )
     steps = np.diff(unit.model.models, axis=0)
     assert set(np.unique(steps)) <= {-1.0, 0.0, 1.0}
     assert unit.model.models.min() >= -1
@@ -133,7 +151,9 @@ def test_local_is_reproducible(data: Any) -> None:
 
 def test_step_weights(data: Any) -> None:
     X, y = data
-    np.testing.assert_allclose(paths.fit(X, y, steps=3, step_weights=2.0).model.step_weights, [2, 4, 8])
+    np.testing.assert_allclose(
+        paths.fit(X, y, steps=3, step_weights=2.0).model.step_weights, [2, 4, 8]
+    )
     share = paths.fit(X, y, steps=3, step_weights=[0.2, 0.0, 0.8])
     assert share.objective == pytest.approx(share.model.costs[1:] @ [0.2, 0, 0.8])
 
@@ -145,7 +165,9 @@ def test_constant_and_repeated_columns() -> None:
     y = X @ [1.0, 1.0, 0.0, -1.0] + rng.normal(size=30)
     reduced = paths.fit(X[:, [0, 3]], y, steps=3)
     assert paths.fit(X, y, steps=3).objective == pytest.approx(reduced.objective, rel=1e-9)
-    assert paths.fit(X, y, steps=3, method="local").objective == pytest.approx(reduced.objective, rel=1e-6)
+    assert paths.fit(X, y, steps=3, method="local").objective == pytest.approx(
+        reduced.objective, rel=1e-6
+    )
     assert paths.fit(X, np.ones(30), steps=2).objective == pytest.approx(0, abs=1e-20)
     with pytest.raises(ValueError, match=r"x2.*constant"):
         paths.fit(X, y, steps=3, standardise=True)
@@ -193,7 +215,9 @@ def test_tables(data: Any) -> None:
 def test_names_are_escaped() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a_b & <i>": rng.normal(size=20), "50%": rng.normal(size=20)})
-    path = paths.fit(X, 1e-9 * (X.iloc[:, 0] + X.iloc[:, 1]).to_numpy() + 1e-10 * rng.normal(size=20), steps=2).model
+    path = paths.fit(
+        X, 1e-9 * (X.iloc[:, 0] + X.iloc[:, 1]).to_numpy() + 1e-10 * rng.normal(size=20), steps=2
+    ).model
     assert r"a\_b \& $<$i$>$" in path.to_latex()
     assert r"50\%" in path.to_latex()
     assert r"\cdot 10^{-9}" in path.to_latex()
@@ -204,7 +228,9 @@ def test_predict_explain_save(data: Any, tmp_path: Any) -> None:
     X, y = data
     path = paths.fit(X, y, steps=3, standardise=True).model
     explanation = jr.explain(path, X[:2])[1]
-    assert sum(part.weight[0] for part in explanation.parts) == pytest.approx(jr.predict(path, X[:2])[1])
+    assert sum(part.weight[0] for part in explanation.parts) == pytest.approx(
+        jr.predict(path, X[:2])[1]
+    )
     assert jr.complexity(path) == 3
     np.testing.assert_array_equal(jr.predict(path, X), jr.decision_function(path, X))
     with pytest.raises(ValueError, match="no classes"):
@@ -250,7 +276,9 @@ def test_validate_refuses_broken_paths(data: Any) -> None:
 def test_losses_are_coherent(data: Any) -> None:
     X, y = data
     candidates = [
-        paths.fit(X, y, steps=steps, step_weights=gamma).model for steps in (1, 2, 3) for gamma in (0.5, 1.0, 2.0)
+        paths.fit(X, y, steps=steps, step_weights=gamma).model
+        for steps in (1, 2, 3)
+        for gamma in (0.5, 1.0, 2.0)
     ]
     candidates.append(paths.greedy(X, y, steps=3))
     assert paths.is_coherent(lambda p: paths.geometric_loss(p, 0.7), candidates)
@@ -280,7 +308,11 @@ def test_losses_are_coherent(data: Any) -> None:
         ({"steps": 0}, ValueError, "steps must be at least 1"),
         ({"steps": 2.0}, TypeError, "steps must be an integer"),
         ({"steps": True}, TypeError, "steps"),
-        ({"step_weights": [1, -1, 1]}, ValueError, "step_weights must be finite and at least 0, got -1"),
+        (
+            {"step_weights": [1, -1, 1]},
+            ValueError,
+            "step_weights must be finite and at least 0, got -1",
+        ),
         ({"step_weights": [1, np.nan, 1]}, ValueError, "step_weights must be finite .* nan"),
         ({"step_weights": [1, np.inf, 1]}, ValueError, "step_weights must be finite .* inf"),
         ({"step_weights": [1, 1, 0]}, ValueError, "last of step_weights is 0"),
@@ -294,7 +326,11 @@ def test_losses_are_coherent(data: Any) -> None:
         ({"end": [1.0, 1.0]}, ValueError, "end must have 3 values"),
         ({"end": [1.0, 1.0, 1.0], "steps": 2}, ValueError, "not reachable in 2 steps"),
         ({"end": [4.0, 0.0, 0.0], "integer_steps": "unit"}, ValueError, "takes at least 4"),
-        ({"end": [0.5, 0.0, 0.0], "integer_steps": "any"}, ValueError, "differ from start by integers"),
+        (
+            {"end": [0.5, 0.0, 0.0], "integer_steps": "any"},
+            ValueError,
+            "differ from start by integers",
+        ),
         ({"end": [1.0, 0.0, 0.0], "forbidden": ["x0"]}, ValueError, "forbidden columns"),
         ({"end": [1.0, 0.0, 0.0], "method": "local"}, ValueError, 'use method="mip"'),
         ({"method": "magic"}, ValueError, "method must be"),
@@ -353,7 +389,9 @@ def test_bad_data() -> None:
     with pytest.raises(ValueError, match="at most 11"):
         paths.fit(wide, wide[:, 0], steps=2, end=np.eye(12)[0])
     with pytest.raises(ValueError, match="one class"):
-        paths.fit(X[1:], np.arange(19) % 2, steps=2, cost="logistic", sample_weight=np.arange(19) % 2)
+        paths.fit(
+            X[1:], np.arange(19) % 2, steps=2, cost="logistic", sample_weight=np.arange(19) % 2
+        )
 
 
 # Deadlines
@@ -398,7 +436,11 @@ def test_logistic_cost_and_its_quadratic_model() -> None:
             def losses(u: float) -> float:
                 return float(shares @ np.logaddexp(0, -y * (X @ b + u)) + 0.05 * b @ b)
 
-            return float(minimize(lambda u: losses(u[0]), [0.0], tol=1e-12).fun if cost.intercept else losses(0.0))
+            return float(
+                minimize(lambda u: losses(u[0]), [0.0], tol=1e-12).fun
+                if cost.intercept
+                else losses(0.0)
+            )
 
         reference = rng.normal(size=3)
         assert cost(reference[None])[0] == pytest.approx(value(reference), rel=1e-9)
@@ -406,7 +448,10 @@ def test_logistic_cost_and_its_quadratic_model() -> None:
         assert model(reference) == pytest.approx(value(reference), rel=1e-9)
         for _ in range(3):  # the error is of third order
             direction = rng.normal(size=3)
-            error = [abs(model(reference + h * direction) - cost(reference + h * direction)) for h in (0.02, 0.01)]
+            error = [
+                abs(model(reference + h * direction) - cost(reference + h * direction))
+                for h in (0.02, 0.01)
+            ]
             assert error[1] <= error[0] / 6
         far = 50 * np.eye(3)
         assert np.isfinite(cost(far)).all()
@@ -426,7 +471,9 @@ def test_logistic_paths(method: Any) -> None:
     path = fit.model
     path.validate()
     proba = jr.predict_proba(path, X, step=2)
-    assert path.costs[2] == pytest.approx(-np.log(proba[np.arange(80), (labels == "yes").astype(int)]).mean(), rel=1e-9)
+    assert path.costs[2] == pytest.approx(
+        -np.log(proba[np.arange(80), (labels == "yes").astype(int)]).mean(), rel=1e-9
+    )
     assert set(jr.predict(path, X)) <= {"yes", "no"}
     np.testing.assert_allclose(jr.explain(path, X[:1])[0].score, jr.decision_function(path, X[:1]))
 
@@ -472,11 +519,17 @@ def test_best_path_is_exported_math() -> None:
     y = X @ [1.0, 2.0, 0.0] + rng.normal(size=30)
     fit = paths.fit(X, y, steps=3, intercept=False)
     cost = mean_squared_error(X, y, np.ones(30))
-    np.testing.assert_allclose(fit.model.models[1:], best_path(cost, np.ones(3), fit.model.features), rtol=1e-9)
+    np.testing.assert_allclose(
+        fit.model.models[1:], best_path(cost, np.ones(3), fit.model.features), rtol=1e-9
+    )
 
 
-def test_an_exact_fit_that_is_cut_short_is_not_worse_than_a_local_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock moves one second per look: both look at it after every start of local improvement."""
+def test_an_exact_fit_that_is_cut_short_is_not_worse_than_a_local_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock moves one second per look: both look at it after every
+    start of local improvement.
+    """
     monkeypatch.setattr(paths.local, "MAX_CANDIDATES", 1)
     rng = np.random.default_rng(3)
     X = rng.normal(size=(60, 14)) + rng.normal(size=(60, 1))
@@ -488,7 +541,12 @@ def test_an_exact_fit_that_is_cut_short_is_not_worse_than_a_local_one(monkeypatc
         limit = Deadline(float(seconds), clock=lambda: float(next(ticks)))
         return paths.fit(X, y, method=method, time_limit=limit, **options).objective
 
-    paths.fit(X, y, method="local", **options)  # compiles: who waits for that looks at the clock, too
-    found = [(objective("exact", seconds), objective("local", seconds)) for seconds in (0, 2, 4, 6, 8, 12)]
+    paths.fit(
+        X, y, method="local", **options
+    )  # compiles: who waits for that looks at the clock, too
+    found = [
+        (objective("exact", seconds), objective("local", seconds))
+        for seconds in (0, 2, 4, 6, 8, 12)
+    ]
     assert all(exact <= local * (1 + 1e-12) for exact, local in found)
     assert found[0][1] > found[-1][1], "restarts find something here"

@@ -1,4 +1,6 @@
-"""The price of interpretability, Definition 1, and the comparisons, on the toy problem of the paper's Section 2."""
+"""The price of interpretability, Definition 1, and the comparisons, on the toy problem
+of the paper's Section 2.
+"""
 
 import itertools
 import sys
@@ -74,7 +76,9 @@ def test_theorem_1_limits(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
 
     # (a) for large gamma sparser models win, and among equally sparse ones the better
     assert loss([0.1, 0.0], 30.0) < loss([2.12, -0.94], 30.0)
-    differences = [loss([0.0, 0.8], gamma) - loss([1.274, 0.0], gamma) for gamma in (3.0, 10.0, 30.0)]
+    differences = [
+        loss([0.0, 0.8], gamma) - loss([1.274, 0.0], gamma) for gamma in (3.0, 10.0, 30.0)
+    ]
     assert 0 < differences[0] < differences[1] < differences[2]
     # (b) for small gamma the model with the greedy first step wins
     greedy = paths.greedy(X, y, steps=2).models[-1]
@@ -113,7 +117,9 @@ def test_no_path_beats_the_front(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     for steps in (1, 2, 3):
         for sequence in itertools.product(range(2), repeat=steps):
             for _ in range(20):
-                models = paths.problem.best_path(cost, rng.random(steps) ** 3 + 1e-3, np.array(sequence))
+                models = paths.problem.best_path(
+                    cost, rng.random(steps) ** 3 + 1e-3, np.array(sequence)
+                )
                 values = cost(models)
                 better = front.cost[front.interpretability <= values.sum() + 1e-9].min()
                 assert better <= values[-1] + 2e-2 * (2.04 - 0.25)
@@ -162,7 +168,10 @@ def test_front_without_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
             and box.cost[0] <= hidden.cost <= box.cost[1]
             for box in front.boxes
         ]
-        assert any(inside) or hidden.cost >= front.cost[front.interpretability <= hidden.interpretability].min()
+        assert (
+            any(inside)
+            or hidden.cost >= front.cost[front.interpretability <= hidden.interpretability].min()
+        )
     cut = paths.pareto(X, y, max_steps=3, time_limit=Deadline(0.0, clock=lambda: 0.0))
     assert cut.status == "time_limit"
     assert len(cut) == 1
@@ -183,11 +192,15 @@ def test_comparisons_never_beat_the_optimum() -> None:
     for path in (greedy, direct):
         path.validate()
         assert path.loss >= best.objective
-    assert direct.costs[-1] == pytest.approx(np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[1][0] / 60)
+    assert direct.costs[-1] == pytest.approx(
+        np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[1][0] / 60
+    )
     orders = itertools.permutations(range(5))
     costs = paths.costs.mean_squared_error(X - X.mean(0), y - y.mean(), np.ones(60))
     final = direct.models[-1]
-    by_hand = min(sum(costs(final * np.isin(range(5), order[:k])) for k in range(1, 6)) for order in orders)
+    by_hand = min(
+        sum(costs(final * np.isin(range(5), order[:k])) for k in range(1, 6)) for order in orders
+    )
     assert direct.loss == pytest.approx(by_hand)
     to_end = paths.direct(X, y, end=[1.0, 0, 0, -1.0, 0])
     assert len(to_end) == 2
@@ -223,8 +236,12 @@ def test_lasso_sequence(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert (raw.costs[1:-1] >= refitted.costs[1:-1] - 1e-12).all()
     Z = (X - X.mean(0)) / X.std(0)
     target = (y - y.mean()) / y.std()
-    knot = np.abs(Z.T @ (target - Z @ raw.models[2])).max() / 60  # the penalty at which the third one enters
-    reference = Lasso(alpha=knot, fit_intercept=False, tol=1e-12, max_iter=10**5).fit(Z, target).coef_
+    knot = (
+        np.abs(Z.T @ (target - Z @ raw.models[2])).max() / 60
+    )  # the penalty at which the third one enters
+    reference = (
+        Lasso(alpha=knot, fit_intercept=False, tol=1e-12, max_iter=10**5).fit(Z, target).coef_
+    )
     np.testing.assert_allclose(raw.models[2], reference, atol=1e-5)
     heading, rows = refitted.table()
     assert sum(cell != "" for cell in rows[-1][1:-1]) == len(refitted)
@@ -233,7 +250,9 @@ def test_lasso_sequence(toy: tuple[pd.DataFrame, np.ndarray]) -> None:
 
 
 def test_each_stretch_ends_in_the_best_model_of_its_features():
-    """Without the limit lambda -> 0, longer paths would only seem to improve on a path that is as good."""
+    """Without the limit lambda -> 0, longer paths would only seem to improve
+    on a path that is as good.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2)) @ np.array([[1.0, 0.9], [0.0, 0.44]])
     y = X @ np.array([2.1, -0.9]) + 0.5 * rng.normal(size=80)

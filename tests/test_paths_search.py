@@ -1,4 +1,6 @@
-"""The searches for coordinate paths against brute force over all index sequences on stacked rows."""
+"""The searches for coordinate paths against brute force over all index
+sequences on stacked rows.
+"""
 
 import itertools
 from typing import Any
@@ -10,7 +12,18 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from jaxrules import paths
-from jaxrules.paths import bounded, costs, depth_first, exact, given_end, integer, local, mip, subsets, supports
+from jaxrules.paths import (
+    bounded,
+    costs,
+    depth_first,
+    exact,
+    given_end,
+    integer,
+    local,
+    mip,
+    subsets,
+    supports,
+)
 from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
 from jaxrules.paths.supports import Supports
 from jaxrules.runs import Deadline, Run
@@ -18,7 +31,9 @@ from jaxrules.solvers import layered
 from jaxrules.solvers.layered import never
 
 
-def stacked_best(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray, sequence: Any) -> float:
+def stacked_best(
+    X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray, sequence: Any
+) -> float:
     """The least sum_k alpha_k |y - X b_k|^2 / n along a sequence: least squares on the rows of all steps at once."""
     n = len(y)
     design = np.zeros((len(sequence), n, len(sequence)))
@@ -43,7 +58,9 @@ def brute_force(X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.nda
 
 
 def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """X, y, start, weights: now and then few rows, repeated or empty columns, zero weights, a nonzero start."""
+    """X, y, start, weights: now and then few rows, repeated or empty columns, zero
+    weights, a nonzero start.
+    """
     rng = np.random.default_rng(seed)
     rows, features, steps = rng.integers(2, 12), rng.integers(1, 5), rng.integers(1, 5)
     X = rng.normal(size=(rows, features)) @ (np.eye(features) + 0.5 * rng.random())
@@ -68,7 +85,9 @@ def correlated(features: int, seed: int = 0, rows: int = 150) -> costs.Quadratic
     """Equicorrelated columns (0.8), a sparse model and noise, standardised."""
     rng = np.random.default_rng(seed)
     covariance = np.full((features, features), 0.8) + 0.2 * np.eye(features)
-    X = rng.normal(size=(rows, features)) @ np.linalg.cholesky(covariance).T  # the same with every LAPACK
+    X = (
+        rng.normal(size=(rows, features)) @ np.linalg.cholesky(covariance).T
+    )  # the same with every LAPACK
     y = X @ (rng.normal(size=features) * (rng.random(features) < 0.7))
     y = y + rng.normal(size=rows) * 0.5 * y.std()
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
@@ -112,7 +131,9 @@ def test_exact_is_brute_force(seed: int) -> None:
 
 @pytest.mark.parametrize("few", [exact.FEW, 0])
 @pytest.mark.parametrize("seed", range(40))
-def test_depth_first_is_brute_force(seed: int, few: int, narrow: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_depth_first_is_brute_force(
+    seed: int, few: int, narrow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(exact, "FEW", few)  # 0: tables of the supports that can be reached
     X, y, start, weights = random_problem(seed)
     best = brute_force(X, y, start, weights)
@@ -147,7 +168,9 @@ def test_more_features_than_bits() -> None:
 
 
 @pytest.mark.parametrize("budget", [0, 7, 40, 10**6])
-def test_the_least_cost_of_k_features_is_brute_force(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_cost_of_k_features_is_brute_force(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(subsets, "BUDGET", budget)
     for seed in range(5):
         cost = correlated(9, seed)
@@ -161,7 +184,9 @@ def test_the_least_cost_of_k_features_is_brute_force(budget: int, monkeypatch: p
                 np.testing.assert_allclose(found, best[smallest : largest + 1], rtol=1e-8)
 
 
-def test_supports_beyond_the_table_cost_what_their_size_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supports_beyond_the_table_cost_what_their_size_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cost = correlated(9)
     best = Supports.of(cost, 9).by_size
     monkeypatch.setattr(supports, "MAX_SUPPORTS", 60)
@@ -176,7 +201,9 @@ def test_supports_beyond_the_table_cost_what_their_size_does(monkeypatch: pytest
 
 @pytest.mark.parametrize("limit", [2**18, 20])
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
-def test_tables_bound_what_they_say(gamma: float, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_bound_what_they_say(
+    gamma: float, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """rest_p(U) against the remainder of random paths, and beginnings against their prefixes."""
     monkeypatch.setattr(supports, "MAX_SUPPORTS", limit)
     rng = np.random.default_rng(1)
@@ -199,13 +226,17 @@ def test_tables_bound_what_they_say(gamma: float, limit: int, monkeypatch: pytes
 
 @given(st.integers(0, 1000), st.floats(0, 0.5), st.sampled_from([0.0, 0.7, 1.0, 2.0]))
 @settings(max_examples=30)
-def test_tables_hold_what_paths_below_an_objective_reach(seed: int, above: float, gamma: float) -> None:
+def test_tables_hold_what_paths_below_an_objective_reach(
+    seed: int, above: float, gamma: float
+) -> None:
     rng, steps = np.random.default_rng(seed), 4
     X = rng.normal(size=(20, 5)) + rng.normal(size=(20, 1))
     cost = quadratic(X, rng.normal(size=20), np.zeros(5))
     weights = geometric_weights(gamma, steps) if gamma else np.array([0.0, 1.0, 0.0, 0.5])
     sequences = list(itertools.product(range(5), repeat=steps))
-    objectives = [path_objective(cost, weights, best_path(cost, weights, np.array(s))) for s in sequences]
+    objectives = [
+        path_objective(cost, weights, best_path(cost, weights, np.array(s))) for s in sequences
+    ]
     limit = min(objectives) * (1 + above) + 1e-9
     table = Supports.reachable(cost, weights, limit, never)
     shares = np.append(np.full(steps, 0.5), 0.0)
@@ -220,7 +251,9 @@ def test_tables_hold_what_paths_below_an_objective_reach(seed: int, above: float
                 assert before[p + 1, at] + rest[p + 1, at] <= value + 1e-9
 
 
-def test_tables_lack_what_no_path_reaches_and_bound_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_lack_what_no_path_reaches_and_bound_what_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cost, weights = correlated(9), np.ones(6)
     best = exact.search(PathProblem(cost, weights)).objective
     table = Supports.reachable(cost, weights, best * 1.01, never)
@@ -241,7 +274,9 @@ def test_tables_lack_what_no_path_reaches_and_bound_what_is_too_large(monkeypatc
 
 
 def test_layers_and_depth_first_agree_on_values() -> None:
-    """The batched closed form and the incremental quadratic forms are two ways to the same numbers."""
+    """The batched closed form and the incremental quadratic forms are two
+    ways to the same numbers.
+    """
     cost = correlated(6)
     rng = np.random.default_rng(0)
     weights = rng.random(4)
@@ -255,7 +290,15 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
     given = depth_first.Given(
-        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.larger, False
+        cost.curvature,
+        cost.linear,
+        cost.constant,
+        weights,
+        np.zeros(5),
+        nothing,
+        table.masks,
+        table.larger,
+        False,
     )
     level, value, _ = depth_first.search(tuple(given), tuple(stack), 0, 0, 4, np.inf, 0.0, 10**6)
     assert level < 0
@@ -264,13 +307,23 @@ def test_layers_and_depth_first_agree_on_values() -> None:
 
 
 def test_the_cost_to_come_is_that_of_every_prefix() -> None:
-    """Appending a feature again minimises out its old coefficient, whether steps of others lie between or not."""
+    """Appending a feature again minimises out its old coefficient, whether steps of
+    others lie between or not.
+    """
     cost = correlated(3)
     weights = np.random.default_rng(1).random(4)
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
     given = depth_first.Given(
-        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing, table.masks, table.larger, False
+        cost.curvature,
+        cost.linear,
+        cost.constant,
+        weights,
+        np.zeros(5),
+        nothing,
+        table.masks,
+        table.larger,
+        False,
     )
     for prefix in itertools.product(range(3), repeat=3):
         stack, values = depth_first.workspace(3, 4), np.empty(3)
@@ -329,7 +382,9 @@ def test_the_hard_size_is_proved(gamma: float) -> None:
 
 
 @pytest.mark.parametrize("pivots", [1, 2, 40])
-def test_the_least_cost_in_a_box_is_a_lower_bound(pivots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_cost_in_a_box_is_a_lower_bound(
+    pivots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Against scipy's solver; cut off early it is still a bound, in the end it is the minimum."""
     monkeypatch.setattr(bounded, "PIVOTS", pivots)
     rng = np.random.default_rng(0)
@@ -350,7 +405,11 @@ def test_paths_within_bounds_are_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     features = X.shape[1]
     lower = np.where(rng.random(features) < 0.3, -np.inf, -0.5 * rng.random(features))
-    upper = np.where(rng.random(features) < 0.3, np.inf, 0.5 * rng.random(features) * (rng.random(features) < 0.8))
+    upper = np.where(
+        rng.random(features) < 0.3,
+        np.inf,
+        0.5 * rng.random(features) * (rng.random(features) < 0.8),
+    )
     problem = PathProblem(quadratic(X, y, start), weights, lower=lower, upper=upper)
     best = min(
         path_objective(problem.cost, weights, constrained_path(problem, np.array(sequence)))
@@ -360,7 +419,9 @@ def test_paths_within_bounds_are_brute_force(seed: int) -> None:
     assert found.closed
     assert found.objective == pytest.approx(best, rel=1e-7, abs=1e-10)
     assert found.bound <= best + 1e-10
-    assert ((found.solution.models >= lower - 1e-12) & (found.solution.models <= upper + 1e-12)).all()
+    assert (
+        (found.solution.models >= lower - 1e-12) & (found.solution.models <= upper + 1e-12)
+    ).all()
 
 
 # Given ends
@@ -378,7 +439,9 @@ def brute_force_to(cost: costs.Quadratic, weights: np.ndarray, end: np.ndarray) 
 
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("widths", [given_end.WIDTHS, (1, 3, 10**6)])
-def test_given_end_is_brute_force(seed: int, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_end_is_brute_force(
+    seed: int, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(given_end, "WIDTHS", widths)
     X, y, start, weights = random_problem(seed)
     X, start = X[:, :3], start[:3]
@@ -399,7 +462,12 @@ def test_given_end_is_brute_force(seed: int, widths: tuple[int, ...], monkeypatc
 
 
 def brute_force_integer(
-    cost: costs.Quadratic, weights: np.ndarray, sizes: range, lower: float, upper: float, end: np.ndarray | None
+    cost: costs.Quadratic,
+    weights: np.ndarray,
+    sizes: range,
+    lower: float,
+    upper: float,
+    end: np.ndarray | None,
 ) -> float:
     d = len(cost.linear)
     best = np.inf
@@ -409,7 +477,11 @@ def brute_force_integer(
         for step, (feature, size) in enumerate(path):
             changes[step, feature] = size
         models = changes.cumsum(axis=0)
-        if (models < lower).any() or (models > upper).any() or (end is not None and (models[-1] != end).any()):
+        if (
+            (models < lower).any()
+            or (models > upper).any()
+            or (end is not None and (models[-1] != end).any())
+        ):
             continue
         best = min(best, path_objective(cost, weights, models))
     return best
@@ -417,7 +489,9 @@ def brute_force_integer(
 
 @pytest.mark.parametrize("kind", ["any", "unit"])
 @pytest.mark.parametrize("seed", range(12))
-def test_integer_steps_are_brute_force(kind: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integer_steps_are_brute_force(
+    kind: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if seed % 2:
         monkeypatch.setattr(integer, "WIDTHS", (1, 10**6))
     rng = np.random.default_rng(seed)
@@ -456,9 +530,13 @@ def test_mip_agrees_with_the_dedicated_searches() -> None:
     weights = np.array([1.0, 0.5, 1.5])
     end = np.array([0.4, 0.0, -0.3, 0.0])
     to_end = mip.search(PathProblem(cost, weights, end=end))
-    assert to_end.objective == pytest.approx(given_end.search(PathProblem(cost, weights, end=end)).objective, rel=1e-8)
+    assert to_end.objective == pytest.approx(
+        given_end.search(PathProblem(cost, weights, end=end)).objective, rel=1e-8
+    )
     box = np.full(4, -1.0), np.full(4, 1.0)
-    scaled = costs.Quadratic(cost.curvature / 9, cost.linear / 3, cost.constant)  # so that integers matter
+    scaled = costs.Quadratic(
+        cost.curvature / 9, cost.linear / 3, cost.constant
+    )  # so that integers matter
     for kind in ("any", "unit"):
         whole = mip.search(PathProblem(scaled, weights, kind, *box))  # type: ignore[arg-type]  # a literal
         dedicated = integer.search(PathProblem(scaled, weights, kind, *box))  # type: ignore[arg-type]  # same
@@ -473,7 +551,11 @@ def test_mip_keeps_bounds() -> None:
     assert (found.solution.models >= lower - 1e-9).all()
     assert (found.solution.models <= upper + 1e-9).all()
     best = min(
-        path_objective(cost, weights, constrained_path(PathProblem(cost, weights, None, lower, upper), np.array(q)))
+        path_objective(
+            cost,
+            weights,
+            constrained_path(PathProblem(cost, weights, None, lower, upper), np.array(q)),
+        )
         for q in itertools.product(range(3), repeat=3)
     )
     assert found.objective == pytest.approx(best, rel=1e-7)
@@ -517,7 +599,9 @@ def test_local_is_deterministic_and_compiles_once() -> None:
     first = local.improve(cost, weights, starts, batch=2, seed=3)
     traces = local._descend.jitted._cache_size()
     np.testing.assert_array_equal(first, local.improve(cost, weights, starts, batch=2, seed=3))
-    local.improve(correlated(6, seed=5), np.arange(1.0, 7.0), starts % 6, batch=2, seed=4)  # the same bucket
+    local.improve(
+        correlated(6, seed=5), np.arange(1.0, 7.0), starts % 6, batch=2, seed=4
+    )  # the same bucket
     assert local._descend.jitted._cache_size() == traces
 
 
@@ -552,6 +636,11 @@ def test_properties_of_the_optimum(seed: int) -> None:
     assert objective(X, y, start, 5 * weights) == pytest.approx(5 * best, **tolerance)
     longer = objective(X, y, start, np.append(weights, 1e-9))
     assert longer == pytest.approx(best, rel=1e-6, abs=1e-8)
-    if (np.diff(weights) == 0).all():  # a step more of the same weight costs at least the least cost
+    if (
+        np.diff(weights) == 0
+    ).all():  # a step more of the same weight costs at least the least cost
         cost = quadratic(X, y, start)
-        assert objective(X, y, start, np.append(weights, 1.0)) >= best + float(cost(cost.minimiser())) - 1e-9
+        assert (
+            objective(X, y, start, np.append(weights, 1.0))
+            >= best + float(cost(cost.minimiser())) - 1e-9
+        )

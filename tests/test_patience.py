@@ -52,7 +52,9 @@ def test_a_compilation_is_left_alone_and_found_later(slow: Slow) -> None:
     assert slow.calls == 1
     slow.end.set()
     assert patient(lambda: False, np.zeros(3)) == 2
-    assert patient(lambda: True, np.zeros(3)) == 3  # compiled: in the caller's thread, whatever the time
+    assert (
+        patient(lambda: True, np.zeros(3)) == 3
+    )  # compiled: in the caller's thread, whatever the time
     assert len(slow.threads) == 2
     assert threading.current_thread() in slow.threads
 
@@ -60,14 +62,22 @@ def test_a_compilation_is_left_alone_and_found_later(slow: Slow) -> None:
 @pytest.mark.parametrize(
     ("args", "static"),
     [
-        ((np.zeros(4),), {}), ((np.zeros(3, np.float32),), {}), (((np.zeros(3),),), {}), ((np.zeros(3),), {"size": 2}),
-        ((np.zeros(3), None), {}), ((np.zeros(3), 1), {}), ((np.zeros(3), 1.0), {}), ((np.zeros(3), True), {}),
+        ((np.zeros(4),), {}),
+        ((np.zeros(3, np.float32),), {}),
+        (((np.zeros(3),),), {}),
+        ((np.zeros(3),), {"size": 2}),
+        ((np.zeros(3), None), {}),
+        ((np.zeros(3), 1), {}),
+        ((np.zeros(3), 1.0), {}),
+        ((np.zeros(3), True), {}),
     ],
-)  # fmt: skip
+)
 def test_what_is_compiled_for(args: Any, static: Any) -> None:
     """Shapes, dtypes, structure, kinds of numbers and static arguments; not the numbers."""
     threads = []
-    patient = Patient(lambda *args, **static: threads.append(threading.current_thread()) or len(threads))
+    patient = Patient(
+        lambda *args, **static: threads.append(threading.current_thread()) or len(threads)
+    )
     assert patient(lambda: False, np.zeros(3)) == 1
     assert patient(lambda: False, np.ones(3)) == 2
     assert patient(lambda: False, *args, **static) == 3
@@ -96,7 +106,9 @@ def test_the_threads_device_is_the_callers() -> None:
 
 
 class Late:
-    """A kernel that has not compiled when the time is over, which is then; and the clock of that."""
+    """A kernel that has not compiled when the time is over, which is
+    then; and the clock of that.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -132,7 +144,9 @@ def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.Monk
     assert jr.accuracy(fit.model, holes, Y) > 0.75
 
 
-def test_lltboost_without_time_on_columns_that_are_all_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lltboost_without_time_on_columns_that_are_all_constant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
     with pytest.warns(UserWarning, match="the model is a constant"):
         fit = jr.lltboost.fit(np.ones((150, 2)), Y, time_limit=late.limit())
@@ -159,7 +173,9 @@ def test_ssrl_without_time_keeps_constraints(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_networks_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, learner: str, sign: int) -> None:
+def test_networks_without_the_time_to_compile(
+    monkeypatch: pytest.MonkeyPatch, learner: str, sign: int
+) -> None:
     """One rule of one column."""
     monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
     fit = getattr(jr, learner).fit(sign * X, Y, time_limit=late.limit())
@@ -169,7 +185,9 @@ def test_networks_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, l
 
 
 @pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
-def test_networks_of_three_classes_without_time(monkeypatch: pytest.MonkeyPatch, learner: str) -> None:
+def test_networks_of_three_classes_without_time(
+    monkeypatch: pytest.MonkeyPatch, learner: str
+) -> None:
     monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
     y = np.digitize(X[:, 1], [-0.5, 0.5])
     fit = getattr(jr, learner).fit(X, y, time_limit=late.limit())

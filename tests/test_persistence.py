@@ -39,8 +39,12 @@ def equal(a: Any, b: Any) -> bool:
 @pytest.fixture
 def with_terms() -> jr.RuleEnsemble:
     """Three classes, linear terms without and with ends, options of every kind."""
-    schema = jr.Schema((jr.Feature("größe"), jr.Feature("k", ("ja", "\u2028", '"'))), "refuse", (1, 2, 3), "ziel")
-    rules = jr.Conjunctions.build(schema, [[C.above(0, 0.1)], [C.none_of(1, [2], 3), C.at_least(0, -0.0)], []])
+    schema = jr.Schema(
+        (jr.Feature("größe"), jr.Feature("k", ("ja", "\u2028", '"'))), "refuse", (1, 2, 3), "ziel"
+    )
+    rules = jr.Conjunctions.build(
+        schema, [[C.above(0, 0.1)], [C.none_of(1, [2], 3), C.at_least(0, -0.0)], []]
+    )
     terms = jr.LinearTerms(
         np.array([0], np.int32),
         np.array([[1 / 3, -0.0, 5e-324]]),
@@ -56,7 +60,9 @@ def with_terms() -> jr.RuleEnsemble:
         ("n", 0),
     )
     rng = np.random.default_rng(0)
-    model = jr.RuleEnsemble(rules, rng.normal(size=(3, 3)), rng.normal(size=3), terms, "logistic", options)
+    model = jr.RuleEnsemble(
+        rules, rng.normal(size=(3, 3)), rng.normal(size=3), terms, "logistic", options
+    )
     model.validate()
     return model
 
@@ -65,7 +71,9 @@ MODELS = pytest.mark.parametrize("which", ["ensemble", "rule_list", "with_terms"
 
 
 @MODELS
-def test_models_come_back_bit_for_bit(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_models_come_back_bit_for_bit(
+    which: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     model = request.getfixturevalue(which)
     path = tmp_path / "model.json"
     save(model, path)
@@ -73,7 +81,9 @@ def test_models_come_back_bit_for_bit(which: str, request: pytest.FixtureRequest
     assert type(again) is type(model)
     assert equal(again, model)
     assert again.options == model.options
-    assert [type(value) for _, value in again.options] == [type(value) for _, value in model.options]
+    assert [type(value) for _, value in again.options] == [
+        type(value) for _, value in model.options
+    ]
     assert hash(again.schema) == hash(model.schema)
     assert str(again) == str(model)
     assert load(os.fspath(path)) is not again
@@ -94,7 +104,9 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 def test_any_numbers_and_names_come_back(
     cuts: list[tuple[float, bool, bool]], weight: float, labels: Any, names: list[str]
 ) -> None:
-    schema = jr.Schema((jr.Feature(names[0]), jr.Feature(names[1], (names[0] + "x",))), classes=labels)
+    schema = jr.Schema(
+        (jr.Feature(names[0]), jr.Feature(names[1], (names[0] + "x",))), classes=labels
+    )
     rules = [[C(0, lower=x, lower_closed=a, missing=b), C.one_of(1, [0])] for x, a, b in cuts]
     model = jr.RuleEnsemble(
         jr.Conjunctions.build(schema, rules), np.full((len(cuts), 1), weight), np.array([-weight]),
@@ -125,19 +137,37 @@ def test_jax_weights_are_saved_as_float64(ensemble: jr.RuleEnsemble) -> None:
 # Saving
 
 
-def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(ensemble: jr.RuleEnsemble, tmp_path: Path) -> None:
+def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(
+    ensemble: jr.RuleEnsemble, tmp_path: Path
+) -> None:
     path = tmp_path / "model.json"
     path.write_text("old")
     bad = [
         (jr.Fit(ensemble, 0.0, "min", jr.Status.CONVERGED), TypeError, r"got Fit; pass fit\.model"),
         ("model", TypeError, "got str"),
-        (dataclasses.replace(ensemble, options=(("rules", np.ones(2)),)), TypeError, "options.*cannot be saved"),
-        (dataclasses.replace(ensemble, options=(("limit", math.inf),)), TypeError, "options.*finite"),
+        (
+            dataclasses.replace(ensemble, options=(("rules", np.ones(2)),)),
+            TypeError,
+            "options.*cannot be saved",
+        ),
+        (
+            dataclasses.replace(ensemble, options=(("limit", math.inf),)),
+            TypeError,
+            "options.*finite",
+        ),
         (dataclasses.replace(ensemble, options=(("f", print),)), TypeError, "options"),
         (dataclasses.replace(ensemble, weights=np.full((5, 1), np.nan)), ValueError, "weights"),
         (dataclasses.replace(ensemble, weights=np.full((5, 1), np.inf)), ValueError, "finite"),
-        (dataclasses.replace(ensemble, weights=np.zeros((4, 1))), ValueError, "not valid.*weights must have shape"),
-        (dataclasses.replace(ensemble, weights=np.full((5, 1), "a")), TypeError, "weights must be an array of float64"),
+        (
+            dataclasses.replace(ensemble, weights=np.zeros((4, 1))),
+            ValueError,
+            "not valid.*weights must have shape",
+        ),
+        (
+            dataclasses.replace(ensemble, weights=np.full((5, 1), "a")),
+            TypeError,
+            "weights must be an array of float64",
+        ),
         (dataclasses.replace(ensemble, options=((1, 2),)), ValueError, r"options\[0\]\[0\]"),
     ]
     for model, error, message in bad:
@@ -170,7 +200,9 @@ def test_saving_replaces_in_one_step(
     assert path.read_text() == "old"
 
 
-def test_saving_keeps_links_and_the_usual_permissions(ensemble: jr.RuleEnsemble, tmp_path: Path) -> None:
+def test_saving_keeps_links_and_the_usual_permissions(
+    ensemble: jr.RuleEnsemble, tmp_path: Path
+) -> None:
     (tmp_path / "plain").write_text("")
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
     save(ensemble, tmp_path / "link.json")
@@ -203,7 +235,9 @@ def refused(content: Any, tmp_path: Path) -> str:
         if isinstance(content, bytes)
         else (content if isinstance(content, str) else json.dumps(content)).encode()
     )
-    with pytest.raises(ValueError, match=r"bad\.json cannot be loaded: .*; (write it again|upgrade)") as caught:
+    with pytest.raises(
+        ValueError, match=r"bad\.json cannot be loaded: .*; (write it again|upgrade)"
+    ) as caught:
         load(path)
     return str(caught.value)
 
@@ -252,7 +286,11 @@ def set_at(document: Any, path: str, value: Any) -> Any:
 
 ARRAY = {"dtype": "float64", "shape": [5, 1], "values": [0.0] * 5}
 HOSTILE: list[tuple[str, Any, str]] = [
-    ("version", 3, "version 3 of RuleEnsemble, but this jaxrules reads only up to 2; upgrade jaxrules"),
+    (
+        "version",
+        3,
+        "version 3 of RuleEnsemble, but this jaxrules reads only up to 2; upgrade jaxrules",
+    ),
     ("version", 0, "version must be"),
     ("version", "1", "version must be"),
     ("version", True, "version must be"),
@@ -271,7 +309,11 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("fields.weights", {**ARRAY, "shape": [5]}, "weights must have shape"),
     ("fields.weights", {**ARRAY, "shape": [2**62, 2**62]}, "list of whole numbers"),
     ("fields.weights", {**ARRAY, "shape": [2**30, 2**30]}, "as many values"),
-    ("fields.weights", {**ARRAY, "shape": [0, 2**30, 2**30, 2**30, 2**30], "values": []}, "too large"),
+    (
+        "fields.weights",
+        {**ARRAY, "shape": [0, 2**30, 2**30, 2**30, 2**30], "values": []},
+        "too large",
+    ),
     ("fields.weights", {**ARRAY, "shape": [0, 2**30], "values": []}, "weights must have shape"),
     ("fields.weights", {**ARRAY, "shape": [1] * 70 + [5]}, "as many values"),
     ("fields.weights", {**ARRAY, "shape": [-5, -1]}, "list of whole numbers"),
@@ -287,7 +329,11 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("fields.weights", {**ARRAY, "values": [2**60 + 1] * 5}, 'must be a number, "inf"'),
     ("fields.weights", {**ARRAY, "values": ["inf"] * 5}, "must be finite"),
     ("fields.weights", {**ARRAY, "values": ["nan"] * 5}, 'must be a number, "inf"'),
-    ("fields.intercept", {"dtype": "float64", "shape": [], "values": [0.0]}, "intercept must have shape"),
+    (
+        "fields.intercept",
+        {"dtype": "float64", "shape": [], "values": [0.0]},
+        "intercept must have shape",
+    ),
     ("fields.link", "probit", "link must be one of"),
     ("fields.link", ["logistic"], "link must be one of"),
     ("fields.link", "identity", "does not fit classes"),
@@ -322,7 +368,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("where", "value", "message"), HOSTILE)
-def test_hostile_content_is_refused(where: str, value: Any, message: str, document: Any, tmp_path: Path) -> None:
+def test_hostile_content_is_refused(
+    where: str, value: Any, message: str, document: Any, tmp_path: Path
+) -> None:
     assert message in refused(set_at(document, where, value), tmp_path)
 
 
@@ -330,7 +378,9 @@ def test_hostile_content_is_refused(where: str, value: Any, message: str, docume
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_a_path_divides_by_positive_numbers_only(where: str, value: float, tmp_path: Path) -> None:
     path = json.loads((GOLDEN / "CoordinatePath-1-classes.json").read_text())
-    assert "scale and output_scale must be positive" in refused(set_at(path, where, value), tmp_path)
+    assert "scale and output_scale must be positive" in refused(
+        set_at(path, where, value), tmp_path
+    )
 
 
 def test_floats_that_overflow_and_deep_options_are_refused(document: Any, tmp_path: Path) -> None:
@@ -355,27 +405,48 @@ def test_a_file_that_is_too_large_is_refused(
 
 
 def paths_of(node: Any, prefix: str = "") -> Iterator[str]:
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    children = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     for name, child in children:
         yield f"{prefix}{name}"
         yield from paths_of(child, f"{prefix}{name}.")
 
 
 junk = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
-    | st.sampled_from(["inf", "-inf", "nan", "float64", "int32", "bool", "RuleList", -1, 0, 1, 5, 2**31]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["dtype", "shape", "values"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3)
+    | st.sampled_from(
+        ["inf", "-inf", "nan", "float64", "int32", "bool", "RuleList", -1, 0, 1, 5, 2**31]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["dtype", "shape", "values"]), inner)
+    ),
     max_leaves=4,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=300)
 @given(data=st.data())
 def test_any_change_gives_a_model_that_works_or_a_value_error(data: st.DataObject) -> None:
-    schema = jr.Schema((jr.Feature("a"), jr.Feature("k", ("x", "y"))), "own_category", ("no", "yes"))
-    rules = jr.Conjunctions.build(schema, [[C(0, -1.0, 1.0), C.one_of(1, [1])], [C.is_missing(0, numeric=True)], []])
+    schema = jr.Schema(
+        (jr.Feature("a"), jr.Feature("k", ("x", "y"))), "own_category", ("no", "yes")
+    )
+    rules = jr.Conjunctions.build(
+        schema, [[C(0, -1.0, 1.0), C.one_of(1, [1])], [C.is_missing(0, numeric=True)], []]
+    )
     terms = jr.LinearTerms(np.array([0], np.int32), np.ones((1, 1)), -np.ones(1), np.ones(1))
-    model: Any = jr.RuleEnsemble(rules, np.ones((3, 1)), np.zeros(1), terms, "logistic", (("a", 1),))
+    model: Any = jr.RuleEnsemble(
+        rules, np.ones((3, 1)), np.zeros(1), terms, "logistic", (("a", 1),)
+    )
     if data.draw(st.booleans()):
         model = jr.RuleList(rules, np.array([0, 1, 0, 1], np.int32), np.full((4, 2), 0.5))
     document = json.loads(to_json(model))
@@ -389,10 +460,17 @@ def test_any_change_gives_a_model_that_works_or_a_value_error(data: st.DataObjec
             raise
         return
     features = loaded.schema.features
-    columns = [np.array([0.5, np.nan]) if f.is_numeric else np.array([0, -1], np.int32) for f in features]
+    columns = [
+        np.array([0.5, np.nan]) if f.is_numeric else np.array([0, -1], np.int32) for f in features
+    ]
     assert (
         len(
-            jr.predict(loaded, jr.Table(dataclasses.replace(loaded.schema, missing="own_category"), tuple(columns))[:1])
+            jr.predict(
+                loaded,
+                jr.Table(
+                    dataclasses.replace(loaded.schema, missing="own_category"), tuple(columns)
+                )[:1],
+            )
         )
         == 1
     )
@@ -422,24 +500,36 @@ def golden_rows() -> Any:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_files_of_every_version_load_and_predict_the_same(path: Path) -> None:
-    model, expected, X = load(path), json.loads(path.with_suffix(".answers").read_text()), golden_rows()
+    model, expected, X = (
+        load(path),
+        json.loads(path.with_suffix(".answers").read_text()),
+        golden_rows(),
+    )
     name, version, _ = path.stem.split("-", 2)
     assert type(model).__name__ == name
     assert json.loads(path.read_text())["version"] == int(version)
     predicted = np.asarray(jr.predict(model, X)).tolist()
     assert predicted == (
-        pytest.approx(expected["predict"], rel=1e-14) if model.schema.classes is None else expected["predict"]
+        pytest.approx(expected["predict"], rel=1e-14)
+        if model.schema.classes is None
+        else expected["predict"]
     )
     if "decision_function" in expected:
         assert np.asarray(jr.decision_function(model, X)).tolist() == expected["decision_function"]
     if "predict_proba" in expected:
-        np.testing.assert_allclose(jr.predict_proba(model, X), expected["predict_proba"], rtol=1e-14)
+        np.testing.assert_allclose(
+            jr.predict_proba(model, X), expected["predict_proba"], rtol=1e-14
+        )
     assert equal(from_json(to_json(model)), model)
 
 
 def test_every_version_has_a_file() -> None:
     kept = {tuple(path.stem.split("-")[:2]) for path in FILES}
-    assert kept == {(name, str(v)) for name, newest in persistence.versions().items() for v in range(1, newest + 1)}
+    assert kept == {
+        (name, str(v))
+        for name, newest in persistence.versions().items()
+        for v in range(1, newest + 1)
+    }
 
 
 def test_version_1_of_rules_is_completed() -> None:
@@ -469,7 +559,9 @@ VERSION_1 = [
 
 
 @pytest.mark.parametrize(("where", "value", "message"), VERSION_1)
-def test_hostile_files_of_earlier_versions_are_refused(where: str, value: Any, message: str, tmp_path: Path) -> None:
+def test_hostile_files_of_earlier_versions_are_refused(
+    where: str, value: Any, message: str, tmp_path: Path
+) -> None:
     document = json.loads((GOLDEN / "RuleEnsemble-1-own-loss.json").read_text())
     assert message in refused(set_at(document, where, value), tmp_path)
 
@@ -511,7 +603,9 @@ class Stairs:
             raise ValueError("as many counts as steps")
 
 
-def test_other_models_register_themselves(monkeypatch: pytest.MonkeyPatch, schema: jr.Schema) -> None:
+def test_other_models_register_themselves(
+    monkeypatch: pytest.MonkeyPatch, schema: jr.Schema
+) -> None:
     monkeypatch.setattr(persistence, "_models", dict(persistence._models))
     stairs = Stairs(
         np.array([0.1, -np.inf]), np.array([2**60, -1]), np.array([[True, False]]),
@@ -525,19 +619,26 @@ def test_other_models_register_themselves(monkeypatch: pytest.MonkeyPatch, schem
     again = from_json(to_json(stairs))
     assert equal(again, stairs)
     assert again.columns[1].category == 2
-    assert equal(from_json(to_json(dataclasses.replace(stairs, note=None, schema=None))).steps, stairs.steps)
+    assert equal(
+        from_json(to_json(dataclasses.replace(stairs, note=None, schema=None))).steps, stairs.steps
+    )
     with pytest.raises(ValueError, match="as many counts"):
         to_json(dataclasses.replace(stairs, steps=np.zeros(0)))
     with pytest.raises(ValueError, match=r"pairs\[0\] must have 2 entries, got 3"):
         from_json(to_json(stairs).replace("[1, 2.5]", "[1, 2.5, 3]"))
 
 
-def test_fields_with_defaults_may_be_absent_and_migrations_do_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_with_defaults_may_be_absent_and_migrations_do_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(persistence, "_models", dict(persistence._models))
     monkeypatch.setattr(persistence, "_migrations", dict(persistence._migrations))
 
     def renamed(fields: dict[str, Any]) -> dict[str, Any]:
-        return {**{name: value for name, value in fields.items() if name != "tallies"}, "counts": fields["tallies"]}
+        return {
+            **{name: value for name, value in fields.items() if name != "tallies"},
+            "counts": fields["tallies"],
+        }
 
     def priced(fields: dict[str, Any]) -> dict[str, Any]:
         return {**fields, "cost": "squared"}
@@ -581,7 +682,9 @@ class WithoutDtype:
     def validate(self) -> None: ...
 
 
-def test_fields_that_cannot_be_saved_are_named_at_the_first_save(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_that_cannot_be_saved_are_named_at_the_first_save(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(persistence, "_models", dict(persistence._models))
     for model, message in [
         (WithDictionary({}), "WithDictionary.table: cannot save a field of type dict"),

@@ -28,8 +28,12 @@ def two_columns() -> tuple[jr.RuleEnsemble, np.ndarray]:
     """``1 + 2 [a > 0] - 3 [a + b >= 1]``, log-odds, and rows."""
     schema = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=("no", "yes"))
     slant = jr.Direction((0, 1), (1.0, 1.0))
-    rules = jr.Conjunctions.build(schema, [[C.above(0, 0.0)], [C.at_least(slant, 1.0)], [C.above(1, 9.0)]])
-    model = jr.RuleEnsemble(rules, np.array([[2.0], [-3.0], [0.0]]), np.array([1.0]), link="logistic")
+    rules = jr.Conjunctions.build(
+        schema, [[C.above(0, 0.0)], [C.at_least(slant, 1.0)], [C.above(1, 9.0)]]
+    )
+    model = jr.RuleEnsemble(
+        rules, np.array([[2.0], [-3.0], [0.0]]), np.array([1.0]), link="logistic"
+    )
     return model, np.random.default_rng(0).normal(size=(40, 2))
 
 
@@ -43,7 +47,15 @@ def widths(ax: Any) -> list[float]:
 
 def test_every_picture_takes_axes_and_returns_them(two_columns: Any) -> None:
     model, X = two_columns
-    fit = jr.Fit(model, 1.0, "min", jr.Status.TIME_LIMIT, 0.5, (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2)), 0.3)
+    fit = jr.Fit(
+        model,
+        1.0,
+        "min",
+        jr.Status.TIME_LIMIT,
+        0.5,
+        (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2)),
+        0.3,
+    )
     y = np.arange(40.0)
     path = paths.fit(X, y, steps=2)
     front = paths.pareto(X, y, max_steps=2)
@@ -76,23 +88,46 @@ def test_risk_complexity_marks_what_no_other_beats() -> None:
 
 
 def test_search_progress_ends_at_the_bound(two_columns: Any) -> None:
-    fit = jr.Fit(two_columns[0], 1.0, "min", jr.Status.OPTIMAL, 0.5, (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2)), 0.3)
+    fit = jr.Fit(
+        two_columns[0],
+        1.0,
+        "min",
+        jr.Status.OPTIMAL,
+        0.5,
+        (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2)),
+        0.3,
+    )
     ax = plots.search_progress(fit)
     incumbent, _, bound = ax.lines
     np.testing.assert_array_equal(incumbent.get_xydata(), [(0.1, 2.0), (0.2, 1.0), (0.3, 1.0)])
     assert set(bound.get_ydata()) == {0.5}
-    assert len(plots.search_progress(jr.Fit(None, 1.0, "min", jr.Status.CONVERGED, None, fit.history)).lines) == 2
+    assert (
+        len(
+            plots.search_progress(
+                jr.Fit(None, 1.0, "min", jr.Status.CONVERGED, None, fit.history)
+            ).lines
+        )
+        == 2
+    )
     steps = (jr.Step(2.0, 1, 0.1), jr.Step(1.0, 2, 0.2, 0.3), jr.Step(1.0, 2, 0.25, 0.4))
-    ax = plots.search_progress(jr.Fit(two_columns[0], 1.0, "min", jr.Status.OPTIMAL, 0.5, steps, 0.3))
-    np.testing.assert_array_equal(ax.lines[2].get_xydata(), [(0.1, np.nan), (0.2, 0.3), (0.25, 0.4), (0.3, 0.5)])
+    ax = plots.search_progress(
+        jr.Fit(two_columns[0], 1.0, "min", jr.Status.OPTIMAL, 0.5, steps, 0.3)
+    )
+    np.testing.assert_array_equal(
+        ax.lines[2].get_xydata(), [(0.1, np.nan), (0.2, 0.3), (0.25, 0.4), (0.3, 0.5)]
+    )
     with pytest.raises(ValueError, match="no history"):
         plots.search_progress(jr.Fit(None, 1.0, "min", jr.Status.CONVERGED))
 
 
 def test_support_path_counts_rules(two_columns: Any) -> None:
     model, X = two_columns
-    models = [jr.RuleEnsemble(model.conjunctions, model.weights * keep, model.intercept, options=(("l1_penalty", p),))
-              for keep, p in (([[0.0], [0.0], [0.0]], 1.0), ([[1.0], [1.0], [1.0]], 0.1))]  # fmt: skip
+    models = [
+        jr.RuleEnsemble(
+            model.conjunctions, model.weights * keep, model.intercept, options=(("l1_penalty", p),)
+        )
+        for keep, p in (([[0.0], [0.0], [0.0]], 1.0), ([[1.0], [1.0], [1.0]], 0.1))
+    ]
     path = [jr.Fit(model, 0.0, "min", jr.Status.CONVERGED) for model in models]
     ax = plots.support_path(path, X, penalty="l1_penalty")
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [(1.0, 0), (0.1, 2)])
@@ -114,7 +149,9 @@ def test_importance_is_the_spread_of_what_a_rule_adds(two_columns: Any) -> None:
 
 def test_importance_of_terms_and_outputs() -> None:
     schema = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=("x", "y", "z"))
-    linear = jr.LinearTerms(np.array([1], np.int32), np.array([[1.0, -2.0, 0.0]]), np.array([0.0]), np.array([1.0]))
+    linear = jr.LinearTerms(
+        np.array([1], np.int32), np.array([[1.0, -2.0, 0.0]]), np.array([0.0]), np.array([1.0])
+    )
     rules = jr.Conjunctions.build(schema, [[], [C.above(0, 0.0)]])
     model = jr.RuleEnsemble(rules, np.ones((2, 3)), np.zeros(3), linear, "softmax")
     X = np.array([[1.0, -5.0], [1.0, 5.0], [-1.0, 0.0], [-1.0, 1.0]])
@@ -147,7 +184,9 @@ def test_a_waterfall_adds_up(two_columns: Any) -> None:
     assert texts(plots.waterfall(told, most=1)) == ["intercept", "a + b >= 1", "1 other", "score"]
 
 
-def test_a_waterfall_needs_scores(rule_list: jr.RuleList, table: jr.Table, two_columns: Any) -> None:
+def test_a_waterfall_needs_scores(
+    rule_list: jr.RuleList, table: jr.Table, two_columns: Any
+) -> None:
     with pytest.raises(ValueError, match="without scores"):
         plots.waterfall(jr.explain(rule_list, table)[0])
     with pytest.raises(ValueError, match="output must be at most 0"):

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.conditions import Category, Halfspace, Missing, PropositionPool, Threshold, propositions_of
+from jaxrules.conditions import (
+    Category,
+    Halfspace,
+    Missing,
+    PropositionPool,
+    Threshold,
+    propositions_of,
+)
 from jaxrules.solvers.rule_search import SearchSpace
 from jaxrules.table import MISSING, Feature, Schema, Table
 
@@ -18,13 +25,17 @@ Oracle = Callable[[Any, Table], np.ndarray]
 
 def a_table(numbers: list[float | None], colours: list[int]) -> Table:
     """Two columns; None and code -1 are missing."""
-    schema = Schema((Feature("size"), Feature("colour", ("blue", "green", "red"))), missing="own_category")
+    schema = Schema(
+        (Feature("size"), Feature("colour", ("blue", "green", "red"))), missing="own_category"
+    )
     column = np.array([np.nan if number is None else number for number in numbers])
     return Table(schema, (column, np.array(colours, np.int32)))
 
 
 tables = st.lists(
-    st.tuples(st.one_of(st.none(), st.integers(-3, 3).map(float)), st.integers(MISSING, 2)), min_size=1, max_size=25
+    st.tuples(st.one_of(st.none(), st.integers(-3, 3).map(float)), st.integers(MISSING, 2)),
+    min_size=1,
+    max_size=25,
 ).map(lambda rows: a_table([number for number, _ in rows], [colour for _, colour in rows]))
 
 
@@ -59,7 +70,9 @@ def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
 
 @settings(max_examples=100)
 @given(table=tables, data=st.data())
-def test_of_equal_propositions_the_first_stays(oracle: Oracle, table: Table, data: st.DataObject) -> None:
+def test_of_equal_propositions_the_first_stays(
+    oracle: Oracle, table: Table, data: st.DataObject
+) -> None:
     asked = [Threshold(0, operator, v) for operator in ("<=", ">=", "<", ">") for v in (-1.0, 0.5)]  # type: ignore[arg-type]
     asked += [Category(1, operator, code) for operator in ("==", "!=") for code in range(3)]  # type: ignore[arg-type]
     asked += [Missing(feature, present) for feature in (0, 1) for present in (False, True)]
@@ -95,7 +108,9 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     np.testing.assert_array_equal(pool.satisfied(table)[:, 0], [True, True, True])
     assert pool.describe(0) == "x0 - 0.5 x1 >= 0"
     space = SearchSpace.of_codes(*pool.cell_codes(table))
-    np.testing.assert_array_equal(space.activations.dense[space.activations.pattern], pool.satisfied(table))
+    np.testing.assert_array_equal(
+        space.activations.dense[space.activations.pattern], pool.satisfied(table)
+    )
     both = pool.conjunctions([[0, 1]])
     assert both.describe(0) == "x0 - 0.5 x1 >= 0 & x0 > 0.3"
     np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])
@@ -108,7 +123,8 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
 def test_words() -> None:
     table = a_table([1.0, None], [0, -1])
     pool = PropositionPool.of(
-        table.schema, [Threshold(0, "<=", 1.5), Category(1, "!=", 2), Missing(0), Missing(1, present=True)]
+        table.schema,
+        [Threshold(0, "<=", 1.5), Category(1, "!=", 2), Missing(0), Missing(1, present=True)],
     )
     words = [pool.describe(i) for i in range(4)]
     assert words == ["size <= 1.5", "colour != red", "size is missing", "colour is not missing"]

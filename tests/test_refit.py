@@ -1,4 +1,6 @@
-"""Corrective refits of counts, against scikit-learn and a general solver; losses that certificates cannot take."""
+"""Corrective refits of counts, against scikit-learn and a general solver; losses that
+certificates cannot take.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,43 @@ from jaxrules.solvers.linear.refit import refit_weights
 def counts(seed: int, rules: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     rows = rng.random((120, rules)) < rng.uniform(0.2, 0.8, rules)
-    return rows, rng.poisson(np.exp(rows @ rng.normal(size=rules))).astype(float), rng.uniform(0.1, 3, 120)
+    return (
+        rows,
+        rng.poisson(np.exp(rows @ rng.normal(size=rules))).astype(float),
+        rng.uniform(0.1, 3, 120),
+    )
 
 
-def objective(point: np.ndarray, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, l2_penalty: float) -> float:
+def objective(
+    point: np.ndarray, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, l2_penalty: float
+) -> float:
     score = point[-1] + rows @ point[:-1]
-    return float(weight @ (np.exp(score) - y * score) + l2_penalty / 2 * point[:-1] @ point[:-1]) / weight.sum()
+    return (
+        float(weight @ (np.exp(score) - y * score) + l2_penalty / 2 * point[:-1] @ point[:-1])
+        / weight.sum()
+    )
 
 
 @pytest.mark.parametrize("l2_penalty", [0.0, 0.5, 30.0])
 def test_a_refit_of_counts_equals_poisson_regressor(l2_penalty: float) -> None:
-    """Their penalty is halved too, and against the mean: alpha is ours over the sum of the weights."""
+    """Their penalty is halved too, and against the mean: alpha is ours
+    over the sum of the weights.
+    """
     from sklearn.linear_model import PoissonRegressor
 
     rows, y, weight = counts(0)
-    theirs = PoissonRegressor(alpha=l2_penalty / weight.sum(), tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+    theirs = PoissonRegressor(
+        alpha=l2_penalty / weight.sum(), tol=1e-12, max_iter=10_000, solver="newton-cholesky"
+    )
     theirs.fit(rows.astype(float), y, sample_weight=weight)
     weights, intercept = refit_weights(
-        poisson, y, rows, l2_penalty=l2_penalty, intercept=True, sample_weight=weight, start=(np.zeros(5), 0.0)
+        poisson,
+        y,
+        rows,
+        l2_penalty=l2_penalty,
+        intercept=True,
+        sample_weight=weight,
+        start=(np.zeros(5), 0.0),
     )
     ours = objective(np.append(weights, intercept), rows, y, weight, l2_penalty)
     best = objective(np.append(theirs.coef_, theirs.intercept_), rows, y, weight, l2_penalty)
@@ -45,7 +66,9 @@ def test_a_refit_of_counts_equals_poisson_regressor(l2_penalty: float) -> None:
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(-6, 6))
 def test_a_refit_of_counts_never_raises_the_objective(seed: int, away: float) -> None:
-    """One step after the other, from starts where a full Newton step overshoots, to a general solver's minimum."""
+    """One step after the other, from starts where a full Newton step overshoots, to a
+    general solver's minimum.
+    """
     rows, y, weight = counts(seed)
     point = np.append(away * np.random.default_rng(seed).normal(size=5), 0.0)
     for _ in range(100):
@@ -62,7 +85,9 @@ def test_a_refit_of_counts_never_raises_the_objective(seed: int, away: float) ->
 
 X = np.random.default_rng(1).normal(size=(300, 2)).round(1)
 C, TABLE = jr.Condition, jr.as_table(X)
-RULES = jr.Conjunctions.build(TABLE.schema, [[C.above(0, 0.0)], [C.above(1, 0.5)], [C.above(0, 0.0), C.above(1, 0.5)]])
+RULES = jr.Conjunctions.build(
+    TABLE.schema, [[C.above(0, 0.0)], [C.above(1, 0.5)], [C.above(0, 0.0), C.above(1, 0.5)]]
+)
 
 
 def test_rules_of_counts_without_penalty_equal_poisson_regressor() -> None:
@@ -71,7 +96,9 @@ def test_rules_of_counts_without_penalty_equal_poisson_regressor() -> None:
     y = np.random.default_rng(2).poisson(np.exp(1 + (X[:, 0] > 0) - (X[:, 1] > 0.5)))
     columns = RULES.satisfied(TABLE).astype(float)
     fit = jr.rulefit.fit(X, y, loss="poisson", rules=RULES, l1_penalty=0.0, tolerance=1e-9)
-    theirs = PoissonRegressor(alpha=0, tol=1e-12, max_iter=10_000, solver="newton-cholesky").fit(columns, y)
+    theirs = PoissonRegressor(alpha=0, tol=1e-12, max_iter=10_000, solver="newton-cholesky").fit(
+        columns, y
+    )
     mean = theirs.predict(columns)
     assert fit.objective == pytest.approx(np.mean(mean - y * np.log(mean)), rel=1e-6)
     assert fit.bound is not None
@@ -96,7 +123,8 @@ def test_rulefit_takes_a_loss_of_ones_own_with_a_conjugate() -> None:
 @pytest.mark.parametrize("learner", [jr.rulefit.fit, jr.glrm.fit])
 def test_a_loss_without_a_conjugate_is_named(learner) -> None:
     with pytest.raises(
-        ValueError, match="has no conjugate; the certificate of .* needs one; use 'squared', 'logistic'"
+        ValueError,
+        match="has no conjugate; the certificate of .* needs one; use 'squared', 'logistic'",
     ):
         learner(X, X[:, 0], loss=lambda y, score: (y - score) ** 4)
 
@@ -108,13 +136,19 @@ def test_rows_of_equal_rules_are_merged_and_nothing_else_changes(name: str, sign
     rng = np.random.default_rng(4)
     rows = rng.random((1500, 6)) < 0.5
     score = rows @ rng.normal(size=6) + rng.normal(size=1500)
-    y = {"squared": score, "poisson": rng.poisson(np.exp(score)).astype(float)}.get(name, np.sign(score))
+    y = {"squared": score, "poisson": rng.poisson(np.exp(score)).astype(float)}.get(
+        name, np.sign(score)
+    )
     arguments = {
-        "l2_penalty": 2.0, "intercept": True, "sample_weight": rng.integers(3, size=1500).astype(float),
-        "start": (np.zeros(6), 0.0), "signs": np.array([1, 1, 0, 0, -1, -1]) if signed else None,
-    }  # fmt: skip
+        "l2_penalty": 2.0,
+        "intercept": True,
+        "sample_weight": rng.integers(3, size=1500).astype(float),
+        "start": (np.zeros(6), 0.0),
+        "signs": np.array([1, 1, 0, 0, -1, -1]) if signed else None,
+    }
     merged, whole = (
-        refit_weights(loss_by_name(name), y, features, **arguments) for features in (rows, rows.astype(float))
+        refit_weights(loss_by_name(name), y, features, **arguments)
+        for features in (rows, rows.astype(float))
     )
     np.testing.assert_allclose(merged[0], whole[0], atol=1e-6)
     assert merged[1] == pytest.approx(whole[1], abs=1e-6)

@@ -1,4 +1,6 @@
-"""What jaxrules leaves as it was for other code in its process: registries and settings of Python and of packages."""
+"""What jaxrules leaves as it was for other code in its process: registries and settings
+of Python and of packages.
+"""
 
 import subprocess
 import sys
@@ -124,11 +126,16 @@ def test_imports_and_fits_change_nothing_of_others() -> None:
 
 def test_changes_are_noticed() -> None:
     changes = [
-        "numba.extending.overload_method(numba.types.BaseNamedTuple, 'value')(lambda self: lambda self: 0.0)",
-        "np.seterr(all='raise')", "np.random.seed(0)", "warnings.simplefilter('ignore')", "gc.disable()",
+        "numba.extending.overload_method(numba.types.BaseNamedTuple, 'value')(lambda self: lambda "
+        "self: 0.0)",
+        "np.seterr(all='raise')",
+        "np.random.seed(0)",
+        "warnings.simplefilter('ignore')",
+        "gc.disable()",
         "jax.config.update('jax_enable_x64', True)",
-        "jax.tree_util.register_pytree_node(collections.UserList, lambda x: ((), None), lambda *_: None)",
-    ]  # fmt: skip
+        "jax.tree_util.register_pytree_node(collections.UserList, lambda x: ((), None), lambda *_: "
+        "None)",
+    ]
     run(f"""{SNAPSHOT}
 for change in {changes!r}:
     before = dict(settings())

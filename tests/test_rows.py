@@ -40,7 +40,9 @@ def test_bits_say_what_the_matrix_says(matrix: np.ndarray) -> None:
     np.testing.assert_array_equal(bits.unpack(words, matrix.shape[1]), matrix)
     np.testing.assert_array_equal(bits.transposed(words, matrix.shape[1]), bits.pack(matrix.T))
     columns = np.flatnonzero(np.arange(matrix.shape[1]) % 3 == 1)
-    np.testing.assert_array_equal(bits.take_columns(words, matrix.shape[1], columns), bits.pack(matrix[:, columns]))
+    np.testing.assert_array_equal(
+        bits.take_columns(words, matrix.shape[1], columns), bits.pack(matrix[:, columns])
+    )
     for i, r in zip(*np.nonzero(matrix[:5]), strict=True):
         assert words[i, r // 64] >> np.uint64(r % 64) & np.uint64(1)
 
@@ -89,7 +91,9 @@ def agrees(activations: Activations, matrix: np.ndarray) -> None:
     np.testing.assert_array_equal(activations.by_rule[:, pattern], matrix.T)
     np.testing.assert_array_equal(activations.sparse.toarray()[pattern], matrix)
     np.testing.assert_array_equal(bits.unpack(activations.words, matrix.shape[1])[pattern], matrix)
-    np.testing.assert_array_equal(activations.counts[pattern], [(matrix == row).all(axis=1).sum() for row in matrix])
+    np.testing.assert_array_equal(
+        activations.counts[pattern], [(matrix == row).all(axis=1).sum() for row in matrix]
+    )
     np.testing.assert_array_equal(activations.covered(), matrix.sum(axis=0))
     np.testing.assert_array_equal(activations.at(np.arange(len(matrix))), matrix)
     odd = np.arange(matrix.shape[1]) % 2 == 1
@@ -129,21 +133,30 @@ def test_copies_are_dropped(matrix: np.ndarray, seed: int, complements: bool) ->
 
 
 @given(matrices, st.integers(0, 2**32 - 1), st.integers(1, 5))
-def test_weights_are_summed_by_pattern_and_class(matrix: np.ndarray, seed: int, n_classes: int) -> None:
+def test_weights_are_summed_by_pattern_and_class(
+    matrix: np.ndarray, seed: int, n_classes: int
+) -> None:
     matrix = with_copies(matrix, seed)
     rng = np.random.default_rng(seed)
     codes, weight = rng.integers(0, n_classes, len(matrix)), rng.random(len(matrix))
     values = rng.normal(size=(len(matrix), 3))
     activations = Activations.of_matrix(matrix)
-    sums, counts = activations.class_weights(codes, n_classes, weight), activations.class_weights(codes, n_classes)
-    mean, total, within = merge_rows(squared, values[:, 0], weight, activations.pattern, activations.n_patterns)
+    sums, counts = (
+        activations.class_weights(codes, n_classes, weight),
+        activations.class_weights(codes, n_classes),
+    )
+    mean, total, within = merge_rows(
+        squared, values[:, 0], weight, activations.pattern, activations.n_patterns
+    )
     assert sums.shape == counts.shape == (activations.n_patterns, n_classes)
     for pattern, held in enumerate(activations.dense):
         same = (matrix == held).all(axis=1)
         for k in range(n_classes):
             assert sums[pattern, k] == pytest.approx(weight[same & (codes == k)].sum())
             assert counts[pattern, k] == (same & (codes == k)).sum()
-        np.testing.assert_allclose(activations.totals(values)[pattern], values[same].sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(
+            activations.totals(values)[pattern], values[same].sum(axis=0), atol=1e-12
+        )
         assert total[pattern] == pytest.approx(weight[same].sum())
         assert mean[pattern] == pytest.approx(np.average(values[same, 0], weights=weight[same]))
     np.testing.assert_allclose(activations.covered(total), weight @ matrix)
@@ -187,12 +200,30 @@ def test_what_counts_as_binary() -> None:
         (lambda: as_binary(np.zeros(3)), "matrix must be two-dimensional"),
         (lambda: as_binary(np.full((2, 2), 2)), "matrix must hold only zeros and ones"),
         (lambda: as_binary(np.array([["a"]])), "matrix must hold only zeros and ones"),
-        (lambda: Activations.of_matrix(np.eye(2)).class_weights([0, 1, 1], 2), "codes must hold one class per row"),
-        (lambda: Activations.of_matrix(np.eye(2)).class_weights([-1, 1], 2), r"codes must lie in 0\.\.1"),
-        (lambda: Activations.of_matrix(np.eye(2)).totals([1.0, 1.0, 1.0]), "values must hold one number per row"),
-        (lambda: Activations.of_matrix(np.eye(2)).class_weights([0, 1], 2, [1.0, -1.0]), "one finite number of at"),
-        (lambda: Activations.of_matrix(np.eye(2)).class_weights([0, 1], 2, [1.0]), "sample_weight must hold one"),
-        (lambda: check_memory(2**40, 2**10, 1.0), "1024 rules on 1099511627776 distinct rows need 1.05e"),
+        (
+            lambda: Activations.of_matrix(np.eye(2)).class_weights([0, 1, 1], 2),
+            "codes must hold one class per row",
+        ),
+        (
+            lambda: Activations.of_matrix(np.eye(2)).class_weights([-1, 1], 2),
+            r"codes must lie in 0\.\.1",
+        ),
+        (
+            lambda: Activations.of_matrix(np.eye(2)).totals([1.0, 1.0, 1.0]),
+            "values must hold one number per row",
+        ),
+        (
+            lambda: Activations.of_matrix(np.eye(2)).class_weights([0, 1], 2, [1.0, -1.0]),
+            "one finite number of at",
+        ),
+        (
+            lambda: Activations.of_matrix(np.eye(2)).class_weights([0, 1], 2, [1.0]),
+            "sample_weight must hold one",
+        ),
+        (
+            lambda: check_memory(2**40, 2**10, 1.0),
+            "1024 rules on 1099511627776 distinct rows need 1.05e",
+        ),
     ],
 )
 def test_bad_input(call, message: str) -> None:

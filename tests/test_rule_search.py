@@ -41,23 +41,33 @@ Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
 # Second order, the objective of "Better Short than Greedy", by the numbers per row
 
 
-def search_optimal(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+def search_optimal(
+    space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any
+) -> Found:
     return search_depth_first(space, SecondOrder(g, h, ridge), **limits)
 
 
-def search_published(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+def search_published(
+    space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any
+) -> Found:
     return rule_search.search_published(space, SecondOrder(g, h, ridge), **limits)
 
 
-def search_beam(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+def search_beam(
+    space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any
+) -> Found:
     return rule_search.search_beam(space, SecondOrder(g, h, ridge), **limits)
 
 
-def search_greedy(space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any) -> Found:
+def search_greedy(
+    space: SearchSpace, g: np.ndarray, h: np.ndarray, *, ridge: float, **limits: Any
+) -> Found:
     return search_beam(space, g, h, ridge=ridge, width=1, **limits)
 
 
-def objective(space: SearchSpace, g: np.ndarray, h: np.ndarray, ridge: float, conjunction: Any) -> float:
+def objective(
+    space: SearchSpace, g: np.ndarray, h: np.ndarray, ridge: float, conjunction: Any
+) -> float:
     rows = space.selected(conjunction)
     return float(g[rows].sum() ** 2 / (ridge + h[rows].sum()))
 
@@ -75,22 +85,30 @@ def brute_force(problem: Problem, max_length: int | None = None) -> float:
 
 @st.composite
 def problems(draw: st.DrawFn, most_propositions: int = 9) -> Problem:
-    """Tiny problems with ties, equal gradients, zero curvature, constant and repeated columns and rows."""
+    """Tiny problems with ties, equal gradients, zero curvature, constant and
+    repeated columns and rows.
+    """
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     n = draw(st.integers(1, 24))
     if draw(st.booleans()):
-        masks = random.random((n, draw(st.integers(1, most_propositions)))) < draw(st.sampled_from([0.2, 0.5, 0.9]))
+        masks = random.random((n, draw(st.integers(1, most_propositions)))) < draw(
+            st.sampled_from([0.2, 0.5, 0.9])
+        )
         if draw(st.booleans()):
             masks[:, 0] = masks[:, -1]
         space = SearchSpace.of(masks)
     else:
         codes = 2 * random.integers(0, 4, (n, 2)) + 1
         column, cell, above = zip(
-            *((f, 2 * v + 1, up) for f in range(2) for v in range(4) for up in (False, True)), strict=True
+            *((f, 2 * v + 1, up) for f in range(2) for v in range(4) for up in (False, True)),
+            strict=True,
         )
         chosen = random.permutation(16)[:most_propositions]
         space = SearchSpace.of_codes(
-            codes.astype(np.uint16), np.array(column)[chosen], np.array(above)[chosen], np.array(cell)[chosen]
+            codes.astype(np.uint16),
+            np.array(column)[chosen],
+            np.array(above)[chosen],
+            np.array(cell)[chosen],
         )
     kind = draw(st.sampled_from(["normal", "integer", "sign", "zero"]))
     g = {
@@ -112,7 +130,9 @@ def test_optimal_is_optimal(problem: Problem) -> None:
     best = brute_force(problem)
     found = search_optimal(space, g, h, ridge=ridge)
     assert found.objective == pytest.approx(best, rel=1e-9, abs=1e-12)
-    assert objective(*problem, found.propositions) == pytest.approx(found.objective, rel=1e-12, abs=1e-15)
+    assert objective(*problem, found.propositions) == pytest.approx(
+        found.objective, rel=1e-12, abs=1e-15
+    )
     assert found.status == Status.OPTIMAL
     assert found.bound is not None
     assert found.objective <= found.bound <= found.objective * (1 + 2e-10)
@@ -122,7 +142,10 @@ def test_optimal_is_optimal(problem: Problem) -> None:
 @given(problem=problems(most_propositions=14))
 def test_the_published_algorithm_agrees(problem: Problem) -> None:
     space, g, h, ridge = problem
-    ours, theirs = search_optimal(space, g, h, ridge=ridge), search_published(space, g, h, ridge=ridge)
+    ours, theirs = (
+        search_optimal(space, g, h, ridge=ridge),
+        search_published(space, g, h, ridge=ridge),
+    )
     assert ours.objective == pytest.approx(theirs.objective, rel=1e-9, abs=1e-12)
     assert theirs.status == Status.OPTIMAL
     assert theirs.bound == pytest.approx(theirs.objective, rel=1e-9, abs=1e-12)
@@ -206,9 +229,12 @@ def a_long_problem(seed: int = 0, n: int = 300, columns: int = 7, cuts: int = 5)
     random = np.random.default_rng(seed)
     x = random.normal(size=(n, columns))
     edges = np.quantile(x, np.arange(1, cuts + 1) / (cuts + 1))
-    codes = (np.searchsorted(edges, x, "left") + np.searchsorted(edges, x, "right")).astype(np.uint16)
+    codes = (np.searchsorted(edges, x, "left") + np.searchsorted(edges, x, "right")).astype(
+        np.uint16
+    )
     column, cell, above = zip(
-        *((f, 2 * v + 1, up) for f in range(columns) for v in range(cuts) for up in (False, True)), strict=True
+        *((f, 2 * v + 1, up) for f in range(columns) for v in range(cuts) for up in (False, True)),
+        strict=True,
     )
     space = SearchSpace.of_codes(codes, np.array(column), np.array(above), np.array(cell))
     return space, random.normal(size=n), np.full(n, 2.0), 2.0
@@ -232,13 +258,17 @@ def test_two_threads_find_the_rule_of_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("looks", [0, 1, 5])
-def test_stopped_search_is_anytime(monkeypatch: pytest.MonkeyPatch, threads: int, looks: int) -> None:
+def test_stopped_search_is_anytime(
+    monkeypatch: pytest.MonkeyPatch, threads: int, looks: int
+) -> None:
     space, g, h, ridge = a_long_problem()
     best = search_optimal(space, g, h, ridge=ridge).objective
     monkeypatch.setattr(depth_first, "SLICE", 2000)
     monkeypatch.setattr(depth_first, "THREADS_FROM", 4000)
     count = itertools.count()
-    found = search_optimal(space, g, h, ridge=ridge, threads=threads, stopped=lambda: next(count) >= looks)
+    found = search_optimal(
+        space, g, h, ridge=ridge, threads=threads, stopped=lambda: next(count) >= looks
+    )
     assert found.bound is not None
     assert found.objective <= best * (1 + 1e-9)
     assert found.bound >= best * (1 - 1e-9)
@@ -253,16 +283,24 @@ def test_the_stack_grows() -> None:
     g = np.where(x % 2 == 0, 1.0, -1.0) + 0.001 * x
     space = SearchSpace.of(masks)
     found = search_optimal(space, g, np.full(n, 2.0), ridge=1.0, max_evaluations=200_000)
-    keep_one_sign = max(g[g > 0].sum() ** 2 / (1 + 2 * (g > 0).sum()), g[g < 0].sum() ** 2 / (1 + 2 * (g < 0).sum()))
+    keep_one_sign = max(
+        g[g > 0].sum() ** 2 / (1 + 2 * (g > 0).sum()), g[g < 0].sum() ** 2 / (1 + 2 * (g < 0).sum())
+    )
     assert found.objective == pytest.approx(keep_one_sign, rel=1e-9)
 
 
 def test_counts_and_evaluations() -> None:
     space, g, h, ridge = a_long_problem(n=100, columns=4, cuts=3)
-    ours, theirs = search_optimal(space, g, h, ridge=ridge), search_published(space, g, h, ridge=ridge)
+    ours, theirs = (
+        search_optimal(space, g, h, ridge=ridge),
+        search_published(space, g, h, ridge=ridge),
+    )
     assert ours.counts["nodes"] < theirs.counts["nodes"]
     assert {"bound", "mandatory_rows", "redundant", "implied", "rebounds"} <= ours.counts.keys()
-    assert all(theirs.counts[name] > 0 for name in ("immediate_bound", "immediate_equivalence", "propagated_bound"))
+    assert all(
+        theirs.counts[name] > 0
+        for name in ("immediate_bound", "immediate_equivalence", "propagated_bound")
+    )
     assert ours.evaluations > 0
 
 
@@ -290,7 +328,9 @@ def test_numba_is_loaded_on_first_use() -> None:
 
 
 def test_a_fresh_process_compiles_nothing() -> None:
-    search_optimal(*a_long_problem(n=10)[:3], ridge=1.0)  # this process has compiled the search, or found it on disk
+    search_optimal(
+        *a_long_problem(n=10)[:3], ridge=1.0
+    )  # this process has compiled the search, or found it on disk
     code = """
 import numpy as np
 from jaxrules.solvers import rule_search
@@ -307,7 +347,9 @@ assert stats.cache_hits and not stats.cache_misses
 
 
 def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """What conjunctions are worth, from the formulas: rows (conjunctions, rows) that they select, and their lengths."""
+    """What conjunctions are worth, from the formulas: rows (conjunctions, rows) that they
+    select, and their lengths.
+    """
     q = rows.astype(float)
     if isinstance(objective, SecondOrder):
         value = (q @ objective.gradient) ** 2 / (objective.ridge + q @ objective.curvature)
@@ -316,14 +358,19 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
     elif isinstance(objective, SignedWeights):
         value = q @ objective.weights
     elif isinstance(objective, CorrectiveDecrease):
-        # distances to the rules found, a row more per penalty: normal equations lose digits where rules are equal
+        # distances to the rules found, a row more per penalty: normal equations lose
+        # digits where rules are equal
         root = np.sqrt(objective.curvature)
-        span = np.concatenate([objective.found * root[:, None], np.diag(np.sqrt(objective.penalties))])
+        span = np.concatenate(
+            [objective.found * root[:, None], np.diag(np.sqrt(objective.penalties))]
+        )
         scaled = np.concatenate([q * root, np.zeros((len(q), len(objective.penalties)))], axis=1)
         outside = scaled - (scaled @ np.linalg.pinv(span, rcond=1e-9).T) @ span.T
         whole = objective.ridge + q @ objective.curvature
         rest = objective.ridge + np.sum(outside**2, axis=1)
-        value = np.where(rest > 1e-9 * whole, (q @ objective.gradient) ** 2 / np.maximum(rest, 1e-9 * whole), 0.0)
+        value = np.where(
+            rest > 1e-9 * whole, (q @ objective.gradient) ** 2 / np.maximum(rest, 1e-9 * whole), 0.0
+        )
     else:
         assert isinstance(objective, Orthogonal)
         root = np.ones(q.shape[1]) if objective.weights is None else np.sqrt(objective.weights)
@@ -334,9 +381,13 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
         inside = square <= 1e-9 * (q @ root**2)
         q = q * root
         value = np.where(inside, 0.0, np.abs(q @ g) / (np.sqrt(square) + 1e-6))
-    priced = objective.rule_price or objective.condition_price or isinstance(objective, SignedWeights)
+    priced = (
+        objective.rule_price or objective.condition_price or isinstance(objective, SignedWeights)
+    )
     value = np.where(
-        length > 0, value - objective.rule_price - objective.condition_price * length, 0 if priced else value
+        length > 0,
+        value - objective.rule_price - objective.condition_price * length,
+        0 if priced else value,
     )
     return value / (1 + length if objective.per_unit else 1) / (1 + objective.growth) ** length
 
@@ -350,7 +401,10 @@ def best_worth(space: SearchSpace, objective: Objective, max_length: int | None 
     holds = space.activations.by_rule[:, space.activations.pattern]
     rows, length = np.ones((1, holds.shape[1]), bool), np.zeros(1, int)
     for proposition in holds:
-        rows, length = np.concatenate([rows, rows & proposition]), np.concatenate([length, length + 1])
+        rows, length = (
+            np.concatenate([rows, rows & proposition]),
+            np.concatenate([length, length + 1]),
+        )
     few = length <= (len(space) if max_length is None else max_length)
     return float(worths(objective, rows[few], length[few]).max())
 
@@ -366,14 +420,19 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
         "per_unit": draw(st.booleans()),
         "growth": draw(st.sampled_from([0.0, 0.0, 0.2])),
     }
-    kind = draw(st.sampled_from(["second order", "corrective", "gradient sum", "signed", "orthogonal"]))
+    kind = draw(
+        st.sampled_from(["second order", "corrective", "gradient sum", "signed", "orthogonal"])
+    )
     if kind == "second order":
         return space, SecondOrder(g, h, ridge, **prices)
     if kind == "gradient sum":
         return space, GradientSum(g, **prices)
     if kind == "signed":
         return space, SignedWeights(g, **prices)
-    rules = [space.selected(random.permutation(len(space))[: 1 + k % 2]) for k in range(draw(st.integers(0, 3)))]
+    rules = [
+        space.selected(random.permutation(len(space))[: 1 + k % 2])
+        for k in range(draw(st.integers(0, 3)))
+    ]
     found = np.array(rules, bool).T.reshape(len(g), len(rules))
     if kind == "corrective":
         penalties = np.array([ridge] * len(rules))
@@ -405,7 +464,9 @@ def test_every_search_is_exact_for_every_objective(
     for search in exact_searches(objective, max_length):
         found = search(space, objective)
         assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
-        assert worth(space, objective, found.propositions) == pytest.approx(found.objective, rel=1e-7, abs=scale)
+        assert worth(space, objective, found.propositions) == pytest.approx(
+            found.objective, rel=1e-7, abs=scale
+        )
         assert found.status == Status.OPTIMAL
         assert found.objective <= found.bound <= found.objective * (1 + 2e-9) + scale
         assert max_length is None or len(found.propositions) <= max_length
@@ -420,7 +481,12 @@ def test_every_search_is_exact_for_every_objective(
 
 
 @settings(max_examples=200)
-@given(problem=objectives(), max_length=st.integers(0, 2), looks=st.integers(0, 2), cells=st.sampled_from([2, 4, 64]))
+@given(
+    problem=objectives(),
+    max_length=st.integers(0, 2),
+    looks=st.integers(0, 2),
+    cells=st.sampled_from([2, 4, 64]),
+)
 def test_pairs_are_exact_for_every_objective(
     problem: tuple[SearchSpace, Objective], max_length: int, looks: int, cells: int
 ) -> None:
@@ -437,12 +503,16 @@ def test_pairs_are_exact_for_every_objective(
         np.testing.assert_array_equal(part.members[part.cell], space.masks[:, part.propositions])
     found = rule_search.search_pairs(space, objective, max_length=max_length)
     assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
-    assert worth(space, objective, found.propositions) == pytest.approx(found.objective, rel=1e-7, abs=scale)
+    assert worth(space, objective, found.propositions) == pytest.approx(
+        found.objective, rel=1e-7, abs=scale
+    )
     assert found.status == Status.OPTIMAL
     assert found.objective <= found.bound <= found.objective * (1 + 2e-9) + scale
     assert len(found.propositions) <= max_length
     left = iter(range(looks))
-    stopped = rule_search.search_pairs(space, objective, max_length=max_length, stopped=lambda: next(left, -1) < 0)
+    stopped = rule_search.search_pairs(
+        space, objective, max_length=max_length, stopped=lambda: next(left, -1) < 0
+    )
     assert stopped.objective >= best_worth(space, objective, min(max_length, 1)) - scale
     assert stopped.bound >= best - scale
 
@@ -452,15 +522,21 @@ def test_pairs_need_few_cells_and_short_rules() -> None:
     wide = SearchSpace.of_codes(codes, np.zeros(300, np.int32), np.ones(300, bool), codes[:, 0])
     assert wide.partitions is None
     for space, max_length in ((wide, 2), (SearchSpace.of(np.eye(4, dtype=bool)), 3)):
-        with pytest.raises(ValueError, match="need max_length of at most 2, and columns of few cells"):
-            rule_search.search_pairs(space, GradientSum(np.ones(space.activations.n_rows)), max_length=max_length)
+        with pytest.raises(
+            ValueError, match="need max_length of at most 2, and columns of few cells"
+        ):
+            rule_search.search_pairs(
+                space, GradientSum(np.ones(space.activations.n_rows)), max_length=max_length
+            )
 
 
 @settings(max_examples=300)
 @given(
-    problem=objectives(), width=st.sampled_from([1, 2, 5, 40]), max_length=st.sampled_from([None, None, 0, 1, 2]),
+    problem=objectives(),
+    width=st.sampled_from([1, 2, 5, 40]),
+    max_length=st.sampled_from([None, None, 0, 1, 2]),
     count=st.integers(1, 4),
-)  # fmt: skip
+)
 def test_beams_keep_what_they_say(
     problem: tuple[SearchSpace, Objective], width: int, max_length: int | None, count: int
 ) -> None:
@@ -472,31 +548,48 @@ def test_beams_keep_what_they_say(
     for one in found:
         assert one.bound is None
         assert one.status == Status.CONVERGED
-        assert one.objective == pytest.approx(worth(space, objective, one.propositions), rel=1e-7, abs=scale)
+        assert one.objective == pytest.approx(
+            worth(space, objective, one.propositions), rel=1e-7, abs=scale
+        )
         assert nothing - scale <= one.objective <= best + scale
     if max_length == 1 and width > len(space):  # one level, nothing lost
         assert found[0].objective == pytest.approx(best, rel=1e-7, abs=scale)
-    assert [one.objective for one in found] == sorted([one.objective for one in found], reverse=True)
+    assert [one.objective for one in found] == sorted(
+        [one.objective for one in found], reverse=True
+    )
     assert len({space.selected(one.propositions).tobytes() for one in found}) == len(found)
-    stopped = search_beams(space, objective, width=width, max_length=max_length, stopped=lambda: True)[0][0]
+    stopped = search_beams(
+        space, objective, width=width, max_length=max_length, stopped=lambda: True
+    )[0][0]
     if max_length != 0:
-        assert stopped.objective >= max(nothing, *(worth(space, objective, (a,)) for a in range(len(space)))) - scale
+        assert (
+            stopped.objective
+            >= max(nothing, *(worth(space, objective, (a,)) for a in range(len(space)))) - scale
+        )
 
 
 @settings(max_examples=100)
 @given(
-    problem=problems(most_propositions=9), rows=st.integers(1, 7), seed=st.integers(0, 1000),
-    price=st.sampled_from([0.0, 0.1, 1.0]), width=st.sampled_from([1, 3, 10]), count=st.integers(1, 3),
-)  # fmt: skip
+    problem=problems(most_propositions=9),
+    rows=st.integers(1, 7),
+    seed=st.integers(0, 1000),
+    price=st.sampled_from([0.0, 0.1, 1.0]),
+    width=st.sampled_from([1, 3, 10]),
+    count=st.integers(1, 3),
+)
 def test_many_rows_of_weights_are_searched_as_one_by_one(
     problem: Problem, rows: int, seed: int, price: float, width: int, count: int
 ) -> None:
     space, g = problem[:2]
     weights = np.random.default_rng(seed).normal(size=(rows, len(g))).round(1)
     weights[0] = g
-    together = search_beams(space, SignedWeights(weights, condition_price=price), width=width, count=count)
+    together = search_beams(
+        space, SignedWeights(weights, condition_price=price), width=width, count=count
+    )
     for row, found in zip(weights, together, strict=True):
-        (alone,) = search_beams(space, SignedWeights(row, condition_price=price), width=width, count=count)
+        (alone,) = search_beams(
+            space, SignedWeights(row, condition_price=price), width=width, count=count
+        )
         assert [one.propositions for one in found] == [one.propositions for one in alone]
         assert [one.objective for one in found] == [one.objective for one in alone]
     with pytest.raises(ValueError, match="one row of weights, got 2; use search_beams"):
@@ -506,7 +599,9 @@ def test_many_rows_of_weights_are_searched_as_one_by_one(
 def test_a_ridge_bounds_the_worth_of_a_rule_in_the_span_of_others() -> None:
     """Its share of h is 0, and counts as next to nothing in the bound."""
     space, every = SearchSpace.of(np.ones((1, 1), bool)), np.ones((1, 1), bool)
-    objective = CorrectiveDecrease(np.array([-0.21879166]), np.array([2.0]), 1e-5, every, np.zeros(1))
+    objective = CorrectiveDecrease(
+        np.array([-0.21879166]), np.array([2.0]), 1e-5, every, np.zeros(1)
+    )
     (terms,) = objective.terms(space)
     assert objective.value(terms @ np.ones((1, 1))) <= objective.bounds(terms, np.ones((1, 1)))
 
@@ -526,7 +621,9 @@ def test_bounds_are_bounds(problem: tuple[SearchSpace, Objective], seed: int) ->
 
 
 def test_rules_with_equal_sums_are_different_rules() -> None:
-    """Two propositions select different rows with the same sums; only the second one leads to the best rule."""
+    """Two propositions select different rows with the same sums; only the second
+    one leads to the best rule.
+    """
     first, second, decoy = [1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0, 0]
     third = [1, 1, 1, 1, 1, 0, 1]
     masks = np.array([first, second, third, decoy], bool).T
@@ -540,7 +637,9 @@ def test_rules_with_equal_sums_are_different_rules() -> None:
 
 def test_objectives_that_a_search_does_not_know_are_refused() -> None:
     space, g, h, _ = a_long_problem(n=20)
-    with pytest.raises(TypeError, match="no compiled search knows Orthogonal; use search_best_first"):
+    with pytest.raises(
+        TypeError, match="no compiled search knows Orthogonal; use search_best_first"
+    ):
         search_depth_first(space, Orthogonal(g, np.zeros((20, 0), bool)))
     with pytest.raises(ValueError, match="knows no prices"):
         rule_search.search_published(space, SecondOrder(g, h, 1.0, condition_price=0.1))
@@ -569,9 +668,9 @@ def test_a_search_that_is_stopped_is_not_worse_than_a_wide_beam(seed: int) -> No
     assert hurried.status is Status.TIME_LIMIT
     limited = search_depth_first(space, problem, max_evaluations=1000)
     assert limited.status is Status.MAX_ITERATIONS
-    assert min(limited.objective, hurried.objective) >= rule_search.search_beam(space, problem, width=10).objective * (
-        1 - 1e-9
-    )
+    assert min(limited.objective, hurried.objective) >= rule_search.search_beam(
+        space, problem, width=10
+    ).objective * (1 - 1e-9)
 
 
 def test_rounding_breaks_no_ties_between_extensions() -> None:
@@ -592,7 +691,9 @@ def test_greedy_goes_on_with_both_of_two_equal_beginnings() -> None:
 
 
 def test_a_beam_per_unit_of_complexity_ends_when_length_no_longer_pays() -> None:
-    """Every condition excludes a bad row: the value rises up to all forty, what it is worth per unit never."""
+    """Every condition excludes a bad row: the value rises up to all forty, what
+    it is worth per unit never.
+    """
     masks = np.concatenate([~np.eye(40, dtype=bool), np.ones((160, 40), bool)])
     g = np.where(np.arange(200) < 40, -0.01, 1.0)
     space, alone = SearchSpace.of(masks), {"gradient": g, "curvature": np.ones(200), "ridge": 1.0}
@@ -610,11 +711,15 @@ def test_a_description_that_may_be_longer_than_needed_proves_nothing() -> None:
     space = SearchSpace.of(holds)
     problem = GradientSum(np.where(holds.all(axis=1), -30.0, 1.0), condition_price=0.01)
     best, terms = 60 - 0.02, problem.terms(space)[0]
-    hurried = shortest.conclude(space, problem, terms, (2, 3, 4), Status.OPTIMAL, 1, -np.inf, stopped=lambda: True)
+    hurried = shortest.conclude(
+        space, problem, terms, (2, 3, 4), Status.OPTIMAL, 1, -np.inf, stopped=lambda: True
+    )
     assert hurried.objective < best - 0.005
     assert hurried.bound == pytest.approx(best)
     assert hurried.status == Status.TIME_LIMIT
-    known = shortest.conclude(space, problem, terms, (0, 1), Status.OPTIMAL, 1, -np.inf, stopped=lambda: True)
+    known = shortest.conclude(
+        space, problem, terms, (0, 1), Status.OPTIMAL, 1, -np.inf, stopped=lambda: True
+    )
     patient = shortest.conclude(space, problem, terms, (2, 3, 4), Status.OPTIMAL, 1, -np.inf)
     assert known.propositions == patient.propositions == (0, 1)
     assert known.status == patient.status == Status.OPTIMAL

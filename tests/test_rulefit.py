@@ -43,7 +43,9 @@ def test_the_walk_through_the_house(cancer):
     assert 0 < jr.support(fit.model) == len(fit.model.conjunctions) < fit.details["n_candidates"]
     assert "Rule ensemble" in str(fit.model)
     parts = jr.explain(fit.model, X[:1])[0].parts
-    assert sum(float(part.weight[0]) for part in parts) == pytest.approx(jr.decision_function(fit.model, X[:1])[0])
+    assert sum(float(part.weight[0]) for part in parts) == pytest.approx(
+        jr.decision_function(fit.model, X[:1])[0]
+    )
 
 
 def test_logistic_objective_equals_scikit_learn(cancer, cancer_rules):
@@ -53,22 +55,36 @@ def test_logistic_objective_equals_scikit_learn(cancer, cancer_rules):
     R = cancer_rules.satisfied(X).astype(float)
     # saga leaves the intercept unpenalised, as RuleFit does
     oracle = LogisticRegression(
-        C=1 / (len(y) * penalty), l1_ratio=1, solver="saga", tol=1e-9, max_iter=100_000, random_state=0
+        C=1 / (len(y) * penalty),
+        l1_ratio=1,
+        solver="saga",
+        tol=1e-9,
+        max_iter=100_000,
+        random_state=0,
     ).fit(R, y)
     sign = np.where(y == oracle.classes_[1], 1.0, -1.0)
-    theirs = np.logaddexp(0, -sign * oracle.decision_function(R)).mean() + penalty * np.abs(oracle.coef_).sum()
+    theirs = (
+        np.logaddexp(0, -sign * oracle.decision_function(R)).mean()
+        + penalty * np.abs(oracle.coef_).sum()
+    )
     assert fit.objective == pytest.approx(theirs, rel=1e-6)
     assert fit.bound <= theirs
-    np.testing.assert_allclose(jr.decision_function(fit.model, X), oracle.decision_function(R), atol=2e-3)
+    np.testing.assert_allclose(
+        jr.decision_function(fit.model, X), oracle.decision_function(R), atol=2e-3
+    )
 
 
 def test_squared_objective_equals_scikit_learn():
     X, y = load_diabetes(return_X_y=True)
     table = jr.as_table(X)
-    rules = jr.extract_rules(jr.default_forest(table, y, classification=False, n_trees=10, seed=1), table)
+    rules = jr.extract_rules(
+        jr.default_forest(table, y, classification=False, n_trees=10, seed=1), table
+    )
     penalty = 8.0
     fit = jr.rulefit.fit(X, y, l1_penalty=penalty, rules=rules, loss="squared", tolerance=1e-10)
-    oracle = Lasso(alpha=penalty / 2, tol=1e-10, max_iter=100_000).fit(rules.satisfied(table).astype(float), y)
+    oracle = Lasso(alpha=penalty / 2, tol=1e-10, max_iter=100_000).fit(
+        rules.satisfied(table).astype(float), y
+    )
     predicted = oracle.predict(rules.satisfied(table).astype(float))
     theirs = ((y - predicted) ** 2).mean() + penalty * np.abs(oracle.coef_).sum()
     assert fit.objective == pytest.approx(theirs, rel=1e-7)
@@ -83,7 +99,10 @@ def test_objective_is_that_of_the_model(cancer, cancer_rules):
         np.clip(X.columns[f], low, high).std()
         for f, low, high in zip(linear.feature, linear.lower, linear.upper, strict=True)
     ])  # fmt: skip
-    norm = np.abs(fit.model.weights).sum() + (np.abs(linear.coefficients[:, 0]) * clipped_std / 0.4).sum()
+    norm = (
+        np.abs(fit.model.weights).sum()
+        + (np.abs(linear.coefficients[:, 0]) * clipped_std / 0.4).sum()
+    )
     assert fit.objective == pytest.approx(jr.risk(fit.model, X, y) + 0.02 * norm, rel=1e-9)
 
 
@@ -103,9 +122,9 @@ def test_path_starts_empty_and_is_monotone(cancer, cancer_rules):
 def test_largest_penalty_is_exact(cancer, cancer_rules):
     X, y = cancer
     largest = jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=2)[0].details["l1_penalty"]
-    just_below, at = jr.rulefit.path(X, y, rules=cancer_rules, penalties=[largest, 0.999 * largest], tolerance=1e-10)[
-        ::-1
-    ]
+    just_below, at = jr.rulefit.path(
+        X, y, rules=cancer_rules, penalties=[largest, 0.999 * largest], tolerance=1e-10
+    )[::-1]
     assert jr.support(at.model) == 0
     assert jr.support(just_below.model) >= 1
 
@@ -128,7 +147,8 @@ def test_cross_validation_ends_where_the_held_out_loss_has_stopped_falling(cance
     reached = np.flatnonzero(~np.isnan(risk))
     assert len(risk) == rulefit._STEPS
     assert len(reached) == 50 or reached[-1] - np.nanargmin(risk) == rulefit._PATIENCE
-    # Folds and the way down are rough, the result is not: it is that of the penalty alone, to the tolerance.
+    # Folds and the way down are rough, the result is not: it is that of the penalty
+    # alone, to the tolerance.
     alone = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=fit.details["l1_penalty"])
     assert fit.gap <= 1e-6
     assert fit.objective == pytest.approx(alone.objective, rel=2e-6)
@@ -143,7 +163,9 @@ def test_the_held_out_loss_is_that_of_the_models_on_held_out_rows(cancer, cancer
     penalty, risks = found.settings[at]["l1_penalty"], []
     for k in range(2):
         inside, outside = fold_of != k, fold_of == k
-        model = jr.rulefit.fit(X[inside], y[inside], rules=cancer_rules, l1_penalty=penalty, linear_terms=True).model
+        model = jr.rulefit.fit(
+            X[inside], y[inside], rules=cancer_rules, l1_penalty=penalty, linear_terms=True
+        ).model
         risks.append(jr.risk(model, X[outside], y[outside]))
     assert found.risk[at] == pytest.approx(np.mean(risks), rel=1e-2)
 
@@ -157,7 +179,10 @@ def test_folds_with_linear_terms_share_kernels(cancer):
     choices = rulefit._Choices(options, Constraints(), Conjunctions.build(data.schema, []))
     pools = rulefit._fold_pools(data, pool, None, fold_of, choices, Run("test"))
     assert len({len(one.rules) for one in pools}) > 1
-    problems = [rulefit._Problem.of(data[fold_of != k], one, choices, [pool, *pools]) for k, one in enumerate(pools)]
+    problems = [
+        rulefit._Problem.of(data[fold_of != k], one, choices, [pool, *pools])
+        for k, one in enumerate(pools)
+    ]
     assert len({problem.design.storage.shape for problem in problems}) == 1
 
 
@@ -171,7 +196,9 @@ def test_linear_terms_are_winsorised_and_win_on_a_linear_target():
     assert np.isfinite(fit.model.linear.upper).all()
     assert ((jr.predict(fit.model, X) - y) ** 2).mean() < 0.3
     assert "x0" in str(fit.model)
-    unclipped = jr.rulefit.fit(X, y, l1_penalty=0.02, loss="squared", linear_terms=True, winsorise=0)
+    unclipped = jr.rulefit.fit(
+        X, y, l1_penalty=0.02, loss="squared", linear_terms=True, winsorise=0
+    )
     assert np.isinf(unclipped.model.linear.upper).all()
 
 
@@ -184,10 +211,18 @@ def test_integer_weights_equal_repeated_rows(seed):
     y[:2] = 0, 1
     weights = rng.integers(1, 4, 40)
     table = jr.as_table(X)
-    rules = Conjunctions.build(table.schema, [[Condition.above(j, c)] for j in range(3) for c in (-0.5, 0.0, 0.5)])
-    weighted = jr.rulefit.fit(X, y, l1_penalty=0.02, rules=rules, sample_weight=weights, tolerance=1e-9)
+    rules = Conjunctions.build(
+        table.schema, [[Condition.above(j, c)] for j in range(3) for c in (-0.5, 0.0, 0.5)]
+    )
+    weighted = jr.rulefit.fit(
+        X, y, l1_penalty=0.02, rules=rules, sample_weight=weights, tolerance=1e-9
+    )
     repeated = jr.rulefit.fit(
-        np.repeat(X, weights, 0), np.repeat(y, weights), l1_penalty=0.02, rules=rules, tolerance=1e-9
+        np.repeat(X, weights, 0),
+        np.repeat(y, weights),
+        l1_penalty=0.02,
+        rules=rules,
+        tolerance=1e-9,
     )
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-7)
 
@@ -200,16 +235,25 @@ def test_time_limit_returns_the_best_so_far(cancer, cancer_rules):
     assert 1 <= len(fits) < 50
     assert fits[-1].status is Status.TIME_LIMIT
     assert "time_limit" in fits[-1].status.advice
-    chosen = jr.rulefit.fit(X, y, rules=cancer_rules, time_limit=Deadline(60, clock=lambda: next(ticks)))
+    chosen = jr.rulefit.fit(
+        X, y, rules=cancer_rules, time_limit=Deadline(60, clock=lambda: next(ticks))
+    )
     assert chosen.status is Status.TIME_LIMIT
 
 
 @pytest.mark.parametrize("l1_penalty", [None, 0.01])
 @pytest.mark.parametrize("linear_terms", [False, True])
-def test_with_little_time_rules_are_found_and_nothing_is_compiled(cancer, l1_penalty, linear_terms, monkeypatch):
+def test_with_little_time_rules_are_found_and_nothing_is_compiled(
+    cancer, l1_penalty, linear_terms, monkeypatch
+):
     X, y = cancer
     monkeypatch.setattr(on_host, "FEW", 0)
-    kernels = [sparse_glm._all_columns, sparse_glm._first_iterate, sparse_glm._second_order, sparse_glm._advance]
+    kernels = [
+        sparse_glm._all_columns,
+        sparse_glm._first_iterate,
+        sparse_glm._second_order,
+        sparse_glm._advance,
+    ]
     before = [kernel.jitted._cache_size() for kernel in kernels]
     ticks = itertools.count()
     limit = Deadline(2.5, clock=lambda: 0.002 * next(ticks))
@@ -248,10 +292,14 @@ def test_ctrl_c_before_the_first_solution_returns_the_constant(cancer, cancer_ru
             signal.raise_signal(signal.SIGINT)
         return 0.0
 
-    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.01, time_limit=Deadline(1, clock=clock))
+    fit = jr.rulefit.fit(
+        X, y, rules=cancer_rules, l1_penalty=0.01, time_limit=Deadline(1, clock=clock)
+    )
     assert fit.status is Status.INTERRUPTED
     assert jr.support(fit.model) == 0
-    np.testing.assert_allclose(jr.predict_proba(fit.model, X)[:, 1], np.mean(y == "malignant"), rtol=1e-6)
+    np.testing.assert_allclose(
+        jr.predict_proba(fit.model, X)[:, 1], np.mean(y == "malignant"), rtol=1e-6
+    )
 
 
 def test_a_path_has_one_bar_from_first_to_last(cancer, cancer_rules, monkeypatch):

@@ -44,7 +44,13 @@ def test_deadlines() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "error"),
-    [(-1, ValueError), (math.nan, ValueError), ("5", TypeError), (True, TypeError), ([1], TypeError)],
+    [
+        (-1, ValueError),
+        (math.nan, ValueError),
+        ("5", TypeError),
+        (True, TypeError),
+        ([1], TypeError),
+    ],
 )
 def test_bad_time_limits(limit: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="time_limit"):
@@ -73,7 +79,10 @@ def test_a_run_records_steps_and_reports() -> None:
 
 
 def test_the_deadline_gives_the_status_unless_optimality_is_proved() -> None:
-    for status, expected in [(jr.Status.CONVERGED, jr.Status.TIME_LIMIT), (jr.Status.OPTIMAL, jr.Status.OPTIMAL)]:
+    for status, expected in [
+        (jr.Status.CONVERGED, jr.Status.TIME_LIMIT),
+        (jr.Status.OPTIMAL, jr.Status.OPTIMAL),
+    ]:
         clock = Clock()
         run = Run("task", jr.Deadline(1, clock))
         with run:
@@ -200,7 +209,11 @@ def test_children_report_where_their_parent_does_and_keep_their_own_history() ->
     child.step(3.0, 1)
     run.child().report(4)
     run.step(2.0, 1)
-    assert [(p.task, p.done, p.total) for p in reports] == [("part", 1, 5), ("task", 4, None), ("task", 1, 2)]
+    assert [(p.task, p.done, p.total) for p in reports] == [
+        ("part", 1, 5),
+        ("task", 4, None),
+        ("task", 1, 2),
+    ]
     assert child.finish("model", 3.0, "min", jr.Status.CONVERGED).history == (jr.Step(3.0, 1, 1.0),)
     assert len(run.finish("model", 3.0, "min", jr.Status.CONVERGED).history) == 1
 
@@ -229,10 +242,14 @@ def test_phases_have_names_and_the_incumbent_a_size() -> None:
         run.step(3.0, 7)
         run.report(2, 2.5, 8, bound=1.0)
         run.preparing("rest")
-    assert [(one.phase, one.done, one.total, one.objective, one.size, one.bound) for one in reports] == [
-        ("rules", 0, None, None, None, None), ("search", 1, 2, 3.0, 7, None), ("search", 2, 2, 2.5, 8, 1.0),
+    assert [
+        (one.phase, one.done, one.total, one.objective, one.size, one.bound) for one in reports
+    ] == [
+        ("rules", 0, None, None, None, None),
+        ("search", 1, 2, 3.0, 7, None),
+        ("search", 2, 2, 2.5, 8, 1.0),
         ("rest", 0, None, None, None, None),
-    ]  # fmt: skip
+    ]
     assert run.total == 2
 
 

@@ -1,4 +1,6 @@
-"""The sparse generalised linear model solver against scikit-learn, skglm, its own conditions and brute force."""
+"""The sparse generalised linear model solver against scikit-learn, skglm, its own
+conditions and brute force.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,16 @@ def solver(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def data(kind: str, loss: str, seed: int, rows: int = 60, columns: int = 12) -> tuple[np.ndarray, np.ndarray]:
+def data(
+    kind: str, loss: str, seed: int, rows: int = 60, columns: int = 12
+) -> tuple[np.ndarray, np.ndarray]:
     """A problem with signal; at most 64 rows and 63 columns share their compiled kernels."""
     rng = np.random.default_rng(seed)
-    X = rng.random((rows, columns)) < rng.uniform(0.2, 0.8, columns) if kind == "binary" else rng.normal(
-        size=(rows, columns)
-    )  # fmt: skip
+    X = (
+        rng.random((rows, columns)) < rng.uniform(0.2, 0.8, columns)
+        if kind == "binary"
+        else rng.normal(size=(rows, columns))
+    )
     score = X[:, :3] @ np.array([2.0, -1.5, 1.0])[: min(3, columns)] + rng.normal(size=rows)
     score -= score.mean()
     if loss == "poisson":
@@ -61,21 +67,28 @@ LOSS = {  # values and derivatives
 
 
 def optimality(X, y, solution, loss, weight=None, factors=None) -> tuple[float, float, float]:
-    """Objective, largest violation of the optimality conditions, and slope of the intercept, in plain NumPy."""
+    """Objective, largest violation of the optimality conditions, and slope of the
+    intercept, in plain NumPy.
+    """
     X = np.asarray(X, np.float64)
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     weight = weight / weight.sum()
-    penalties = solution.l1_penalty * (np.ones(X.shape[1]) if factors is None else np.asarray(factors))
+    penalties = solution.l1_penalty * (
+        np.ones(X.shape[1]) if factors is None else np.asarray(factors)
+    )
     b = solution.coefficients
     score = solution.intercept + X @ b
     values, slopes = LOSS[loss](np.asarray(y), score)
     slope = X.T @ (weight * slopes)
-    violation = np.where(b != 0, np.abs(slope + penalties * np.sign(b)), np.maximum(np.abs(slope) - penalties, 0))
+    violation = np.where(
+        b != 0, np.abs(slope + penalties * np.sign(b)), np.maximum(np.abs(slope) - penalties, 0)
+    )
     objective = weight @ values + penalties @ np.abs(b)
     return objective, violation.max(initial=0.0), abs(weight @ slopes)
 
 
-# --------------------------------------------------------------------------------------------------- oracles
+# ------------------------------------------------------------------------------
+# oracles
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,7 +98,9 @@ def test_logistic_equals_saga(kind: str) -> None:
     X, y = data(kind, "logistic", 1)
     penalty = 0.02
     ours = glm.solve(X, y, penalty, loss="logistic", tolerance=1e-10)
-    saga = LogisticRegression(C=1 / (len(y) * penalty), l1_ratio=1, solver="saga", tol=1e-12, max_iter=200_000)
+    saga = LogisticRegression(
+        C=1 / (len(y) * penalty), l1_ratio=1, solver="saga", tol=1e-12, max_iter=200_000
+    )
     theirs = saga.fit(X, y)
     assert ours.converged
     np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-6)
@@ -99,7 +114,9 @@ def test_squared_equals_lasso(kind: str, intercept: bool) -> None:
 
     X, y = data(kind, "squared", 2)
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
-    ours = glm.solve(X, y, 0.1, loss="squared", sample_weight=weight, intercept=intercept, tolerance=1e-10)
+    ours = glm.solve(
+        X, y, 0.1, loss="squared", sample_weight=weight, intercept=intercept, tolerance=1e-10
+    )
     theirs = Lasso(alpha=0.05, fit_intercept=intercept, tol=1e-12, max_iter=100_000)
     theirs.fit(X.astype(float), y, sample_weight=weight)
     np.testing.assert_allclose(ours.coefficients, theirs.coef_, atol=1e-6)
@@ -159,35 +176,59 @@ def test_poisson_without_penalty_equals_poisson_regressor(scale: float) -> None:
     share, score = weight / weight.sum(), theirs.intercept_ + X @ theirs.coef_
     assert ours.objective == pytest.approx(share @ LOSS["poisson"](y, score)[0], rel=1e-9)
     np.testing.assert_allclose(ours.coefficients, theirs.coef_, atol=1e-5)
-    deviance = share @ LOSS["poisson"](y, ours.intercept + X @ ours.coefficients)[0] - share @ (y - xlogy(y, y))
-    assert 1 - 2 * deviance / _null_deviance(y, share) == pytest.approx(theirs.score(X, y, weight), rel=1e-6)
+    deviance = share @ LOSS["poisson"](y, ours.intercept + X @ ours.coefficients)[0] - share @ (
+        y - xlogy(y, y)
+    )
+    assert 1 - 2 * deviance / _null_deviance(y, share) == pytest.approx(
+        theirs.score(X, y, weight), rel=1e-6
+    )
 
 
 def _null_deviance(y: np.ndarray, share: np.ndarray) -> float:
     return 2 * float(share @ (xlogy(y, y) - y * np.log(share @ y)))
 
 
-# ------------------------------------------------------------------------------------ certificates, properties
+# ------------------------------------------------------------------------------------
+# certificates, properties
 
 
 @settings(max_examples=30)
-@given(SEEDS, st.sampled_from(KINDS), st.sampled_from(["exponential", "poisson"]), st.floats(-6, 6), st.floats(-4, -1))
-def test_the_objective_never_rises(seed: int, kind: str, loss: str, away: float, exponent: float) -> None:
-    """Losses without a bound on their curvature, from starts far away, one Newton step after the other."""
+@given(
+    SEEDS,
+    st.sampled_from(KINDS),
+    st.sampled_from(["exponential", "poisson"]),
+    st.floats(-6, 6),
+    st.floats(-4, -1),
+)
+def test_the_objective_never_rises(
+    seed: int, kind: str, loss: str, away: float, exponent: float
+) -> None:
+    """Losses without a bound on their curvature, from starts far away, one
+    Newton step after the other.
+    """
     X, y = data(kind, loss, seed)
-    solution: tuple | glm.Solution = (away * np.random.default_rng(seed).normal(size=X.shape[1]), away)
+    solution: tuple | glm.Solution = (
+        away * np.random.default_rng(seed).normal(size=X.shape[1]),
+        away,
+    )
     before = np.inf
     for _ in range(60):
-        solution = glm.solve(X, y, 10**exponent, loss=loss, start=solution, max_iterations=1, tolerance=1e-9)
+        solution = glm.solve(
+            X, y, 10**exponent, loss=loss, start=solution, max_iterations=1, tolerance=1e-9
+        )
         assert solution.objective <= before + 1e-12 * abs(before)
         before = solution.objective
         if solution.converged:
             break
-    assert solution.objective == pytest.approx(glm.solve(X, y, 10**exponent, loss=loss).objective, rel=1e-4, abs=1e-6)
+    assert solution.objective == pytest.approx(
+        glm.solve(X, y, 10**exponent, loss=loss).objective, rel=1e-4, abs=1e-6
+    )
 
 
 def test_any_loss_with_a_conjugate() -> None:
-    """Half the squared loss, in a user's words; without the conjugate the solver says what it lacks."""
+    """Half the squared loss, in a user's words; without the conjugate the
+    solver says what it lacks.
+    """
     X, y = data("binary", "squared", 34)
     half = losses.Loss(
         "half",
@@ -199,17 +240,23 @@ def test_any_loss_with_a_conjugate() -> None:
     apart = Design.of(X, inverse=np.arange(len(y)))
     solution = glm.solve(apart, y, 0.05, loss=half, tolerance=1e-9)
     assert solution.converged
-    assert solution.objective == pytest.approx(glm.solve(X, y, 0.1, loss="squared").objective / 2, rel=1e-6)
+    assert solution.objective == pytest.approx(
+        glm.solve(X, y, 0.1, loss="squared").objective / 2, rel=1e-6
+    )
     with pytest.raises(ValueError, match="loss 'half' is not mergeable"):
         glm.solve(np.repeat(X, 2, axis=0), np.repeat(y, 2), 0.05, loss=half)
     nameless = losses.custom(lambda y, score: (y - score) ** 4)
-    with pytest.raises(ValueError, match="has no conjugate; the certificate of a sparse linear model needs one"):
+    with pytest.raises(
+        ValueError, match="has no conjugate; the certificate of a sparse linear model needs one"
+    ):
         glm.solve(X, y, 0.05, loss=nameless)
 
 
 @settings(max_examples=60)
 @given(SEEDS, st.sampled_from(KINDS), st.sampled_from(ALL), st.floats(-4, 0.2))
-def test_conditions_objective_and_bound_hold_independently(seed: int, kind: str, loss: str, exponent: float) -> None:
+def test_conditions_objective_and_bound_hold_independently(
+    seed: int, kind: str, loss: str, exponent: float
+) -> None:
     X, y = data(kind, loss, seed, columns=1 + seed % 40)
     rng = np.random.default_rng(seed)
     weight = rng.integers(0, 4, len(y)) * rng.random()
@@ -225,7 +272,9 @@ def test_conditions_objective_and_bound_hold_independently(seed: int, kind: str,
     assert violation <= 1e-4 * penalty * factors.max() + 1e-12
     assert solution.kkt_residual == pytest.approx(violation, rel=1e-3, abs=1e-12)
     assert intercept_slope < 1e-12 * max(1.0, y.max())
-    least = (weight / weight.sum()) @ (y - xlogy(y, y)) if loss == "poisson" else 0.0  # of every row by itself
+    least = (
+        (weight / weight.sum()) @ (y - xlogy(y, y)) if loss == "poisson" else 0.0
+    )  # of every row by itself
     assert 0 <= solution.gap <= 1e-9 * (objective - min(least, 0.0)) + 1e-15
 
 
@@ -238,10 +287,16 @@ def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str,
     solution = glm.solve(X, y, penalty, loss=loss)
     for size in (1e-4, 1e-2, 1.0):
         moved = glm.Solution(
-            solution.coefficients + size * rng.normal(size=X.shape[1]) * rng.integers(0, 2, X.shape[1]),
+            solution.coefficients
+            + size * rng.normal(size=X.shape[1]) * rng.integers(0, 2, X.shape[1]),
             solution.intercept + size * rng.normal(),
-            penalty, 0.0, 0.0, 0.0, 0, Status.CONVERGED,
-        )  # fmt: skip
+            penalty,
+            0.0,
+            0.0,
+            0.0,
+            0,
+            Status.CONVERGED,
+        )
         objective = optimality(X, y, moved, loss)[0]
         assert solution.bound <= objective + 1e-12 * abs(objective)
 
@@ -270,12 +325,23 @@ def test_integer_weights_equal_repeated_rows_and_zero_weights_equal_absent_rows(
     if loss == "logistic" and not abs(weight @ y) < weight.sum():
         return
     weighted = glm.solve(X, y, 0.03, loss=loss, sample_weight=weight, tolerance=1e-10)
-    repeated = glm.solve(np.repeat(X, weight, 0), np.repeat(y, weight), 0.03, loss=loss, tolerance=1e-10)
-    absent = glm.solve(X[weight > 0], y[weight > 0], 0.03, loss=loss, sample_weight=weight[weight > 0], tolerance=1e-10)
+    repeated = glm.solve(
+        np.repeat(X, weight, 0), np.repeat(y, weight), 0.03, loss=loss, tolerance=1e-10
+    )
+    absent = glm.solve(
+        X[weight > 0],
+        y[weight > 0],
+        0.03,
+        loss=loss,
+        sample_weight=weight[weight > 0],
+        tolerance=1e-10,
+    )
     for other in (repeated, absent):
         assert other.objective == pytest.approx(weighted.objective, rel=1e-9)
         np.testing.assert_allclose(
-            other.intercept + X @ other.coefficients, weighted.intercept + X @ weighted.coefficients, atol=2e-4
+            other.intercept + X @ other.coefficients,
+            weighted.intercept + X @ weighted.coefficients,
+            atol=2e-4,
         )
 
 
@@ -307,7 +373,9 @@ def test_logistic_targets_may_be_means() -> None:
     patterns, inverse = np.unique(X, axis=0, return_inverse=True)
     count, total = np.bincount(inverse), np.bincount(inverse, y)
     merged = glm.solve(patterns, total / count, 0.01, loss="logistic", sample_weight=count)
-    assert merged.objective == pytest.approx(glm.solve(X, y, 0.01, loss="logistic").objective, rel=1e-6)
+    assert merged.objective == pytest.approx(
+        glm.solve(X, y, 0.01, loss="logistic").objective, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("loss", ["logistic", pytest.param("squared", marks=pytest.mark.slow)])
@@ -327,7 +395,8 @@ def test_working_sets_reach_the_optimum_of_many_correlated_columns(loss: str) ->
     assert violation < 1e-4 * penalty
 
 
-# -------------------------------------------------------------------------------------------- degenerate cases
+# --------------------------------------------------------------------------------------------
+# degenerate cases
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -344,7 +413,9 @@ def test_shifted_and_scaled_columns_change_nothing_but_units() -> None:
     X, y = data("real", "logistic", 8, columns=6)
     scale, shift = 10.0 ** np.arange(-3, 3), 10.0 ** np.arange(5, -1, -1)
     plain = glm.solve(X, y, 0.02, loss="logistic", tolerance=1e-9)
-    other = glm.solve(X * scale + shift, y, 0.02, loss="logistic", penalty_factors=scale, tolerance=1e-9)
+    other = glm.solve(
+        X * scale + shift, y, 0.02, loss="logistic", penalty_factors=scale, tolerance=1e-9
+    )
     np.testing.assert_allclose(other.coefficients * scale, plain.coefficients, atol=1e-6)
     assert other.objective == pytest.approx(plain.objective, rel=1e-8)
 
@@ -373,7 +444,9 @@ def test_without_penalty_squared_is_least_squares() -> None:
     X, y = data("real", "squared", 9, columns=5)
     solution = glm.solve(X, y, 0.0, loss="squared", tolerance=1e-9)
     expected = np.linalg.lstsq(np.column_stack([np.ones(len(y)), X]), y)[0]
-    np.testing.assert_allclose(np.append(solution.intercept, solution.coefficients), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        np.append(solution.intercept, solution.coefficients), expected, atol=1e-8
+    )
 
 
 def test_without_penalty_logistic_is_maximum_likelihood() -> None:
@@ -417,15 +490,16 @@ def test_columns_without_penalty(loss: str) -> None:
     largest = glm.max_penalty(X, y, loss=loss, penalty_factors=factors)
     null = glm.solve(X, y, largest, loss=loss, penalty_factors=factors)
     np.testing.assert_array_equal(null.support, [0, 1])
-    assert optimality(X[:, :2], y, glm.solve(X[:, :2], y, 0.0, loss=loss, tolerance=1e-9), loss)[0] == pytest.approx(
-        null.objective, rel=1e-7
-    )
+    assert optimality(X[:, :2], y, glm.solve(X[:, :2], y, 0.0, loss=loss, tolerance=1e-9), loss)[
+        0
+    ] == pytest.approx(null.objective, rel=1e-7)
     solution = glm.solve(X, y, largest / 10, loss=loss, penalty_factors=factors, tolerance=1e-9)
     assert solution.converged
     assert optimality(X, y, solution, loss, factors=factors)[1] < 1e-6
 
 
-# ---------------------------------------------------------------------------------------------- designs, starts
+# ----------------------------------------------------------------------------------------------
+# designs, starts
 
 
 def test_a_tuple_of_matrices_stands_side_by_side() -> None:
@@ -435,7 +509,9 @@ def test_a_tuple_of_matrices_stands_side_by_side() -> None:
     blocks = glm.solve((X, Z), y, 0.02, loss="logistic", tolerance=1e-9)
     np.testing.assert_allclose(blocks.coefficients, whole.coefficients, atol=1e-7)
     both = glm.solve((X, X[:, :2]), y, 0.02, loss="logistic")
-    assert both.objective == pytest.approx(glm.solve(X, y, 0.02, loss="logistic").objective, rel=1e-6)
+    assert both.objective == pytest.approx(
+        glm.solve(X, y, 0.02, loss="logistic").objective, rel=1e-6
+    )
 
 
 def test_a_design_serves_many_fits() -> None:
@@ -465,7 +541,8 @@ def test_equal_input_gives_equal_output() -> None:
     np.testing.assert_array_equal(first.coefficients, second.coefficients)
 
 
-# --------------------------------------------------------------------------------------------------- the path
+# ------------------------------------------------------------------------------
+# the path
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -493,7 +570,8 @@ def test_path_takes_penalties_in_any_order_and_stops_at_max_support() -> None:
     assert short[-1] is short.solutions[-1]
 
 
-# ------------------------------------------------------------------------------------------- the quadratic model
+# ------------------------------------------------------------------------------------------- the
+# quadratic model
 
 
 @settings(max_examples=30)
@@ -510,11 +588,14 @@ def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: flo
     tolerance = 1e-6 * penalties[0]
     b = Quadratic(H, slope, np.zeros(24), penalties).minimum(tolerance)
     gradient = slope + H @ b
-    violation = np.where(b != 0, np.abs(gradient + penalties * np.sign(b)), np.abs(gradient) - penalties)
+    violation = np.where(
+        b != 0, np.abs(gradient + penalties * np.sign(b)), np.abs(gradient) - penalties
+    )
     assert violation.max() <= tolerance + 1e-12 * np.abs(slope).max()
 
 
-# ------------------------------------------------------------------------------------------ limits, compilation
+# ------------------------------------------------------------------------------------------ limits,
+# compilation
 
 
 def test_a_second_solve_of_the_same_shapes_compiles_nothing() -> None:
@@ -602,7 +683,8 @@ def test_the_global_precision_does_not_matter() -> None:
     assert plain.coefficients.dtype == np.float64
 
 
-# --------------------------------------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------------------
+# bad input
 
 X_OK, Y_OK = np.array([[0.0, 1.5], [1.0, 0.0], [1.0, 1.0]]), np.array([-1.0, 1.0, 1.0])
 
@@ -634,7 +716,11 @@ X_OK, Y_OK = np.array([[0.0, 1.5], [1.0, 0.0], [1.0, 1.0]]), np.array([-1.0, 1.0
         ({"l1_penalty": [0.1, 0.2]}, ValueError, "l1_penalty must be finite and at least 0"),
         ({"loss": "hinge"}, ValueError, "loss must be one of"),
         ({"penalty_factors": [1.0]}, ValueError, "penalty_factors must hold one number per column"),
-        ({"penalty_factors": [1.0, -1.0]}, ValueError, "penalty_factors must be finite and at least 0"),
+        (
+            {"penalty_factors": [1.0, -1.0]},
+            ValueError,
+            "penalty_factors must be finite and at least 0",
+        ),
         ({"start": ([0.0], 0.0)}, ValueError, "start must hold 2 finite coefficients"),
         ({"start": ([0.0, np.nan], 0.0)}, ValueError, "start must hold 2 finite coefficients"),
         ({"tolerance": 0.0}, ValueError, "tolerance must lie between 0 and 1"),
@@ -663,7 +749,10 @@ def test_designs_refuse() -> None:
         (lambda: glm.path(X_OK, Y_OK, [], loss="squared"), "penalties must hold at least one"),
         (lambda: glm.path(X_OK, Y_OK, 0, loss="squared"), "penalties must be at least 1"),
         (lambda: glm.path(X_OK, Y_OK, [0.1, -1], loss="squared"), "penalties must be finite"),
-        (lambda: glm.path(X_OK, Y_OK, loss="squared", smallest_ratio=1.0), "smallest_ratio must lie"),
+        (
+            lambda: glm.path(X_OK, Y_OK, loss="squared", smallest_ratio=1.0),
+            "smallest_ratio must lie",
+        ),
         (lambda: glm.path(X_OK, Y_OK, loss="squared", max_support=-1), "max_support must be"),
     ],
 )
@@ -673,12 +762,20 @@ def test_other_functions_refuse(call, message: str) -> None:
 
 
 @pytest.mark.parametrize("loss", ALL)
-def test_large_hessians_are_rough_and_solutions_are_not(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products in float32, by blocks of rows on two threads, kept down the path: the same certified solutions."""
+def test_large_hessians_are_rough_and_solutions_are_not(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products in float32, by blocks of rows on two threads, kept down the path: the
+    same certified solutions.
+    """
     X, y = data("binary", loss, 0, rows=300)
-    X[:] = np.unpackbits(np.arange(300, dtype=">u2").view(np.uint8).reshape(300, 2), axis=1)[:, -12:]  # all distinct
+    X[:] = np.unpackbits(np.arange(300, dtype=">u2").view(np.uint8).reshape(300, 2), axis=1)[
+        :, -12:
+    ]  # all distinct
     X ^= np.random.default_rng(1).random(X.shape) < 0.2
-    single = [glm.solve(X, y, penalty, loss=loss, tolerance=1e-9) for penalty in (0.05, 0.02, 0.005)]
+    single = [
+        glm.solve(X, y, penalty, loss=loss, tolerance=1e-9) for penalty in (0.05, 0.02, 0.005)
+    ]
     monkeypatch.setattr(on_host, "_LARGE", 0)
     monkeypatch.setattr(bit_columns, "_BLOCK", 3)
     path = glm.path(X, y, [0.05, 0.02, 0.005], loss=loss, tolerance=1e-9)
@@ -689,15 +786,26 @@ def test_large_hessians_are_rough_and_solutions_are_not(loss: str, monkeypatch: 
 
 
 @settings(max_examples=40)
-@given(SEEDS, st.integers(0, 40), st.integers(1, 300), st.sampled_from([0.0, 0.05, 0.5, 1.0]), st.integers(1, 40))
-def test_products_of_bits_are_those_of_numbers(seed: int, k: int, rows: int, density: float, block: int) -> None:
+@given(
+    SEEDS,
+    st.integers(0, 40),
+    st.integers(1, 300),
+    st.sampled_from([0.0, 0.05, 0.5, 1.0]),
+    st.integers(1, 40),
+)
+def test_products_of_bits_are_those_of_numbers(
+    seed: int, k: int, rows: int, density: float, block: int
+) -> None:
     rng = np.random.default_rng(seed)
     dense = rng.random((k, rows)) < density
     bits = BitColumns.of(dense)
     assert bits.shape == (k, 64 * -(-rows // 64))
     padding = bits.shape[1] - rows
     whole = np.pad(dense, ((0, 0), (0, padding))).astype(float)
-    values, coefficients = rng.normal(size=bits.shape[1]), rng.normal(size=k) * (rng.random(k) < 0.6)
+    values, coefficients = (
+        rng.normal(size=bits.shape[1]),
+        rng.normal(size=k) * (rng.random(k) < 0.6),
+    )
     np.testing.assert_allclose(bits @ values, whole @ values, atol=1e-12)
     np.testing.assert_allclose(coefficients @ bits, coefficients @ whole, atol=1e-12)
     some = np.flatnonzero(rng.random(k) < 0.5)

@@ -1,4 +1,6 @@
-"""SSRL: gains and bounds against their definitions, searches against brute force, the guarantee, the learner."""
+"""SSRL: gains and bounds against their definitions, searches against brute force,
+the guarantee, the learner.
+"""
 
 import functools
 import itertools
@@ -22,7 +24,9 @@ def random_examples(seed, rows=40, literals=6, classes=2):
     rng = np.random.default_rng(seed)
     satisfied = rng.random((literals, rows)) < rng.uniform(0.2, 0.8, (literals, 1))
     label = np.where(
-        rng.random(rows) < 0.3, rng.integers(classes, size=rows), (satisfied[0] * 1 + satisfied[1]) % classes
+        rng.random(rows) < 0.3,
+        rng.integers(classes, size=rows),
+        (satisfied[0] * 1 + satisfied[1]) % classes,
     )
     counts = (label[:, None] == np.arange(classes)).astype(float)
     return Examples(satisfied, counts, int(counts.sum(axis=0).argmax()))
@@ -38,7 +42,9 @@ def random_rules(rng, examples, m):
     conditions = all_conditions(examples)
     chosen = [conditions[i] for i in rng.choice(len(conditions), m, replace=False)]
     labels = tuple(rng.integers(examples.n_classes, size=m).tolist())
-    return ssrl._Rules(examples, 0.5, tuple(chosen), labels, tuple(examples.cover(c) for c in chosen))
+    return ssrl._Rules(
+        examples, 0.5, tuple(chosen), labels, tuple(examples.cover(c) for c in chosen)
+    )
 
 
 def rows_right(examples, rules):
@@ -72,17 +78,23 @@ def test_gain_is_the_change_of_the_objective(seed, m, classes):
     rules = random_rules(rng, random_examples(seed, classes=classes), m)
     first = rules.first()
     condition = tuple(sorted(rng.choice(len(rules.examples.literals), 2, replace=False).tolist()))
-    gains = gains_of(rules.examples.cover(condition), rules.examples, first, rules.labels, 1.0, first == m)
+    gains = gains_of(
+        rules.examples.cover(condition), rules.examples, first, rules.labels, 1.0, first == m
+    )
     for position, label in itertools.product(range(m + 1), range(classes)):
         after = rules.insert(insertion.Insertion(0.0, condition, position, label))
         assert after.conditions[position] == condition
-        assert gains[position, label] - 0.5 * 2 == pytest.approx(after.objective() - rules.objective())
+        assert gains[position, label] - 0.5 * 2 == pytest.approx(
+            after.objective() - rules.objective()
+        )
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 4))
 @settings(max_examples=40)
 def test_modular_bounds_bound_and_are_tight(seed, known, m):
-    """What the default label loses is at most what a bound charges, and just that at the known list (Lemma 1)."""
+    """What the default label loses is at most what a bound charges, and just that at
+    the known list (Lemma 1).
+    """
     rng = np.random.default_rng(seed)
     examples = random_examples(seed)
     pool = random_rules(rng, examples, known + m)
@@ -121,9 +133,16 @@ def test_exact_search_equals_brute_force(few_rows, classes, monkeypatch):
         mask = first == m if seed % 2 else np.ones(examples.n_rows, bool)
         alpha = 1.0 if seed % 3 else 0.7
         limit = (None, 2)[seed % 2]
-        arguments = {"alpha": alpha, "mask": mask, "penalty": 0.5, "max_length": limit, "max_rules": 4}
+        arguments = {
+            "alpha": alpha,
+            "mask": mask,
+            "penalty": 0.5,
+            "max_length": limit,
+            "max_rules": 4,
+        }
         best = max(
-            gains_of(examples.cover(c), examples, first, rules.labels, alpha, mask).max() - 0.5 * len(c)
+            gains_of(examples.cover(c), examples, first, rules.labels, alpha, mask).max()
+            - 0.5 * len(c)
             for c in all_conditions(examples)
             if limit is None or len(c) <= limit
         )
@@ -136,14 +155,20 @@ def test_exact_search_equals_brute_force(few_rows, classes, monkeypatch):
             assert other.gain <= found.gain + 1e-4
             if other.condition:
                 assert len(other.condition) <= (limit or 6)
-                gains = gains_of(examples.cover(other.condition), examples, first, rules.labels, alpha, mask)
-                assert other.gain == pytest.approx(gains[other.position, other.label] - 0.5 * len(other.condition))
+                gains = gains_of(
+                    examples.cover(other.condition), examples, first, rules.labels, alpha, mask
+                )
+                assert other.gain == pytest.approx(
+                    gains[other.position, other.label] - 0.5 * len(other.condition)
+                )
 
 
 def test_bits_and_products_agree(monkeypatch):
     """Both kernels find insertions of one gain on data of some size, weights of one for both."""
     examples = random_examples(3, rows=700, literals=12, classes=3)
-    rules = random_rules(np.random.default_rng(0), random_examples(3, rows=700, literals=5, classes=3), 3)
+    rules = random_rules(
+        np.random.default_rng(0), random_examples(3, rows=700, literals=5, classes=3), 3
+    )
     covers = tuple(examples.cover(c) for c in rules.conditions)
     rules = ssrl._Rules(examples, 0.5, rules.conditions, rules.labels, covers)
     first = rules.first()
@@ -151,7 +176,14 @@ def test_bits_and_products_agree(monkeypatch):
     for few_rows in (0, 10_000):
         monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
         found = best_insertion(
-            examples, first, rules.labels, alpha=0.9, mask=first == 3, penalty=1.0, max_length=4, max_rules=5
+            examples,
+            first,
+            rules.labels,
+            alpha=0.9,
+            mask=first == 3,
+            penalty=1.0,
+            max_length=4,
+            max_rules=5,
         )
         gains.append(found.gain)
     assert gains[0] == pytest.approx(gains[1], abs=1e-3)
@@ -178,12 +210,16 @@ def test_a_stopped_exact_search_bounds_what_it_left():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
-    """psi - pi of Algorithm 1 >= (1 - 1/e) / (K - 1) psi(R*) - pi(R*), R* any list without the default's label."""
+    """psi - pi of Algorithm 1 >= (1 - 1/e) / (K - 1) psi(R*) - pi(R*), R* any list
+    without the default's label.
+    """
     nu, penalty, tried = 2, 0.3, 0
     for seed in range(12):
         examples = random_examples(seed, rows=24, literals=3, classes=classes)
         labels = [k for k in range(classes) if k != examples.default]
-        monkeypatch.setattr(ssrl, "best_insertion", functools.partial(best_insertion, labels=labels))
+        monkeypatch.setattr(
+            ssrl, "best_insertion", functools.partial(best_insertion, labels=labels)
+        )
         chosen = ssrl._Settings(nu, penalty, None, "exact", 36, False, 1, nu)
         search = ssrl._Search(examples, chosen, jr.runs.Run("test"))
         lists = []
@@ -211,11 +247,15 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
 
 
 def test_steps_at_which_nothing_gains_are_passed_over(monkeypatch):
-    """The same lists as one step after the other, by fewer sub-problems, and it ends where nothing more will gain."""
+    """The same lists as one step after the other, by fewer sub-problems, and it ends
+    where nothing more will gain.
+    """
 
     def greedy(seed, nu):
         chosen = ssrl._Settings(nu, 0.5, None, "exact", 36, False, 1, nu)
-        search = ssrl._Search(random_examples(seed, rows=60, literals=5), chosen, jr.runs.Run("test"))
+        search = ssrl._Search(
+            random_examples(seed, rows=60, literals=5), chosen, jr.runs.Run("test")
+        )
         for bound in (1, 2):
             search.greedy(search.best, bound)
         return search.best, search.best_objective, search.insertions
@@ -253,7 +293,9 @@ def iris():
 
 
 def recomputed(model, X, y, penalty):
-    return float((jr.predict(model, X) == y).sum()) - penalty * float(model.conjunctions.propositions.sum())
+    return float((jr.predict(model, X) == y).sum()) - penalty * float(
+        model.conjunctions.propositions.sum()
+    )
 
 
 @pytest.mark.parametrize("subproblem", ["beam", "modmod", "exact"])
@@ -282,7 +324,9 @@ def test_probabilities_are_smoothed_class_shares(iris):
     model = ssrl.fit(X, y, max_rules=3).model
     position = model.position(jr.as_table(X))
     for k in range(len(model.conjunctions) + 1):
-        counts = np.array([np.sum((position == k) & (y == label)) for label in model.schema.classes]) + 1
+        counts = (
+            np.array([np.sum((position == k) & (y == label)) for label in model.schema.classes]) + 1
+        )
         np.testing.assert_allclose(model.probabilities[k], counts / counts.sum())
 
 
@@ -291,8 +335,12 @@ def test_weights_repeat_rows(iris):
     weights = np.random.default_rng(0).integers(1, 4, len(y))
     kwargs = {"quantiles": [0.3, 0.7], "max_rules": 4}
     weighted = ssrl.fit(X, y, sample_weight=weights, cut_points=None, **kwargs)
-    cuts = {name: np.quantile(X[:, j], [0.3, 0.7]) for j, name in enumerate(jr.as_table(X).schema.names)}
-    repeated = ssrl.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights), cut_points=cuts, max_rules=4)
+    cuts = {
+        name: np.quantile(X[:, j], [0.3, 0.7]) for j, name in enumerate(jr.as_table(X).schema.names)
+    }
+    repeated = ssrl.fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights), cut_points=cuts, max_rules=4
+    )
     assert weighted.objective == pytest.approx(repeated.objective)
 
 
@@ -304,7 +352,9 @@ def test_default_label(iris):
 
 
 def test_missing_and_unseen_categories():
-    X = pd.DataFrame({"colour": ["red", "blue", "green"] * 20, "size": [1.0, 2.0, np.nan, 4.0] * 15})
+    X = pd.DataFrame(
+        {"colour": ["red", "blue", "green"] * 20, "size": [1.0, 2.0, np.nan, 4.0] * 15}
+    )
     y = ((X.colour == "red") | X["size"].isna()).to_numpy()
     with pytest.raises(ValueError, match="missing"):
         ssrl.fit(X, y)
@@ -312,7 +362,9 @@ def test_missing_and_unseen_categories():
     assert jr.accuracy(fit.model, X, y) == 1.0
     unseen = pd.DataFrame({"colour": ["violet"], "size": [2.0]})
     with pytest.warns(UserWarning, match="'violet'"):
-        assert jr.predict(fit.model, unseen).tolist() == [False]  # what is not seen satisfies no == and every !=
+        assert jr.predict(fit.model, unseen).tolist() == [
+            False
+        ]  # what is not seen satisfies no == and every !=
 
 
 def test_time_limit_and_interrupt(iris):
@@ -350,15 +402,27 @@ def test_under_the_precision_flag(iris):
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("max_rules", 0, ValueError), ("max_rules", 1.5, TypeError), ("literal_penalty", -1, ValueError),
-        ("literal_penalty", "1", TypeError), ("max_length", 0, ValueError), ("subproblem", "best", ValueError),
-        ("default", "rose", ValueError), ("quantiles", 0, ValueError), ("quantiles", [0.5, 1.5], ValueError),
-        ("cut_points", {"height": [1.0]}, ValueError), ("local_search", 1, TypeError), ("seed", -1, ValueError),
-        ("beam_width", 0, ValueError), ("max_rounds", 0, ValueError), ("literals", [[1]], TypeError),
-        ("beam_width", 2**40, ValueError), ("literal_penalty", 1e300, ValueError),
-        ("time_limit", -1, ValueError), ("sample_weight", [1.0], ValueError),
+        ("max_rules", 0, ValueError),
+        ("max_rules", 1.5, TypeError),
+        ("literal_penalty", -1, ValueError),
+        ("literal_penalty", "1", TypeError),
+        ("max_length", 0, ValueError),
+        ("subproblem", "best", ValueError),
+        ("default", "rose", ValueError),
+        ("quantiles", 0, ValueError),
+        ("quantiles", [0.5, 1.5], ValueError),
+        ("cut_points", {"height": [1.0]}, ValueError),
+        ("local_search", 1, TypeError),
+        ("seed", -1, ValueError),
+        ("beam_width", 0, ValueError),
+        ("max_rounds", 0, ValueError),
+        ("literals", [[1]], TypeError),
+        ("beam_width", 2**40, ValueError),
+        ("literal_penalty", 1e300, ValueError),
+        ("time_limit", -1, ValueError),
+        ("sample_weight", [1.0], ValueError),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_named(iris, name, value, error):
     X, y = iris
     with pytest.raises(error, match=name):
@@ -376,7 +440,9 @@ def test_bad_data(iris):
 
 
 def test_literals():
-    table = jr.as_table(pd.DataFrame({"x": np.arange(100.0), "few": [0, 1] * 50, "c": ["a", "b"] * 50}))
+    table = jr.as_table(
+        pd.DataFrame({"x": np.arange(100.0), "few": [0, 1] * 50, "c": ["a", "b"] * 50})
+    )
     pool = literals_of(table, quantiles=3)
     texts = {pool.describe(i) for i in range(len(pool))}
     assert {"x < 24.8", "x >= 24.8", "x < 49.5", "x >= 74.2", "few < 1", "few >= 1"} <= texts
@@ -390,7 +456,9 @@ def test_literals():
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(0, 3))
 @settings(max_examples=20)
 def test_the_best_insertion_is_a_known_rule_or_the_best_of_all(seed, known, m):
-    """Lemma 5: charging all rules as if they were new loses nothing, for known rules are looked at by themselves."""
+    """Lemma 5: charging all rules as if they were new loses nothing, for known rules
+    are looked at by themselves.
+    """
     rng = np.random.default_rng(seed)
     examples = random_examples(seed, classes=3)
     pool = random_rules(rng, examples, known + m)
@@ -401,9 +469,14 @@ def test_the_best_insertion_is_a_known_rule_or_the_best_of_all(seed, known, m):
 
     def gain(condition, label, mask):
         cover = examples.cover(condition)
-        return gains_of(cover, examples, rules.first(), rules.labels, 0.8, mask)[:, label].max() - 0.5 * len(condition)
+        return gains_of(cover, examples, rules.first(), rules.labels, 0.8, mask)[
+            :, label
+        ].max() - 0.5 * len(condition)
 
-    new = {rule: gain(*rule, everything) for rule in itertools.product(all_conditions(examples), range(3))}
+    new = {
+        rule: gain(*rule, everything)
+        for rule in itertools.product(all_conditions(examples), range(3))
+    }
     old = {rule: gain(*rule, alone) for rule in mine}
     assert max([*new.values(), *old.values()]) == max((new | old).values())
     assert all(old[rule] >= new[rule] for rule in mine)
@@ -416,7 +489,11 @@ def test_the_gain_is_a_difference_of_submodular_functions(seed, m, alpha):
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, random_examples(seed, classes=3), m)
     examples, first = rules.examples, rules.first()
-    everything, position, label = np.ones(examples.n_rows, bool), int(rng.integers(m + 1)), int(rng.integers(3))
+    everything, position, label = (
+        np.ones(examples.n_rows, bool),
+        int(rng.integers(m + 1)),
+        int(rng.integers(3)),
+    )
     decided = np.array([*rules.labels, -1])[first]
     right = np.where(decided >= 0, examples.counts[np.arange(examples.n_rows), decided], 0.0)
     charge = alpha * (first >= position) * right + examples.counts[:, examples.default]
@@ -432,12 +509,22 @@ def test_the_gain_is_a_difference_of_submodular_functions(seed, m, alpha):
         return rejected(reward, condition) + 0.5 * len(condition)
 
     large = tuple(rng.permutation(6)[: rng.integers(1, 6)].tolist())
-    small, added = large[: rng.integers(0, len(large) + 1)], int(rng.choice([j for j in range(6) if j not in large]))
+    small, added = (
+        large[: rng.integers(0, len(large) + 1)],
+        int(rng.choice([j for j in range(6) if j not in large])),
+    )
     for function in (omega, v):
         assert function((*small, added)) >= function(small) - 1e-9
-        assert function((*small, added)) - function(small) >= function((*large, added)) - function(large) - 1e-9
-    gain = gains_of(examples.cover(large), examples, first, rules.labels, alpha, everything)[position, label]
-    assert gain - 0.5 * len(large) == pytest.approx((reward - charge).sum() + omega(large) - v(large))
+        assert (
+            function((*small, added)) - function(small)
+            >= function((*large, added)) - function(large) - 1e-9
+        )
+    gain = gains_of(examples.cover(large), examples, first, rules.labels, alpha, everything)[
+        position, label
+    ]
+    assert gain - 0.5 * len(large) == pytest.approx(
+        (reward - charge).sum() + omega(large) - v(large)
+    )
 
 
 # Cross-validation
@@ -450,7 +537,12 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
     if constrained:  # an expert knows setosa, and the first column may not be used
         expert = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.below(2, 2.5)]])
         sizes, options = [2, 4], {"forbidden": [0], "first": expert, "first_labels": [y[0]]}
-    folds = {"literal_penalties": [0.5, 3.0], "n_folds": 3, "one_standard_error": constrained, "seed": 1}
+    folds = {
+        "literal_penalties": [0.5, 3.0],
+        "n_folds": 3,
+        "one_standard_error": constrained,
+        "seed": 1,
+    }
     fit = ssrl.cross_validate(X, y, max_rules=sizes, **folds, **options)
     accuracies, details = fit.details["accuracies"], fit.details
     assert accuracies.shape == details["rules"].shape == details["literals"].shape == (3, 2, 2)
@@ -459,8 +551,13 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
     if constrained:
         close = mean >= mean[best] - accuracies[:, *best].std(ddof=1) / 3**0.5
         best = min(zip(*close.nonzero(), strict=True), key=lambda at: (literals[at], -mean[at]))
-    assert (details["literal_penalty"], details["max_rules"]) == ([0.5, 3.0][best[0]], sizes[best[1]])
-    again = ssrl.fit(X, y, literal_penalty=details["literal_penalty"], max_rules=details["max_rules"], **options)
+    assert (details["literal_penalty"], details["max_rules"]) == (
+        [0.5, 3.0][best[0]],
+        sizes[best[1]],
+    )
+    again = ssrl.fit(
+        X, y, literal_penalty=details["literal_penalty"], max_rules=details["max_rules"], **options
+    )
     assert fit.objective == again.objective
     assert str(fit.model) == str(again.model)
     order = np.random.default_rng(1).permutation(len(y))
@@ -470,7 +567,9 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
         for i, j in itertools.product(range(2), range(2)):
             setting = {"literal_penalty": [0.5, 3.0][i], "max_rules": sizes[j], **options}
             alone = ssrl.fit(X[~held_out], y[~held_out], literals=pool, **setting)
-            assert accuracies[k, i, j] == pytest.approx(jr.accuracy(alone.model, X[held_out], y[held_out]))
+            assert accuracies[k, i, j] == pytest.approx(
+                jr.accuracy(alone.model, X[held_out], y[held_out])
+            )
             assert details["rules"][k, i, j] == len(alone.model.conjunctions)
             assert details["literals"][k, i, j] == alone.model.conjunctions.propositions.sum()
 
@@ -493,7 +592,12 @@ def test_cross_validation_within_limits(iris):
     assert np.isnan(fit.details["accuracies"]).all()
     with pytest.raises(ValueError, match="fewer rows than n_folds = 51: 50 of class 'setosa'"):
         ssrl.cross_validate(X, y, n_folds=51)
-    for name, value in {"literal_penalties": [-1.0], "max_rules": [0], "n_folds": 1, "beam_width": 0}.items():
+    for name, value in {
+        "literal_penalties": [-1.0],
+        "max_rules": [0],
+        "n_folds": 1,
+        "beam_width": 0,
+    }.items():
         with pytest.raises(ValueError, match=name):
             ssrl.cross_validate(X, y, **{name: value})
     with pytest.raises(TypeError, match="one_standard_error"):

@@ -31,7 +31,9 @@ def test_a_model_that_never_changes_is_stable(data: tuple[NDArray[Any], NDArray[
     found = jr.stability(lambda X, y: ensemble(X, [C.above(0, 0.0)], [slant]), *data, replicates=3)
     assert [rule[1:3] for rule in found.rules] == [(1.0, 1.0)] * 2
     assert [rule.correlation for rule in found.rules] == pytest.approx([1.0, 1.0])
-    assert [(one.name, one.share, one.used) for one in found.features] == [(f"x{f}", 1.0, True) for f in range(3)]
+    assert [(one.name, one.share, one.used) for one in found.features] == [
+        (f"x{f}", 1.0, True) for f in range(3)
+    ]
     assert found.score == 1
     assert found.others == ()
     assert found.complexities.tolist() == [4.0] * 3
@@ -52,23 +54,38 @@ def test_what_counts_as_the_same_rule(data: tuple[NDArray[Any], NDArray[Any]]) -
     (rule,) = found.rules
     assert (rule.exact, rule.alike) == (0.25, 0.5)
     held = (X[:, 0] > 0) & (X[:, 1] <= 1)
-    others = (X[:, 0] > 0.1) & (X[:, 1] <= 1), (X[:, 0] > 0) & (X[:, 1] > 1), X[:, 3] > 0, X[:, 4] <= 0
+    others = (
+        (X[:, 0] > 0.1) & (X[:, 1] <= 1),
+        (X[:, 0] > 0) & (X[:, 1] > 1),
+        X[:, 3] > 0,
+        X[:, 4] <= 0,
+    )
     near = [abs(np.corrcoef(held, other)[0, 1]) for other in others]
     assert rule.correlation == pytest.approx(np.mean([1.0, near[0], near[1], max(near[2:])]))
     shares = {one.name: (one.share, one.used) for one in found.features}
-    assert shares == {"x0": (0.75, True), "x1": (0.75, True), "x3": (0.25, False), "x4": (0.25, False)}
+    assert shares == {
+        "x0": (0.75, True),
+        "x1": (0.75, True),
+        "x3": (0.25, False),
+        "x4": (0.25, False),
+    }
     assert dict(found.others) == {"x0 high & x1 high": 0.25, "x3 high": 0.25, "x4 low": 0.25}
     assert "x3 high" in repr(found)
     assert "x3 high" in found._repr_html_()
 
 
 def test_score_is_kunchevas_index_for_choices_of_equal_size(rng: np.random.Generator) -> None:
-    """For k of d columns in every fit the score is the mean over pairs of (r d - k^2) / (k (d - k)), r in common."""
+    """For k of d columns in every fit the score is the mean over pairs of (r d - k^2) /
+    (k (d - k)), r in common.
+    """
     X, y, d, k = rng.normal(size=(20, 6)), np.arange(20) % 2, 6, 2
     draws = [rng.choice(d, k, replace=False).tolist() for _ in range(6)]
     models = iter([ensemble(X, [C.above(f, 0.0) for f in columns]) for columns in draws])
     found = jr.stability(lambda X, y: next(models), X, y, replicates=5)
-    pairs = [(len(set(a) & set(b)) * d - k * k) / (k * (d - k)) for a, b in itertools.combinations(draws[1:], 2)]
+    pairs = [
+        (len(set(a) & set(b)) * d - k * k) / (k * (d - k))
+        for a, b in itertools.combinations(draws[1:], 2)
+    ]
     assert found.score == pytest.approx(np.mean(pairs))
 
 
@@ -144,8 +161,16 @@ def test_the_time_limit_ends_it_between_fits(data: tuple[NDArray[Any], NDArray[A
         ({"sample_weight": [1.0]}, "sample_weight"),
     ],
 )
-def test_bad_input_is_named(change: dict[str, Any], message: str, data: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_bad_input_is_named(
+    change: dict[str, Any], message: str, data: tuple[NDArray[Any], NDArray[Any]]
+) -> None:
     X, y = data
-    given = {"method": lambda X, y: ensemble(X, [C.above(0, 0.0)]), "X": X, "y": y, "replicates": 2, **change}
+    given = {
+        "method": lambda X, y: ensemble(X, [C.above(0, 0.0)]),
+        "X": X,
+        "y": y,
+        "replicates": 2,
+        **change,
+    }
     with pytest.raises((TypeError, ValueError), match=message):
         jr.stability(**given)

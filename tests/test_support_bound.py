@@ -19,21 +19,29 @@ from jaxrules.rows import Activations
 LOSSES = ("exponential", "logistic", "squared")
 
 
-def small_search(seed: int, loss: str, encoding: Any = "signed", rules: int = 5, **options: Any) -> Search:
+def small_search(
+    seed: int, loss: str, encoding: Any = "signed", rules: int = 5, **options: Any
+) -> Search:
     """A noisy target on a few 0/1 columns, at prices that leave some of them out."""
     rng = np.random.default_rng(seed)
     satisfied = rng.random((40, rules)) < rng.uniform(0.15, 0.8, rules)
     score = satisfied @ rng.normal(size=rules) + rng.logistic(size=40)
     target = score if loss == "squared" else np.where(score > np.median(score), 1.0, -1.0)
     weight = rng.integers(1, 4, 40).astype(float)
-    problem = make_problem(Activations.of_matrix(satisfied), target, weight, loss_by_name(loss), encoding)
+    problem = make_problem(
+        Activations.of_matrix(satisfied), target, weight, loss_by_name(loss), encoding
+    )
     return Search(
-        problem, *rng.choice([0.0, 0.005, 0.03, 0.1], 2), **{"l2_penalty": float(rng.choice([0.1, 1.0, 5.0]))} | options
+        problem,
+        *rng.choice([0.0, 0.005, 0.03, 0.1], 2),
+        **{"l2_penalty": float(rng.choice([0.1, 1.0, 5.0]))} | options,
     )
 
 
 def brute_force(search: Search) -> dict[tuple[int, ...], float]:
-    """The objective of every support, of indices into the columns that may enter, by a general solver."""
+    """The objective of every support, of indices into the columns that may
+    enter, by a general solver.
+    """
     problem = search.problem
     columns = np.flatnonzero(problem.origin >= 0)
     target, mass = problem.target, problem.mass
@@ -50,32 +58,59 @@ def brute_force(search: Search) -> dict[tuple[int, ...], float]:
                 slope = (mass * loss.gradient(target, scores)) @ entries + ridge * b
                 return mass @ loss.value(target, scores) + ridge @ b**2 / 2, slope
 
-            bounds = [(None, None)] + [(-problem.cap, problem.cap)] * size if np.isfinite(problem.cap) else None
+            bounds = (
+                [(None, None)] + [(-problem.cap, problem.cap)] * size
+                if np.isfinite(problem.cap)
+                else None
+            )
             found = minimize(
-                value, np.zeros(size + 1), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 0, "gtol": 1e-9}
+                value,
+                np.zeros(size + 1),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"ftol": 0, "gtol": 1e-9},
             )
             objectives[support] = (
-                float(found.fun) + problem.constant + problem.penalty(chosen, search.gamma, search.lam)
+                float(found.fun)
+                + problem.constant
+                + problem.penalty(chosen, search.gamma, search.lam)
             )
     return objectives
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(["signed", "binary"]), st.booleans())
-def test_every_dual_point_bounds_every_support(seed: int, loss: str, encoding: str, ridge: bool) -> None:
-    """Also far from the solution, by size, with and without every column; the relaxation's own point does best."""
-    search = small_search(seed, loss, encoding, rules=4, **({} if ridge or loss == "squared" else {"l2_penalty": 0.0}))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(LOSSES),
+    st.sampled_from(["signed", "binary"]),
+    st.booleans(),
+)
+def test_every_dual_point_bounds_every_support(
+    seed: int, loss: str, encoding: str, ridge: bool
+) -> None:
+    """Also far from the solution, by size, with and without every column; the
+    relaxation's own point does best.
+    """
+    search = small_search(
+        seed, loss, encoding, rules=4, **({} if ridge or loss == "squared" else {"l2_penalty": 0.0})
+    )
     relaxation, objectives = Relaxation(search), brute_force(search)
     rng = np.random.default_rng(seed)
     n = len(relaxation.columns)
     state = rng.integers(0, 3, n)  # out, in, free
     node = Node(0.0, 0, state.astype(np.int8), (0, n), np.zeros(n), 0.0)
     within = {
-        s: v for s, v in objectives.items() if all(state[j] for j in s) and set(np.flatnonzero(state == 1)) <= set(s)
+        s: v
+        for s, v in objectives.items()
+        if all(state[j] for j in s) and set(np.flatnonzero(state == 1)) <= set(s)
     }
     solution = relaxation.solve(node, 1e-10)
     own = relaxation.bounds(node, solution.weights, solution.intercept)
-    for weights, intercept in ((solution.weights, solution.intercept), (rng.normal(size=n), rng.normal())):
+    for weights, intercept in (
+        (solution.weights, solution.intercept),
+        (rng.normal(size=n), rng.normal()),
+    ):
         found = relaxation.bounds(node, weights, float(intercept))
         assert found.least <= own.least + (1e-6 if ridge or loss == "squared" else 1e-4)
         sizes = np.arange((state == 1).sum(), (state != 0).sum() + 1)
@@ -84,14 +119,19 @@ def test_every_dual_point_bounds_every_support(seed: int, loss: str, encoding: s
             assert found.of_size[size] <= min(v for s, v in within.items() if len(s) == size) + 1e-8
         for column in np.flatnonzero(state == 2).tolist():
             assert found.entering[column] <= min(v for s, v in within.items() if column in s) + 1e-8
-            assert found.leaving[column] <= min(v for s, v in within.items() if column not in s) + 1e-8
+            assert (
+                found.leaving[column] <= min(v for s, v in within.items() if column not in s) + 1e-8
+            )
     if not (state == 2).any():  # nothing is relaxed
         assert own.least == pytest.approx(min(within.values()), rel=1e-5, abs=1e-7)
 
 
 @settings(max_examples=12)
 @given(
-    st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(["signed", "binary"]), st.sampled_from([None, 2])
+    st.integers(0, 10**6),
+    st.sampled_from(LOSSES),
+    st.sampled_from(["signed", "binary"]),
+    st.sampled_from([None, 2]),
 )
 def test_branch_and_bound_finds_the_optimum_from_the_empty_model(
     seed: int, loss: str, encoding: str, most: int | None
@@ -182,7 +222,10 @@ def test_each_class_is_proved() -> None:
     [
         ({"max_nodes": 5}, 'max_nodes needs search="optimal"'),
         ({"search": "optimal", "penalise_intercept": True}, "penalise_intercept"),
-        ({"search": "optimal", "loss": "squared", "l2_penalty": 0.0}, "l2_penalty must be positive"),
+        (
+            {"search": "optimal", "loss": "squared", "l2_penalty": 0.0},
+            "l2_penalty must be positive",
+        ),
     ],
 )
 def test_what_cannot_be_proved_is_refused(options: dict[str, Any], message: str) -> None:

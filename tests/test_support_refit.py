@@ -29,7 +29,9 @@ def same_groups(groups: Groups, patterns: np.ndarray) -> bool:
 
 
 @given(st.integers(0, 10_000), st.integers(0, 6), st.integers(0, 3), st.integers(0, 3))
-def test_groups_after_a_move_are_those_of_the_columns(seed: int, size: int, leaving: int, entering: int) -> None:
+def test_groups_after_a_move_are_those_of_the_columns(
+    seed: int, size: int, leaving: int, entering: int
+) -> None:
     rng = np.random.default_rng(seed)
     before, added = rng.random((size, 40)) < 0.4, rng.random((entering, 40)) < 0.4
     groups = group_patterns(before)
@@ -59,17 +61,23 @@ def test_capped_weights_are_the_best_also_on_nearly_separable_data(seed: int, lo
             return float(slopes.sum()), -(sign * slopes) @ columns
         return float(mass @ np.logaddexp(0, -margins)), -(sign * mass * expit(-margins)) @ columns
 
-    weights, reached = newton(loss_by_name(loss), columns, sign, mass, start, np.zeros(size + 1), -cap, cap)
+    weights, reached = newton(
+        loss_by_name(loss), columns, sign, mass, start, np.zeros(size + 1), -cap, cap
+    )
     assert (np.abs(weights) <= cap).all()
     assert value(weights)[0] == pytest.approx(reached, abs=1e-12)
     bounds = [(None, None)] + [(-4.0, 4.0)] * size
     options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 2000}
-    oracle = optimize.minimize(value, np.zeros(size + 1), jac=True, bounds=bounds, options=options).fun
+    oracle = optimize.minimize(
+        value, np.zeros(size + 1), jac=True, bounds=bounds, options=options
+    ).fun
     assert reached <= oracle + 1e-7
 
 
 def blas_threads() -> set[int]:
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 def test_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +91,9 @@ def test_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "newton", refit)
     rng = np.random.default_rng(0)
     holds, sign = rng.random((30, 4)) < 0.5, rng.choice([-1.0, 1.0], 30)
-    problem = make_problem(Activations.of_matrix(holds), sign, np.ones(30), loss_by_name("logistic"))
+    problem = make_problem(
+        Activations.of_matrix(holds), sign, np.ones(30), loss_by_name("logistic")
+    )
     with threadpool_limits(2, "blas"):
         before = blas_threads()  # a library without threads may be loaded beside NumPy's
         search.Search(problem, 0.01, 0.01).start_from(np.arange(3), np.zeros(3))

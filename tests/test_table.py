@@ -1,4 +1,6 @@
-"""Tables: arrays and dataframes of every kind, missing values, conforming to a schema, targets, weights."""
+"""Tables: arrays and dataframes of every kind, missing values, conforming to a
+schema, targets, weights.
+"""
 
 import datetime
 import pathlib
@@ -58,7 +60,11 @@ def test_a_table_does_not_follow_later_changes_of_the_array() -> None:
 
 @settings(max_examples=50)
 @given(
-    hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(allow_infinity=False))
+    hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 5), st.integers(1, 4)),
+        elements=st.floats(allow_infinity=False),
+    )
 )
 def test_numbers_survive_exactly(X: np.ndarray) -> None:
     for column in X.T:
@@ -68,7 +74,9 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
             return
     table = own(X)
     np.testing.assert_array_equal(np.stack(table.columns, axis=1), X)
-    assert table.columns_with_missing() == tuple(f"x{i}" for i in np.flatnonzero(np.isnan(X).any(axis=0)))
+    assert table.columns_with_missing() == tuple(
+        f"x{i}" for i in np.flatnonzero(np.isnan(X).any(axis=0))
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +87,11 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         (None, ValueError, "2-D"),
         ("text", ValueError, "2-D.*text; read the file first, e.g. with pandas.read_csv"),
         (pathlib.Path("file.csv"), ValueError, "2-D.*read the file first"),
-        ({"a": [1.0]}, ValueError, r"2-D.*a dict; pass a dataframe made of it, e.g. pandas.DataFrame\(X\)"),
+        (
+            {"a": [1.0]},
+            ValueError,
+            r"2-D.*a dict; pass a dataframe made of it, e.g. pandas.DataFrame\(X\)",
+        ),
         (object(), ValueError, "2-D.*one object; pass a 2-D array, a dataframe or a Table"),
         (np.ones((0, 2)), ValueError, "no rows"),
         (np.ones((2, 0)), ValueError, "no columns"),
@@ -190,18 +202,28 @@ def test_text_and_categories(series: Any) -> None:
 
 
 def test_categories_of_numbers_become_text() -> None:
-    assert jr.as_table(pd.DataFrame({"a": pd.Categorical([3, 1])})).schema.features[0].categories == ("1", "3")
+    assert jr.as_table(pd.DataFrame({"a": pd.Categorical([3, 1])})).schema.features[
+        0
+    ].categories == ("1", "3")
 
 
 @pytest.mark.parametrize(
     ("in_fit", "values"),
     [
-        (pd.Categorical([1, 2, 3]), [[1.0, 2.0, 3.0], [1, 2, 3], pd.Categorical([1.0, 2.0, 3.0]), ["1", "2", "3"]]),
-        (pd.Categorical([1.0, 2.5, 3.0]), [[1.0, 2.5, 3.0], pd.Categorical([1.0, 2.5, 3.0]), ["1", "2.5", "3"]]),
+        (
+            pd.Categorical([1, 2, 3]),
+            [[1.0, 2.0, 3.0], [1, 2, 3], pd.Categorical([1.0, 2.0, 3.0]), ["1", "2", "3"]],
+        ),
+        (
+            pd.Categorical([1.0, 2.5, 3.0]),
+            [[1.0, 2.5, 3.0], pd.Categorical([1.0, 2.5, 3.0]), ["1", "2.5", "3"]],
+        ),
         (["1", "2", "3"], [[1, 2, 3], np.array([1.0, 2.0, 3.0]), pd.array([1, 2, 3], "Int64")]),
     ],
 )
-def test_categories_that_are_numbers_are_the_same_in_every_type(in_fit: Any, values: list[Any]) -> None:
+def test_categories_that_are_numbers_are_the_same_in_every_type(
+    in_fit: Any, values: list[Any]
+) -> None:
     schema = jr.as_table(pd.DataFrame({"a": in_fit})).schema
     for one in values:
         assert conform(pd.DataFrame({"a": one}), schema).columns[0].tolist() == [0, 1, 2]
@@ -220,7 +242,8 @@ def test_older_models_wrote_whole_numbers_with_a_point() -> None:
 def test_a_column_without_any_known_category_is_told() -> None:
     schema = own(pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})).schema
     with pytest.warns(
-        UserWarning, match=r"'a' of X has none of the categories in fit: it has 'X', 'Y', the model 'x', 'y'"
+        UserWarning,
+        match=r"'a' of X has none of the categories in fit: it has 'X', 'Y', the model 'x', 'y'",
     ):
         found = conform(pd.DataFrame({"a": ["X", "Y", None, "X"], "b": 1.0}), schema)
     assert found.columns[0].tolist() == [UNSEEN, UNSEEN, MISSING, UNSEEN]
@@ -229,34 +252,64 @@ def test_a_column_without_any_known_category_is_told() -> None:
 
 
 BAD_FRAMES = {
-    "pandas dates": (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), TypeError, r"'a'.*datetime64\["),
+    "pandas dates": (
+        pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}),
+        TypeError,
+        r"'a'.*datetime64\[",
+    ),
     "polars dates": (pl.DataFrame({"a": [datetime.date(2020, 1, 1)]}), TypeError, "'a'.*Date"),
     "polars lists": (pl.DataFrame({"a": [[1]]}), TypeError, "'a'.*List"),
-    "objects": (pd.DataFrame({"a": pd.Series([object(), "x"], dtype=object)}), TypeError, "'a'.*object among them"),
+    "objects": (
+        pd.DataFrame({"a": pd.Series([object(), "x"], dtype=object)}),
+        TypeError,
+        "'a'.*object among them",
+    ),
     "mixed": (pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)}), TypeError, "astype\\(str\\)"),
-    "arrays": (pd.DataFrame({"a": pd.Series([np.ones(2), "x"], dtype=object)}), TypeError, "ndarray"),
-    "NA and number": (pd.DataFrame({"a": pd.Series([pd.NA, 1], dtype=object)}), TypeError, "int among them"),
+    "arrays": (
+        pd.DataFrame({"a": pd.Series([np.ones(2), "x"], dtype=object)}),
+        TypeError,
+        "ndarray",
+    ),
+    "NA and number": (
+        pd.DataFrame({"a": pd.Series([pd.NA, 1], dtype=object)}),
+        TypeError,
+        "int among them",
+    ),
     "complex": (pd.DataFrame({"a": [1j]}), TypeError, "'a' of X has type complex128"),
-    "pandas sparse": (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), TypeError, "'a' of X has type Sparse"),
+    "pandas sparse": (
+        pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}),
+        TypeError,
+        "'a' of X has type Sparse",
+    ),
     "lazy": (pl.DataFrame({"a": [1]}).lazy(), TypeError, "collect"),
     "no rows": (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), ValueError, "no rows"),
     "no columns": (pd.DataFrame(), ValueError, "no columns"),
     "repeated names": (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "same name"),
-    "names equal as text": (pd.DataFrame([[1, 2]], columns=[0, "0"]), ValueError, "several columns named '0'"),
+    "names equal as text": (
+        pd.DataFrame([[1, 2]], columns=[0, "0"]),
+        ValueError,
+        "several columns named '0'",
+    ),
     "infinite": (pd.DataFrame({"a": [np.inf]}), ValueError, "'a'.*infinite"),
     "missing": (pl.DataFrame({"a": [None, 1]}), ValueError, "missing values in 'a'"),
     "only missing, object": (pd.DataFrame({"a": [None, None]}), ValueError, "'a'.*no values"),
     "only missing, float": (pd.DataFrame({"a": [np.nan]}), ValueError, "'a'.*no values"),
     "only missing, polars": (pl.DataFrame({"a": [None]}), ValueError, "'a'.*no values"),
     "large integers": (pd.DataFrame({"a": [2**60]}), ValueError, "'a'.*2\\*\\*53"),
-    "large nullable integers": (pd.DataFrame({"a": pd.array([2**60, None], "Int64")}), ValueError, "'a'.*2\\*\\*53"),
+    "large nullable integers": (
+        pd.DataFrame({"a": pd.array([2**60, None], "Int64")}),
+        ValueError,
+        "'a'.*2\\*\\*53",
+    ),
     "smallest integer": (pl.DataFrame({"a": [-(2**63)]}), ValueError, "'a'.*2\\*\\*53"),
     "a series": (pd.Series([1.0]), ValueError, "2-D"),
 }
 
 
 @pytest.mark.parametrize(("frame", "error", "message"), BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
-def test_frames_that_are_no_table_are_refused(frame: Any, error: type[Exception], message: str) -> None:
+def test_frames_that_are_no_table_are_refused(
+    frame: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         jr.as_table(frame)
 
@@ -403,7 +456,9 @@ def test_one_row_that_misses_everything(frame: Any) -> None:
     assert np.isnan(table.columns[0][0])
     assert table.columns[1].tolist() == [MISSING]
     with pytest.raises(ValueError, match="missing values in 'a', 'b'"):
-        conform(frame({"a": [None], "b": [None]}), jr.as_table(frame({"a": [1.0], "b": ["x"]})).schema)
+        conform(
+            frame({"a": [None], "b": [None]}), jr.as_table(frame({"a": [1.0], "b": ["x"]})).schema
+        )
 
 
 def test_infinite_and_refused_missing_values_in_new_data() -> None:
@@ -417,7 +472,8 @@ def test_infinite_and_refused_missing_values_in_new_data() -> None:
 @pytest.mark.filterwarnings("ignore:column 'p' of X has none of the categories")
 @settings(max_examples=30)
 @given(
-    st.lists(st.sampled_from(["a", "b", "c", "new", None]), min_size=1, max_size=8), st.permutations(["p", "q", "r"])
+    st.lists(st.sampled_from(["a", "b", "c", "new", None]), min_size=1, max_size=8),
+    st.permutations(["p", "q", "r"]),
 )
 def test_conforming_agrees_with_a_loop(values: list[str | None], order: list[str]) -> None:
     schema = own(pl.DataFrame({"p": ["a", "b", "c"], "q": [1.0, 2.0, 3.0], "r": [0, 1, 2]})).schema
@@ -507,7 +563,13 @@ def test_lengths_and_class_counts() -> None:
 
 
 def test_regression_targets() -> None:
-    for y in ([1, 2], [1.0, 2.0], pd.Series([1, 2], dtype="Int64"), pl.Series([1, 2]), np.array([1, 2], np.float32)):
+    for y in (
+        [1, 2],
+        [1.0, 2.0],
+        pd.Series([1, 2], dtype="Int64"),
+        pl.Series([1, 2]),
+        np.array([1, 2], np.float32),
+    ):
         target = regression_target(y)
         assert target.dtype == np.float64
         assert target.tolist() == [1.0, 2.0]
@@ -530,9 +592,18 @@ class OfArrow:
 
 def test_columns_of_every_library_are_targets() -> None:
     series = pl.Series(["no", "yes"])
-    for y in (OfArrow(), series, series.cast(pl.Categorical), pd.Series(["no", "yes"], dtype="category")):
+    for y in (
+        OfArrow(),
+        series,
+        series.cast(pl.Categorical),
+        pd.Series(["no", "yes"], dtype="category"),
+    ):
         assert target_array(y).tolist() == ["no", "yes"]
-    for missing in (pl.Series(["no", None]), pd.Series([1, None], dtype="Int64"), pl.Series([True, None])):
+    for missing in (
+        pl.Series(["no", None]),
+        pd.Series([1, None], dtype="Int64"),
+        pl.Series([True, None]),
+    ):
         with pytest.raises(ValueError, match="y has .*drop those rows"):
             target_array(missing)
 
@@ -600,7 +671,9 @@ def test_numbers_whose_products_overflow_or_vanish_are_refused() -> None:
             check_sample_weight([1.0, least], 2)
     with pytest.raises(ValueError, match="y has values beyond .*divide y by a constant"):
         regression_target([1.0, -1e200])
-    with pytest.raises(ValueError, match="y has values that differ by less than .*multiply y by a constant"):
+    with pytest.raises(
+        ValueError, match="y has values that differ by less than .*multiply y by a constant"
+    ):
         regression_target([0.0, 1e-200])
     assert regression_target([1e-200, 1e-200, 1e-50]).tolist() == [1e-200, 1e-200, 1e-50]
 

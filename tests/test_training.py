@@ -37,17 +37,41 @@ def test_settings_are_plain_and_complete() -> None:
     table = jr.as_table(X)
     rules = jr.Conjunctions.build(table.schema, [])
     arguments = {
-        "X": X, "y": NAMES, "sample_weight": None, "progress": print, "flag": np.True_, "count": np.int64(3),
-        "share": np.float32(0.5), "nothing": None, "text": "beam", "time_limit": jr.Deadline(5.0), "rules": rules,
-        "weights": np.array([1.0, 2.0]), "nested": [(1, "a"), [np.float64(2)]], "own": lambda y, f: (y - f) ** 2,
-        "known": losses.poisson, "columns": {"b", "a"}, "monotone": {"b": np.int64(-1), 0: 1},
-    }  # fmt: skip
+        "X": X,
+        "y": NAMES,
+        "sample_weight": None,
+        "progress": print,
+        "flag": np.True_,
+        "count": np.int64(3),
+        "share": np.float32(0.5),
+        "nothing": None,
+        "text": "beam",
+        "time_limit": jr.Deadline(5.0),
+        "rules": rules,
+        "weights": np.array([1.0, 2.0]),
+        "nested": [(1, "a"), [np.float64(2)]],
+        "own": lambda y, f: (y - f) ** 2,
+        "known": losses.poisson,
+        "columns": {"b", "a"},
+        "monotone": {"b": np.int64(-1), 0: 1},
+    }
     options = settings("learner", arguments)
     assert options == {
-        "learner": "learner", "flag": True, "count": 3, "share": 0.5, "nothing": None, "text": "beam",
-        "time_limit": 5.0, "rules": "given", "weights": (1.0, 2.0), "columns": ("a", "b"), "nested": ((1, "a"), (2.0,)),
-        "own": "<lambda>", "known": "poisson", "monotone": (("b", -1), (0, 1)),
-    }  # fmt: skip
+        "learner": "learner",
+        "flag": True,
+        "count": 3,
+        "share": 0.5,
+        "nothing": None,
+        "text": "beam",
+        "time_limit": 5.0,
+        "rules": "given",
+        "weights": (1.0, 2.0),
+        "columns": ("a", "b"),
+        "nested": ((1, "a"), (2.0,)),
+        "own": "<lambda>",
+        "known": "poisson",
+        "monotone": (("b", -1), (0, 1)),
+    }
     assert settings("learner", {"time_limit": np.inf})["time_limit"] is None
     hash(tuple(options.items()))
     json.dumps(options)
@@ -99,9 +123,13 @@ def test_rows_without_weight_are_absent() -> None:
     np.testing.assert_array_equal(np.stack(data.table.columns, 1), X[kept])
     assert data.weights.tolist() == [1, 2, 3, 5, 6]
     np.testing.assert_array_equal(data.labels, [1, 0, 2, 1, 2])
-    with pytest.raises(ValueError, match="sample_weight is zero or negligible for every row of class 'a'"):
+    with pytest.raises(
+        ValueError, match="sample_weight is zero or negligible for every row of class 'a'"
+    ):
         data_of(NAMES, sample_weight=[1, 0, 3, 0, 5, 6])
-    with pytest.raises(ValueError, match="y has only one value among the rows of positive sample_weight"):
+    with pytest.raises(
+        ValueError, match="y has only one value among the rows of positive sample_weight"
+    ):
         data_of([1, 1, 1, 1, 1, 2], losses.squared, sample_weight=[1, 1, 1, 1, 1, 0])
 
 
@@ -118,11 +146,17 @@ def test_rows_are_selected() -> None:
 # Ensembles of one output, joined
 
 
-def ensemble(rules: list[list[jr.Condition]], weights: list[float], intercept: float, **parts: Any) -> jr.RuleEnsemble:
+def ensemble(
+    rules: list[list[jr.Condition]], weights: list[float], intercept: float, **parts: Any
+) -> jr.RuleEnsemble:
     schema = jr.as_table(X).schema.with_classes((False, True))
     conjunctions = jr.Conjunctions.build(schema, rules)
     return jr.RuleEnsemble(
-        conjunctions, np.array(weights).reshape(-1, 1), np.array([intercept]), link="logistic", **parts
+        conjunctions,
+        np.array(weights).reshape(-1, 1),
+        np.array([intercept]),
+        link="logistic",
+        **parts,
     )
 
 
@@ -134,11 +168,21 @@ def ensemble(rules: list[list[jr.Condition]], weights: list[float], intercept: f
         min_size=3, max_size=4,
     )
 )  # fmt: skip
-def test_joined_ensembles_have_the_scores_of_their_parts_and_every_rule_once(parts: list[Any]) -> None:
+def test_joined_ensembles_have_the_scores_of_their_parts_and_every_rule_once(
+    parts: list[Any],
+) -> None:
     c = jr.Condition
     oblique = Direction((0, 1), (1.0, -2.0))  # the parts number their directions apart
-    pool = [[c.above(0, 2.0)], [c.at_least(oblique, 0.5), c.above(0, 1.0)], [], [c.below(Direction((1,), (3.0,)), 9.0)]]
-    models = [ensemble([pool[r] for r, _ in rules], [w for _, w in rules], start) for rules, start in parts]
+    pool = [
+        [c.above(0, 2.0)],
+        [c.at_least(oblique, 0.5), c.above(0, 1.0)],
+        [],
+        [c.below(Direction((1,), (3.0,)), 9.0)],
+    ]
+    models = [
+        ensemble([pool[r] for r, _ in rules], [w for _, w in rules], start)
+        for rules, start in parts
+    ]
     schema = jr.as_table(X).schema.with_classes(tuple(range(len(models))))
     whole = joined(models, schema)
     whole.validate()
@@ -151,7 +195,10 @@ def test_linear_terms_are_joined() -> None:
     def terms(features: list[int], upper: list[float]) -> jr.LinearTerms:
         n = len(features)
         return jr.LinearTerms(
-            np.array(features, np.int32), 1.0 + np.arange(n).reshape(-1, 1), np.zeros(n), np.array(upper)
+            np.array(features, np.int32),
+            1.0 + np.arange(n).reshape(-1, 1),
+            np.zeros(n),
+            np.array(upper),
         )
 
     models = [
@@ -188,7 +235,14 @@ def learner(times: dict[str, float], clock: Clock, seen: list[Any]) -> Any:
                 run.step(float(done), 1)
         size = float(data.target.sum())
         model = ensemble([[jr.Condition.above(0, 2.0)]], [size], 0.0)
-        return run.finish(model, size, "min", Status.OPTIMAL if name == "a" else Status.CONVERGED, size - 1, done=done)
+        return run.finish(
+            model,
+            size,
+            "min",
+            Status.OPTIMAL if name == "a" else Status.CONVERGED,
+            size - 1,
+            done=done,
+        )
 
     return fit
 
@@ -210,7 +264,10 @@ def test_every_class_has_its_share_of_the_time() -> None:
     assert fit.seconds == 9
     assert fit.model.weights.tolist() == [[-2.0, -2.0, -2.0]]
     assert fit.model.schema.classes == ("a", "b", "c")
-    assert {(r.task, r.total) for r in reports} == {("task", 3), *((f"task, class {name}", 7) for name in "abc")}
+    assert {(r.task, r.total) for r in reports} == {
+        ("task", 3),
+        *((f"task, class {name}", 7) for name in "abc"),
+    }
 
 
 def test_two_classes_are_one_fit() -> None:
@@ -230,7 +287,9 @@ def test_after_ctrl_c_the_other_classes_have_their_first_incumbents(presses: int
             for _ in range(presses):
                 signal.raise_signal(signal.SIGINT)
 
-    fit = one_against_rest(data_of(NAMES), Run("task", None, ctrl_c), learner({"a": 3, "b": 3, "c": 3}, clock, seen))
+    fit = one_against_rest(
+        data_of(NAMES), Run("task", None, ctrl_c), learner({"a": 3, "b": 3, "c": 3}, clock, seen)
+    )
     assert [limit for _, _, limit in seen] == [None, Status.INTERRUPTED, Status.INTERRUPTED]
     assert fit.details["done"][1:] == (0, 0)
     assert fit.status is Status.INTERRUPTED
@@ -241,7 +300,9 @@ def test_a_callback_that_interrupts_at_every_report_does_no_harm() -> None:
     def ctrl_c(progress: jr.Progress) -> None:
         raise KeyboardInterrupt
 
-    fit = one_against_rest(data_of(NAMES), Run("task", None, ctrl_c), learner({"a": 3}, Clock(), []))
+    fit = one_against_rest(
+        data_of(NAMES), Run("task", None, ctrl_c), learner({"a": 3}, Clock(), [])
+    )
     assert fit.status is Status.INTERRUPTED
     assert fit.model.n_outputs == 3
 

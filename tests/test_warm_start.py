@@ -1,4 +1,6 @@
-"""``start=``: searches begin with a fit, return nothing worse, and need less; what does not fit is refused."""
+"""``start=``: searches begin with a fit, return nothing worse, and need less;
+what does not fit is refused.
+"""
 
 import itertools
 from typing import Any
@@ -17,7 +19,8 @@ from jaxrules.warm_start import made_of, propositions_in
 
 RULES = Conjunctions.build(
     jr.as_table(np.zeros((1, 4))).schema,
-    [[Condition.above(f, 0.5)] for f in range(4)] + [[Condition.above(0, 0.5), Condition.below(1, 1.5)]],
+    [[Condition.above(f, 0.5)] for f in range(4)]
+    + [[Condition.above(0, 0.5), Condition.below(1, 1.5)]],
 )
 ENSEMBLES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "lire": (jr.lire.fit, {"rules": RULES, "restarts": 0, "local_penalty": 0.0}, "global_penalty"),
@@ -25,7 +28,11 @@ ENSEMBLES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "glrm, proved": (jr.glrm.fit, {"pricing": "exact", "max_length": 2}, "rule_penalty"),
     "glrm, linear terms": (jr.glrm.fit, {"linear_terms": True, "monotone": {0: 1}}, "rule_penalty"),
     "rulefit": (jr.rulefit.fit, {"rules": RULES}, "l1_penalty"),
-    "rulefit, linear terms": (jr.rulefit.fit, {"rules": RULES, "linear_terms": True, "monotone": {0: 1}}, "l1_penalty"),
+    "rulefit, linear terms": (
+        jr.rulefit.fit,
+        {"rules": RULES, "linear_terms": True, "monotone": {0: 1}},
+        "l1_penalty",
+    ),
 }
 
 
@@ -43,7 +50,10 @@ def test_nothing_is_worse_than_the_start(name: str, target: str) -> None:
     fit, options, price = ENSEMBLES[name]
     X, y = problem(3, target)
     start = fit(X, y, **options, **{price: 0.02})
-    again, at_once = (fit(X, y, start=start, **options, **{price: 0.02}, **more) for more in ({}, {"time_limit": 1e-9}))
+    again, at_once = (
+        fit(X, y, start=start, **options, **{price: 0.02}, **more)
+        for more in ({}, {"time_limit": 1e-9})
+    )
     assert max(again.objective, at_once.objective) <= start.objective * (1 + 1e-6)
     assert dict(again.model.options)["start"] == "given"
     if start.bound is not None:
@@ -64,7 +74,9 @@ def test_column_generation_begins_with_rules_and_weights(seed: int, numbers: boo
     model = start.model
     score = np.asarray(jr.decision_function(model, X))
     loss = (score - y) ** 2 if numbers else np.log1p(np.exp(-(2 * y - 1) * score))
-    pays = 0.01 + 0.002 * np.array([sum(len(c.parts(model.schema)) for c in rule) for rule in model.conjunctions])
+    pays = 0.01 + 0.002 * np.array(
+        [sum(len(c.parts(model.schema)) for c in rule) for rule in model.conjunctions]
+    )
     fit = jr.glrm.fit(X, y, start=start, time_limit=1e-9, **prices)
     assert fit.objective <= loss.mean() + pays @ np.abs(model.weights[:, 0]) + 1e-9
     assert jr.glrm.fit(X, y, start=start, **prices).objective <= fit.objective + 1e-9
@@ -73,15 +85,23 @@ def test_column_generation_begins_with_rules_and_weights(seed: int, numbers: boo
 def test_less_is_needed() -> None:
     X, y = problem(5, rows=300)
     cold, exact = jr.glrm.fit(X, y, rule_penalty=0.004), {"max_rules": 3, "max_evaluations": None}
-    assert jr.glrm.fit(X, y, rule_penalty=0.004, start=cold).details["rounds"] < cold.details["rounds"]
+    assert (
+        jr.glrm.fit(X, y, rule_penalty=0.004, start=cold).details["rounds"] < cold.details["rounds"]
+    )
     best = jr.exact_list.fit(X, y, **exact)
     again = jr.exact_list.fit(X, y, start=best, **exact)
     assert (again.objective, again.bound, again.status) == (best.objective, best.bound, best.status)
     assert again.details["nodes"] <= best.details["nodes"]
     assert again.details["evaluations"] <= best.details["evaluations"]
-    assert jr.exact_list.fit(X, y, start=best, max_rules=3, max_evaluations=1).objective == best.objective
+    assert (
+        jr.exact_list.fit(X, y, start=best, max_rules=3, max_evaluations=1).objective
+        == best.objective
+    )
     greedy = jr.ssrl.fit(X, y, max_rules=3)
-    assert jr.ssrl.fit(X, y, max_rules=3, start=greedy).details["insertions"] < greedy.details["insertions"]
+    assert (
+        jr.ssrl.fit(X, y, max_rules=3, start=greedy).details["insertions"]
+        < greedy.details["insertions"]
+    )
 
 
 @settings(max_examples=8)
@@ -95,23 +115,40 @@ def test_lists_go_on_from_lists(seed: int, target: str, bound: bool) -> None:
         fit = jr.ssrl.fit(X, y, max_rules=3, start=start, literal_penalty=0.5, **options, **more)
         assert fit.objective >= start.objective
     best = jr.exact_list.fit(
-        X, y, max_rules=3, start=start, literal_penalty=0.5, min_support=0.0, max_evaluations=500, **options
+        X,
+        y,
+        max_rules=3,
+        start=start,
+        literal_penalty=0.5,
+        min_support=0.0,
+        max_evaluations=500,
+        **options,
     )
     assert start.objective <= best.objective <= best.bound
-    assert jr.ssrl.fit(X, y, max_rules=3, start=best, literal_penalty=0.5, **options).objective >= best.objective
+    assert (
+        jr.ssrl.fit(X, y, max_rules=3, start=best, literal_penalty=0.5, **options).objective
+        >= best.objective
+    )
 
 
 def test_a_list_goes_on_behind_an_experts_rules() -> None:
     X, y = problem(2)
     first = RULES.take([3])
-    options: dict[str, Any] = {"first": first, "first_labels": [1], "max_rules": 4, "literal_penalty": 0.1}
+    options: dict[str, Any] = {
+        "first": first,
+        "first_labels": [1],
+        "max_rules": 4,
+        "literal_penalty": 0.1,
+    }
     start = jr.ssrl.fit(X, y, **options)
     for learner in (jr.ssrl, jr.exact_list):
         fit = learner.fit(X, y, start=start, **options)
         assert fit.objective >= start.objective
         assert [set(rule) for rule in fit.model.conjunctions].count(set(first.rule(0))) == 1
     assert len(start.model.conjunctions) == 3
-    with pytest.raises(ValueError, match="start has 2 rules besides the 1 of first, but max_rules=2"):
+    with pytest.raises(
+        ValueError, match="start has 2 rules besides the 1 of first, but max_rules=2"
+    ):
         jr.ssrl.fit(X, y, start=start, **{**options, "max_rules": 2})
 
 
@@ -124,9 +161,13 @@ def frame_of(seed: int, rows: int = 60) -> Any:
 
 @settings(max_examples=60)
 @given(
-    st.integers(0, 99), st.sets(st.integers(0, 2)), st.booleans(), st.booleans(),
-    st.tuples(st.sampled_from([-np.inf, 0.5, 1.0, 2.5]), st.sampled_from([np.inf, 3.0, 2.5])), st.booleans(),
-)  # fmt: skip
+    st.integers(0, 99),
+    st.sets(st.integers(0, 2)),
+    st.booleans(),
+    st.booleans(),
+    st.tuples(st.sampled_from([-np.inf, 0.5, 1.0, 2.5]), st.sampled_from([np.inf, 3.0, 2.5])),
+    st.booleans(),
+)
 def test_rules_are_made_of_their_parts(
     seed: int, codes: set[int], unseen: bool, missing: bool, ends: Any, closed: bool
 ) -> None:
@@ -142,7 +183,9 @@ def test_rules_are_made_of_their_parts(
         assert len(parts) == condition.n_propositions(table.schema)
         assert all(part.n_propositions(table.schema) == 1 for part in parts)
     rules = Conjunctions.build(table.schema, [rule, rule[:1]])
-    pool = PropositionPool.concatenate([all_propositions(table), propositions_in(rules)]).distinct(table)
+    pool = PropositionPool.concatenate([all_propositions(table), propositions_in(rules)]).distinct(
+        table
+    )
     rows = Activations.of(pool, table)
     made = made_of(pool, rows.bits, rules, table[np.unique(rows.pattern, return_index=True)[1]])
     for held, one in zip(rules.satisfied(table).T, made, strict=True):
@@ -175,11 +218,20 @@ def test_estimators_carry_it() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     X, y = problem(1)
-    ensembles = jr.boosting.fit(X, y, max_rules=2), jr.boosting.fit(X, problem(1, "classes")[1], max_rules=2)
+    ensembles = (
+        jr.boosting.fit(X, y, max_rules=2),
+        jr.boosting.fit(X, problem(1, "classes")[1], max_rules=2),
+    )
     lists = jr.ssrl.fit(X, y), jr.ssrl.fit(X, problem(1, "classes")[1])
     oblique = jr.rulefit.fit(X, y, l1_penalty=0.05, linear_terms=True)
     named = np.where(y > 0, "yes", "no")
-    learners = {"lire": jr.lire, "glrm": jr.glrm, "rulefit": jr.rulefit, "ssrl": jr.ssrl, "exact_list": jr.exact_list}
+    learners = {
+        "lire": jr.lire,
+        "glrm": jr.glrm,
+        "rulefit": jr.rulefit,
+        "ssrl": jr.ssrl,
+        "exact_list": jr.exact_list,
+    }
     for name, learner in learners.items():
         is_list = name in ("ssrl", "exact_list")
         fine, other = lists if is_list else ensembles
@@ -187,11 +239,31 @@ def test_what_does_not_fit_is_refused() -> None:
         wrong = lists[0] if not is_list else ensembles[0]
         kind = "RuleList" if is_list else "RuleEnsemble"
         bad: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
-            (wrong, {}, TypeError, f"start must be {kind}, or a Fit with such a model, got a Fit of"),
-            (wrong.model, {}, TypeError, f"start must be {kind}, or a Fit with such a model, got Rule"),
+            (
+                wrong,
+                {},
+                TypeError,
+                f"start must be {kind}, or a Fit with such a model, got a Fit of",
+            ),
+            (
+                wrong.model,
+                {},
+                TypeError,
+                f"start must be {kind}, or a Fit with such a model, got Rule",
+            ),
             (fine.model.conjunctions, {}, TypeError, f"start must be {kind}"),
-            (other, {}, ValueError, "start is for the classes" if is_list else "start has 3 outputs, but y needs 1"),
-            (fine, {"y": named}, ValueError, r"start is for the classes \(0, 1\), but y has \('no', 'yes'\)"),
+            (
+                other,
+                {},
+                ValueError,
+                "start is for the classes" if is_list else "start has 3 outputs, but y needs 1",
+            ),
+            (
+                fine,
+                {"y": named},
+                ValueError,
+                r"start is for the classes \(0, 1\), but y has \('no', 'yes'\)",
+            ),
             (fine, {"X": X[:, :3]}, ValueError, "start was fitted on the columns"),
             (fine, {"forbidden": [0, 2]}, ValueError, "start has the rule .* no admissible weight"),
         ]
@@ -206,9 +278,15 @@ def test_what_does_not_fit_is_refused() -> None:
         jr.rulefit.fit(X, y, start=ensembles[0])
     long = jr.ssrl.fit(X, y, literal_penalty=0.0, default=0, max_rules=3)
     length = max(itertools.chain([2], map(len, long.model.conjunctions)))
-    with pytest.raises(ValueError, match=f"start has a rule of {length} propositions, but max_length=1"):
+    with pytest.raises(
+        ValueError, match=f"start has a rule of {length} propositions, but max_length=1"
+    ):
         jr.ssrl.fit(X, y, start=long, max_length=1)
-    with pytest.raises(ValueError, match=r"which is not a candidate; admit its length \(max_literals\)"):
+    with pytest.raises(
+        ValueError, match=r"which is not a candidate; admit its length \(max_literals\)"
+    ):
         jr.exact_list.fit(X, y, start=long, max_literals=1)
     with pytest.raises(ValueError, match="but max_length=1"):
-        jr.glrm.fit(X, y, start=jr.lire.fit(X, y, rules=RULES.take([4]), global_penalty=1e-4), max_length=1)
+        jr.glrm.fit(
+            X, y, start=jr.lire.fit(X, y, rules=RULES.take([4]), global_penalty=1e-4), max_length=1
+        )

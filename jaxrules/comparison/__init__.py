@@ -1,6 +1,8 @@
-"""Compare methods on the same rows: risk and complexity, tests of differences, and stability of rules.
+"""Compare methods on the same rows: risk and complexity, tests of
+differences, and stability of rules.
 
-`compare` and `stability` are the entry points; `METHODS` are the paths that `compare` knows by name.
+`compare` and `stability` are the entry points;
+`METHODS` are the paths that `compare` knows by name.
 """
 
 from jaxrules.comparison.bootstrap import FeatureStability, RuleStability, Stability, stability

@@ -32,10 +32,11 @@ class RuleStability(NamedTuple):
     Attributes:
         text: the rule.
         exact: fits with a rule of the same conditions.
-        alike: fits with a rule on the same columns in the same sense: the same sides bounded, the same categories,
-            any thresholds; linear combinations by their columns and the signs of their weights.
-        correlation: mean over the fits of the largest absolute correlation with one of their rules, on all rows: 1
-            for a rule that holds on the same rows, or for the complement.
+        alike: fits with a rule on the same columns in the same sense: the same sides
+            bounded, the same categories, any thresholds; linear combinations by their
+            columns and the signs of their weights.
+        correlation: mean over the fits of the largest absolute correlation with one of their rules,
+            on all rows: 1 for a rule that holds on the same rows, or for the complement.
     """
 
     text: str
@@ -60,12 +61,13 @@ class Stability:
         model: fitted on all rows.
         rules: of that model, in its order.
         features: of the columns that some fit used, the most frequent first.
-        others: rules in general terms (see `RuleStability.alike`) that the model does not have, with the share of fits
-            that do; the most frequent first.
+        others: rules in general terms (see `RuleStability.alike`) that the model does not have,
+            with the share of fits that do; the most frequent first.
         complexities: of the bootstrap models, shape (fits,).
-        score: the stability of the choice of columns (Nogueira, Sechidis and Brown 2018, Def. 4): 1 if all fits use
-            the same columns, 0 on average for columns drawn at random; None for fewer than two fits, or if all or
-            none of the columns are always used. They call values above .75 excellent, below .4 poor.
+        score: the stability of the choice of columns (Nogueira, Sechidis and Brown 2018, Def. 4): 1
+            if all fits use the same columns, 0 on average for columns drawn at random; None for
+            fewer than two fits, or if all or none of the columns are always used. They call values
+            above .75 excellent, below .4 poor.
         replicates: the number of requested fits.
         failures: errors by replicate.
         status: CONVERGED, or TIME_LIMIT or INTERRUPTED if fits are missing.
@@ -89,7 +91,13 @@ class Stability:
         Args:
             backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
         """
-        return frame({name: [getattr(rule, field) for rule in self.rules] for name, field in _COLUMNS.items()}, backend)
+        return frame(
+            {
+                name: [getattr(rule, field) for rule in self.rules]
+                for name, field in _COLUMNS.items()
+            },
+            backend,
+        )
 
     def __repr__(self) -> str:
         rules, features, others = self._tables()
@@ -110,16 +118,28 @@ class Stability:
     def _caption(self) -> str:
         n = len(self.complexities)
         score = "" if self.score is None else f"; stability of the columns {self.score:.2f}"
-        size = "" if not n else f"; complexity {self.complexities.mean():.1f} +- {self.complexities.std():.1f}"
+        size = (
+            ""
+            if not n
+            else f"; complexity {self.complexities.mean():.1f} +- {self.complexities.std():.1f}"
+        )
         missing = "" if n == self.replicates else f" of {self.replicates}"
         ended = "" if self.status is Status.CONVERGED else f"; {self.status.advice}"
-        failed = "" if not self.failures else f"; failed {len(self.failures)} times: {self.failures[0][1]}"
+        failed = (
+            ""
+            if not self.failures
+            else f"; failed {len(self.failures)} times: {self.failures[0][1]}"
+        )
         return f"Stability over {n}{missing} bootstrap fits{score}{size}{ended}{failed}"
 
     def _tables(self) -> tuple[_Cells, _Cells, _Cells]:
         share = "{:.0%}".format
-        rules = [(share(r.exact), share(r.alike), f"{r.correlation:.2f}", r.text) for r in self.rules]
-        features = [(share(f.share), "yes" if f.used else "no", f.name) for f in self.features[:_SHOWN]]
+        rules = [
+            (share(r.exact), share(r.alike), f"{r.correlation:.2f}", r.text) for r in self.rules
+        ]
+        features = [
+            (share(f.share), "yes" if f.used else "no", f.name) for f in self.features[:_SHOWN]
+        ]
         others = [(share(often), text) for text, often in self.others[:_SHOWN]]
         return (
             (("exact", "alike", "correlation", "rule"), rules),
@@ -151,15 +171,17 @@ def stability(
 ) -> Stability:
     """How often each rule and each column recurs in bootstrap fits.
 
-    The method is fitted on all rows, and then on bootstrap samples of the same size, stratified by class. A rule that
-    is absent from most of these fits may still be right: another rule that holds on nearly the same rows may replace it
-    (`correlation`). The share of recurrence is not the probability that a rule is true.
+    The method is fitted on all rows, and then on bootstrap samples of the same size, stratified by
+    class. A rule that is absent from most of these fits may still be right: another rule that holds
+    on nearly the same rows may replace it (`correlation`). The share of recurrence is not the
+    probability that a rule is true.
 
     Args:
-        method: the name of a learner ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "ssrl",
-            "exact_list", "drnet", with the defaults of its `fit`), a function fit(X, y, ...) that returns a `Fit` or a
-            model of rules, or an estimator of `jaxrules.estimators`. It gets sample_weight, seed, time_limit and
-            missing if it has arguments of these names.
+        method: the name of a learner ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet",
+            "ssrl", "exact_list", "drnet", with the defaults of its
+            `fit`), a function fit(X, y, ...) that returns a `Fit` or a model of rules, or an
+            estimator of `jaxrules.estimators`. It gets sample_weight, seed, time_limit and missing
+            if it has arguments of these names.
         X: array, dataframe or Table, shape (rows, features).
         y: classes or numbers, shape (rows,).
         replicates: the number of bootstrap fits.
@@ -186,17 +208,32 @@ def stability(
     else:
         chosen = method_of("method", method)
     sample = Sample.of(X, y, sample_weight, missing, holds_classes(y))
-    share = None if run.deadline.seconds is None else run.deadline.remaining() / (1 + replicates / n_jobs)
+    share = (
+        None
+        if run.deadline.seconds is None
+        else run.deadline.remaining() / (1 + replicates / n_jobs)
+    )
     model = _model(chosen, sample, seed, share)
     tasks = [_Replicate(chosen, sample, seed, replicate) for replicate in range(replicates)]
     run.total = replicates
     outcomes = carry_out(tasks, run, n_jobs)
     found = [one for one in outcomes if isinstance(one, (RuleEnsemble, RuleList))]
-    failures = tuple((k, str(one)) for k, one in enumerate(outcomes) if isinstance(one, (str, Exception)))
+    failures = tuple(
+        (k, str(one)) for k, one in enumerate(outcomes) if isinstance(one, (str, Exception))
+    )
     status = run.limit or Status.CONVERGED
     sizes = np.array([size_of(one, measure) for one in found])
     score = _score(found, sample)
-    return Stability(model, *_returned(model, found, sample), sizes, score, replicates, failures, status, run.seconds())
+    return Stability(
+        model,
+        *_returned(model, found, sample),
+        sizes,
+        score,
+        replicates,
+        failures,
+        status,
+        run.seconds(),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +288,9 @@ def _form_text(rule: Sequence[Condition], rules: Conjunctions) -> str:
             continue
         if isinstance(condition.feature, Direction):
             terms = zip(condition.feature.features, condition.feature.weights, strict=True)
-            subject = " ".join(f"{'-' if weight < 0 else '+'}{rules.schema.names[f]}" for f, weight in terms)
+            subject = " ".join(
+                f"{'-' if weight < 0 else '+'}{rules.schema.names[f]}" for f, weight in terms
+            )
         else:
             subject = rules.schema.names[condition.feature]
         low, high = np.isfinite(condition.lower), np.isfinite(condition.upper)
@@ -281,19 +320,29 @@ def _returned(
     columns = [_columns(one) for one in found]
     names, used = sample.table.names, _columns(model)
     counts = Counter(f for one in columns for f in one)
-    features = [FeatureStability(names[f], counts[f] / n, f in used) for f in sorted({*counts, *used})]
+    features = [
+        FeatureStability(names[f], counts[f] / n, f in used) for f in sorted({*counts, *used})
+    ]
     return (
         tuple(
-            RuleStability(own.describe(r), *(float(figure[:, r].sum() / n) for figure in (exact, alike, correlation)))
+            RuleStability(
+                own.describe(r),
+                *(float(figure[:, r].sum() / n) for figure in (exact, alike, correlation)),
+            )
             for r in range(len(own))
         ),
         tuple(sorted(features, key=lambda feature: -feature.share)),
-        tuple((text, count / n) for text, count in sorted(others.items(), key=lambda one: (-one[1], one[0]))),
+        tuple(
+            (text, count / n)
+            for text, count in sorted(others.items(), key=lambda one: (-one[1], one[0]))
+        ),
     )
 
 
 def _standardised(rules: Conjunctions, sample: Sample) -> NDArray[np.float64]:
-    """Where rules hold, every column with mean 0 and norm 1; zeros for a constant. Shape (rows, rules)."""
+    """Where rules hold, every column with mean 0 and norm 1; zeros for a
+    constant. Shape (rows, rules).
+    """
     held = rules.satisfied(sample.table).astype(np.float64)
     held -= held.mean(axis=0)
     norm = np.sqrt((held**2).sum(axis=0))
@@ -309,16 +358,24 @@ def _columns(model: Model) -> set[int]:
             columns.update(feature.features if isinstance(feature, Direction) else (feature,))
     linear = model.linear if isinstance(model, RuleEnsemble) else None
     if linear is not None:
-        columns.update(np.asarray(linear.feature)[np.asarray(linear.coefficients).any(axis=1)].tolist())
+        columns.update(
+            np.asarray(linear.feature)[np.asarray(linear.coefficients).any(axis=1)].tolist()
+        )
     return columns
 
 
 def _score(found: Sequence[Model], sample: Sample) -> float | None:
-    """Nogueira, Sechidis and Brown (2018, Eq. 4): 1 - mean unbiased variance / variance of a random choice."""
+    """Nogueira, Sechidis and Brown (2018, Eq. 4): 1 - mean unbiased variance /
+    variance of a random choice.
+    """
     if len(found) < 2:
         return None
     used = np.zeros((len(found), len(sample.table.names)))
     for k, one in enumerate(found):
         used[k, list(_columns(one))] = 1
     share = used.mean()
-    return None if share in (0, 1) else float(1 - used.var(axis=0, ddof=1).mean() / (share * (1 - share)))
+    return (
+        None
+        if share in (0, 1)
+        else float(1 - used.var(axis=0, ddof=1).mean() / (share * (1 - share)))
+    )

@@ -1,7 +1,7 @@
 """Methods to compare: the learners' own paths, scikit-learn baselines, and the user's methods.
 
-A method maps training rows to a path: models by setting. Settings are the same for all samples, so penalties are
-relative to the sample.
+A method maps training rows to a path: models by setting. Settings are the same for all samples, so
+penalties are relative to the sample.
 """
 
 from __future__ import annotations
@@ -52,7 +52,14 @@ class Sample:
     encoded: tuple[EncodedColumn, ...]
 
     @classmethod
-    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, missing: MissingRule, classes: bool) -> Sample:
+    def of(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        missing: MissingRule,
+        classes: bool,
+    ) -> Sample:
         """All rows that have weight.
 
         Args:
@@ -62,7 +69,9 @@ class Sample:
         Raises:
             TypeError, ValueError: as `jaxrules.training.training_data`.
         """
-        data = training_data(X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing)
+        data = training_data(
+            X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing
+        )
         X = X if isinstance(X, Table) or nw.dependencies.is_into_dataframe(X) else np.asarray(X)
         labels = target_array(y)[data.rows] if classes else data.target
         table = Table(data.schema, data.table.columns)
@@ -74,7 +83,9 @@ class Sample:
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Sample:
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights)
+        return replace(
+            self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights
+        )
 
     @property
     def given(self) -> Any:
@@ -83,7 +94,9 @@ class Sample:
 
     @property
     def foreign(self) -> Any:
-        """What estimators of other packages read: a Table as an array, or with categories as a dataframe."""
+        """What estimators of other packages read: a Table as an array, or with
+        categories as a dataframe.
+        """
         if not isinstance(self.X, Table):
             return self.X
         numeric = all(feature.is_numeric for feature in self.X.schema.features)
@@ -111,8 +124,9 @@ class Method:
     """A method that fits models.
 
     Attributes:
-        path: a function of X, y, and those of missing, sample_weight, seed, time_limit and target that it accepts;
-            returns models by setting, a sequence of them, or one: a `Fit`, a model of this library, or an estimator.
+        path: a function of X, y, and those of missing, sample_weight, seed, time_limit and target
+            that it accepts; returns models by setting, a sequence of them, or one: a `Fit`, a model
+            of this library, or an estimator.
         reads: the form of a `Sample` that it gets as X.
         targets: that it can learn.
     """
@@ -130,9 +144,12 @@ class Method:
         if sample.target not in self.targets:
             raise ValueError(f"it does not learn {sample.target}")
         options = {
-            "target": sample.target, "missing": sample.table.schema.missing, "seed": seed, "time_limit": time_limit,
+            "target": sample.target,
+            "missing": sample.table.schema.missing,
+            "seed": seed,
+            "time_limit": time_limit,
             "sample_weight": sample.weights,
-        }  # fmt: skip
+        }
         if sample.weights is None:
             del options["sample_weight"]
         if self.reads in ("given", "foreign"):
@@ -149,10 +166,13 @@ class Method:
     def predicted(self, model: Any, sample: Sample) -> NDArray[Any]:
         """Labels or numbers, shape (rows,)."""
         X, model = getattr(sample, self.reads), model_of(model)
-        return np.asarray(models.predict(model, X) if hasattr(model, "schema") else model.predict(X))
+        return np.asarray(
+            models.predict(model, X) if hasattr(model, "schema") else model.predict(X)
+        )
 
     def probabilities(self, model: Any, sample: Sample) -> NDArray[np.float64]:
-        """Shape (rows, classes), in the order of the classes of the table; 0 for a class unknown to the model.
+        """Shape (rows, classes), in the order of the classes of the table; 0 for a
+        class unknown to the model.
 
         Raises:
             TypeError: if the model has none.
@@ -193,9 +213,9 @@ def was_cut(found: Any) -> bool:
 def size_of(found: Any, measure: Measure) -> float:
     """The complexity of a model, see `jaxrules.complexity`.
 
-    A linear model of scikit-learn counts its nonzero coefficients as linear terms; a tree counts each leaf as a rule
-    and each split as one proposition; an ensemble sums its trees; a pipeline counts as its last step. NaN for
-    anything else.
+    A linear model of scikit-learn counts its nonzero coefficients as linear terms; a tree counts
+    each leaf as a rule and each split as one proposition; an ensemble sums its trees; a pipeline
+    counts as its last step. NaN for anything else.
     """
     model = model_of(found)
     if isinstance(model, CoordinatePath):
@@ -233,10 +253,17 @@ def _numbered(path: Sequence[Fit[Any]]) -> dict[str, Fit[Any]]:
 
 
 def _each(
-    fit: Callable[..., Fit[Any]], settings: Mapping[str, Mapping[str, Any]], X: Table, y: NDArray[Any],
-    *, time_limit: float | None, **options: Any,
-) -> dict[str, Fit[Any]]:  # fmt: skip
-    """A fit for every setting, each with its share of the remaining time; fewer if time runs out."""
+    fit: Callable[..., Fit[Any]],
+    settings: Mapping[str, Mapping[str, Any]],
+    X: Table,
+    y: NDArray[Any],
+    *,
+    time_limit: float | None,
+    **options: Any,
+) -> dict[str, Fit[Any]]:
+    """A fit for every setting, each with its share of the remaining
+    time; fewer if time runs out.
+    """
     deadline, fits = Deadline(time_limit), {}
     for done, (setting, chosen) in enumerate(settings.items()):
         if deadline.expired() and done:
@@ -255,16 +282,31 @@ def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> d
 
 
 def _lire(
-    X: Table, y: NDArray[Any], *, target: Target, missing: MissingRule, sample_weight: Any = None, **options: Any
+    X: Table,
+    y: NDArray[Any],
+    *,
+    target: Target,
+    missing: MissingRule,
+    sample_weight: Any = None,
+    **options: Any,
 ) -> dict[str, Fit[Any]]:
-    unit = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing).constant_loss
+    unit = training_data(
+        X, y, _loss(target), sample_weight=sample_weight, missing=missing
+    ).constant_loss
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
-        X, y, global_penalties=[share * unit for share in shares], sample_weight=sample_weight, missing=missing,
-        loss="squared" if target == "numbers" else "logistic", **options,
-    )  # fmt: skip
+        X,
+        y,
+        global_penalties=[share * unit for share in shares],
+        sample_weight=sample_weight,
+        missing=missing,
+        loss="squared" if target == "numbers" else "logistic",
+        **options,
+    )
     # Without time for all, the path has fewer fits.
-    return {f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)}
+    return {
+        f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)
+    }
 
 
 def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
@@ -275,7 +317,10 @@ def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> di
 def _glrm(
     X: Table, y: NDArray[Any], *, target: Target, time_limit: float | None, **options: Any
 ) -> dict[str, Fit[Any]]:
-    deadline, settings = Deadline(time_limit), {f"rule_penalty={s:g} largest": s for s in (0.5, 0.2, 0.02)}
+    deadline, settings = (
+        Deadline(time_limit),
+        {f"rule_penalty={s:g} largest": s for s in (0.5, 0.2, 0.02)},
+    )
     share = None if time_limit is None else time_limit / (1 + len(settings))
     default = glrm.fit(X, y, loss=_loss(target), time_limit=share, **options)
     largest = float(np.max(default.details["rule_penalty"])) / 0.05
@@ -295,12 +340,18 @@ def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dic
 
 def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
     penalty = max(1.0, len(y) / 1000)
-    settings = {f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)}
+    settings = {
+        f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)
+    }
     return _each(ssrl.fit, settings, X, y, **options)
 
 
-def _exact_list(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
-    return _each(exact_list.fit, {f"max_rules={m}": {"max_rules": m} for m in (1, 2, 3)}, X, y, **options)
+def _exact_list(
+    X: Table, y: NDArray[Any], *, target: Target, **options: Any
+) -> dict[str, Fit[Any]]:
+    return _each(
+        exact_list.fit, {f"max_rules={m}": {"max_rules": m} for m in (1, 2, 3)}, X, y, **options
+    )
 
 
 def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
@@ -308,17 +359,25 @@ def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict
     return _each(drnet.fit, settings, X, y, **options)
 
 
-def _paths(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, CoordinatePath]:
+def _paths(
+    X: Table, y: NDArray[Any], *, target: Target, **options: Any
+) -> dict[str, CoordinatePath]:
     steps = min(10, len(encoded_columns(X)))
     cost: Literal["squared", "logistic"] = "squared" if target == "numbers" else "logistic"
-    path = fitting.fit(X, y, steps=steps, method="local", cost=cost, standardise=True, **options).model
+    path = fitting.fit(
+        X, y, steps=steps, method="local", cost=cost, standardise=True, **options
+    ).model
     return {
         f"steps={k}": replace(
-            path, models=path.models[: k + 1], intercepts=path.intercepts[: k + 1], costs=path.costs[: k + 1],
-            features=path.features[:k], step_weights=path.step_weights[:k],
+            path,
+            models=path.models[: k + 1],
+            intercepts=path.intercepts[: k + 1],
+            costs=path.costs[: k + 1],
+            features=path.features[:k],
+            step_weights=path.step_weights[:k],
         )
         for k in range(1, len(path) + 1)
-    }  # fmt: skip
+    }
 
 
 # Baselines of scikit-learn
@@ -331,26 +390,45 @@ def _scaled(model: Any) -> Any:
     return make_pipeline(StandardScaler(), model)
 
 
-def _linear(X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None) -> Any:
-    """The path of L1-penalised linear or logistic regression on standardised columns, from the first term on."""
+def _linear(
+    X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None
+) -> Any:
+    """The path of L1-penalised linear or logistic regression on standardised
+    columns, from the first term on.
+    """
     from sklearn.linear_model import Lasso, LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     weights = np.ones(len(y)) if sample_weight is None else sample_weight
     scaled = StandardScaler().fit(X, sample_weight=sample_weight).transform(X)
-    coded = y[:, None].astype(np.float64) if target == "numbers" else (y[:, None] == np.unique(y)).astype(np.float64)
+    coded = (
+        y[:, None].astype(np.float64)
+        if target == "numbers"
+        else (y[:, None] == np.unique(y)).astype(np.float64)
+    )
     residuals = weights[:, None] * (coded - np.average(coded, axis=0, weights=weights))
-    largest = float(np.abs(scaled.T @ residuals).max()) or 1.0  # of a penalty on the sum of the losses
+    largest = (
+        float(np.abs(scaled.T @ residuals).max()) or 1.0
+    )  # of a penalty on the sum of the losses
     fits = {}
     for share in 10.0 ** (-np.arange(1, 13) / 4):
         if target == "numbers":
-            model = _scaled(Lasso(alpha=share * largest / weights.sum(), random_state=seed, max_iter=10_000))
+            model = _scaled(
+                Lasso(alpha=share * largest / weights.sum(), random_state=seed, max_iter=10_000)
+            )
             parameters = {"lasso__sample_weight": sample_weight}
         else:
-            new = "l1_ratio" in inspect.signature(LogisticRegression).parameters and _deprecates_penalty()
+            new = (
+                "l1_ratio" in inspect.signature(LogisticRegression).parameters
+                and _deprecates_penalty()
+            )
             l1: dict[str, Any] = {"l1_ratio": 1.0} if new else {"penalty": "l1"}
             C = 1 / (share * largest)
-            model = _scaled(LogisticRegression(C=C, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1))
+            model = _scaled(
+                LogisticRegression(
+                    C=C, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1
+                )
+            )
             parameters = {"logisticregression__sample_weight": sample_weight}
         parameters |= {"standardscaler__sample_weight": sample_weight}
         fits[f"l1_penalty={share:.2g} largest"] = model.fit(X, y, **parameters)
@@ -364,12 +442,16 @@ def _deprecates_penalty() -> bool:
     return inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
 
 
-def _cart(X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None) -> Any:
+def _cart(
+    X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None
+) -> Any:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     tree = DecisionTreeRegressor if target == "numbers" else DecisionTreeClassifier
     return {
-        f"max_leaf_nodes={m}": tree(max_leaf_nodes=m, random_state=seed).fit(X, y, sample_weight=sample_weight)
+        f"max_leaf_nodes={m}": tree(max_leaf_nodes=m, random_state=seed).fit(
+            X, y, sample_weight=sample_weight
+        )
         for m in (2, 3, 4, 6, 8, 12, 16, 24, 32)
     }
 
@@ -381,7 +463,9 @@ def _gradient_boosting(
 
     kind = HistGradientBoostingRegressor if target == "numbers" else HistGradientBoostingClassifier
     return {
-        f"max_iter={m}": kind(max_iter=m, early_stopping=False, random_state=seed).fit(X, y, sample_weight)
+        f"max_iter={m}": kind(max_iter=m, early_stopping=False, random_state=seed).fit(
+            X, y, sample_weight
+        )
         for m in (10, 30, 100)
     }
 
@@ -403,9 +487,16 @@ METHODS: Mapping[str, Method] = {
 }
 """By name, with a path of settings each."""
 FITS: Mapping[str, Callable[..., Fit[Any]]] = {
-    "boosting": boosting.fit, "lire": lire.fit, "rulefit": rulefit.fit, "glrm": glrm.fit, "lltboost": lltboost.fit,
-    "ltrnet": ltrnet.fit, "ssrl": ssrl.fit, "exact_list": exact_list.fit, "drnet": drnet.fit,
-}  # fmt: skip
+    "boosting": boosting.fit,
+    "lire": lire.fit,
+    "rulefit": rulefit.fit,
+    "glrm": glrm.fit,
+    "lltboost": lltboost.fit,
+    "ltrnet": ltrnet.fit,
+    "ssrl": ssrl.fit,
+    "exact_list": exact_list.fit,
+    "drnet": drnet.fit,
+}
 """The learners of rules by name, with their defaults."""
 
 
@@ -419,9 +510,15 @@ class _Estimator:
         from sklearn.base import clone
 
         made = clone(self.estimator)
-        unset = [k for k, v in made.get_params().items() if k.rpartition("__")[2] == "random_state" and v is None]
+        unset = [
+            k
+            for k, v in made.get_params().items()
+            if k.rpartition("__")[2] == "random_state" and v is None
+        ]
         made.set_params(**dict.fromkeys(unset, seed))
-        return made.fit(X, y) if sample_weight is None else made.fit(X, y, sample_weight=sample_weight)
+        return (
+            made.fit(X, y) if sample_weight is None else made.fit(X, y, sample_weight=sample_weight)
+        )
 
 
 def method_of(name: str, given: Any) -> Method:
@@ -429,8 +526,8 @@ def method_of(name: str, given: Any) -> Method:
 
     Args:
         name: its label.
-        given: the name of one of `METHODS`, a function (X, y, ...) that returns one or more fits, models or
-            estimators, or a scikit-learn estimator.
+        given: the name of one of `METHODS`, a function (X, y, ...) that returns one or more fits,
+            models or estimators, or a scikit-learn estimator.
 
     Raises:
         TypeError, ValueError: for anything else.
@@ -438,7 +535,8 @@ def method_of(name: str, given: Any) -> Method:
     if isinstance(given, str):
         if given not in METHODS:
             raise ValueError(
-                f"methods has the unknown {given!r}; use one of {', '.join(METHODS)}, a function or an estimator"
+                f"methods has the unknown {given!r}; use one of {', '.join(METHODS)}, a function "
+                "or an estimator"
             )
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):
@@ -446,6 +544,7 @@ def method_of(name: str, given: Any) -> Method:
     if callable(given) and not isinstance(given, type):
         return Method(given)
     raise TypeError(
-        f"methods[{name!r}] must be one of {', '.join(METHODS)}, a function fit(X, y) or a scikit-learn estimator, got "
+        f"methods[{name!r}] must be one of {', '.join(METHODS)}, a function fit(X, y) or a "
+        "scikit-learn estimator, got "
         f"{given.__name__ if isinstance(given, type) else type(given).__name__}"
     )

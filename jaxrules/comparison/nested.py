@@ -50,7 +50,8 @@ class Contestant:
         settings: those of its path.
         risks: on the held-out rows, shape (folds, settings); NaN if there is no model.
         complexities: of the same models, shape (folds, settings).
-        chosen: the setting that each fold chose inside its training rows, shape (folds,); -1 if it has none.
+        chosen: the setting that each fold chose inside its training rows, shape
+            (folds,); -1 if it has none.
         seconds: wall time of each fold, shape (folds,); NaN if it was not reached.
         cut: the number of folds in which the time limit ended a fit.
         failures: errors by fold.
@@ -79,7 +80,9 @@ class Contestant:
 
     @property
     def chosen_complexities(self) -> Floats:
-        """The complexity of the model that each fold chose, shape (folds,); NaN if there is none."""
+        """The complexity of the model that each fold chose, shape
+        (folds,); NaN if there is none.
+        """
         return self._of_chosen(self.complexities)
 
     def _of_chosen(self, figures: Floats) -> Floats:
@@ -105,7 +108,10 @@ class Contestant:
     def notes(self) -> str:
         """Caveats for the figures: failures, folds that were not reached, warnings."""
         unreached = int((~self.done).sum()) - len(self.failures)
-        texts = [f"failed in {display.counted(n, 'fold')}: {e}" for e, n in Counter(self.failures.values()).items()]
+        texts = [
+            f"failed in {display.counted(n, 'fold')}: {e}"
+            for e, n in Counter(self.failures.values()).items()
+        ]
         if unreached:
             texts.append(f"no time for {display.counted(unreached, 'fold')}")
         if self.cut:
@@ -122,7 +128,8 @@ class Row(NamedTuple):
         complexity: the mean of the same models; None if the measure does not apply to them.
         setting: the one that the folds chose most often.
         difference: of the risk from that of the best method, over the folds that both have.
-        p_value: of that difference, by the corrected resampled t-test, Holm-adjusted over all methods.
+        p_value: of that difference, by the corrected resampled t-test,
+            Holm-adjusted over all methods.
         folds: the number of folds with a result.
         seconds: mean wall time of a fold.
         notes: failures, folds without time, warnings.
@@ -161,7 +168,9 @@ class Choice:
         checks.require(usable.any(), "no setting has a model in every fold")
         if self.max_complexity is not None:
             usable &= complexities <= self.max_complexity
-            checks.require(usable.any(), f"no model has at most max_complexity = {self.max_complexity:g}")
+            checks.require(
+                usable.any(), f"no model has at most max_complexity = {self.max_complexity:g}"
+            )
         places = np.flatnonzero(usable)
         means, sizes = risks[:, places].mean(axis=0), complexities[places]
         if self.one_standard_error and len(risks) > 1:
@@ -191,7 +200,8 @@ class Comparison:
         measure: of the complexity, see `jaxrules.complexity`.
         folds: the fold that holds out each row of positive weight, shape (repeats, rows).
         design: its settings.
-        status: CONVERGED, or TIME_LIMIT or INTERRUPTED if some folds were not reached or were cut short.
+        status: CONVERGED, or TIME_LIMIT or INTERRUPTED if some folds were not
+            reached or were cut short.
         seconds: wall time.
     """
 
@@ -209,25 +219,38 @@ class Comparison:
             if one.method == method:
                 return one
         raise KeyError(
-            f"{method!r} was not compared; the methods are {', '.join(one.method for one in self.contestants)}"
+            f"{method!r} was not compared; the methods are "
+            f"{', '.join(one.method for one in self.contestants)}"
         )
 
     @property
     def fronts(self) -> dict[str, Floats]:
-        """By method the points of its path, (complexity, risk, standard error), shape (settings, 3).
+        """By method the points of its path, (complexity, risk, standard
+        error), shape (settings, 3).
 
-        Every point is the cross-validated risk of one setting. The least of them is optimistic, since the same rows
-        choose and measure it; `rows` has the risk of a method including its choice.
+        Every point is the cross-validated risk of one setting. The least of them is
+        optimistic, since the same rows choose and measure it; `rows` has the risk of a
+        method including its choice.
         """
-        points = {one.method: np.array([point[1:] for point in one.front]) for one in self.contestants}
-        return {method: front for method, front in points.items() if len(front) and np.isfinite(front).all()}
+        points = {
+            one.method: np.array([point[1:] for point in one.front]) for one in self.contestants
+        }
+        return {
+            method: front
+            for method, front in points.items()
+            if len(front) and np.isfinite(front).all()
+        }
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The table, the best method first."""
         finished = [one for one in self.contestants if one.done.any()]
         best = min(finished, key=lambda one: float(np.nanmean(one.chosen_risks)), default=None)
-        tests = {one.method: self._test(one, best) for one in finished if best is not None and one is not best}
+        tests = {
+            one.method: self._test(one, best)
+            for one in finished
+            if best is not None and one is not best
+        }
         known = {name: test.p_value for name, test in tests.items() if test is not None}
         adjusted = dict(zip(known, holm(list(known.values())), strict=True))
         rows = []
@@ -240,11 +263,17 @@ class Comparison:
             often = Counter(one.chosen[one.done].tolist()).most_common(1)[0][0]
             rows.append(
                 Row(
-                    one.method, *_mean(risks), None if np.isnan(sizes).any() else float(sizes.mean()),
-                    one.settings[often], None if test is None else test.difference, adjusted.get(one.method),
-                    int(one.done.sum()), float(one.seconds[one.done].mean()), one.notes,
+                    one.method,
+                    *_mean(risks),
+                    None if np.isnan(sizes).any() else float(sizes.mean()),
+                    one.settings[often],
+                    None if test is None else test.difference,
+                    adjusted.get(one.method),
+                    int(one.done.sum()),
+                    float(one.seconds[one.done].mean()),
+                    one.notes,
                 )
-            )  # fmt: skip
+            )
         return tuple(sorted(rows, key=lambda row: (row.risk is None, row.risk)))
 
     def paired_test(self, first: str, second: str) -> PairedTest:
@@ -274,9 +303,11 @@ class Comparison:
         self, method: str, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
         time_limit: float | Deadline | None = None,
     ) -> Any:  # fmt: skip
-        """The method on all rows, with the setting of best cross-validated risk, which the table estimates.
+        """The method on all rows, with the setting of best cross-validated risk,
+        which the table estimates.
 
-        Selection and weights use all rows; the folds of the comparison take the role of the inner folds.
+        Selection and weights use all rows; the folds of the comparison take
+        the role of the inner folds.
 
         Args:
             method: its name.
@@ -284,8 +315,9 @@ class Comparison:
             time_limit: seconds, from call to return.
 
         Returns:
-            The result of the method's path: a `Fit` (a `CoordinatePath` for "paths"), or an estimator. Those of
-            "linear", "cart" and "gradient_boosting" read `jaxrules.paths.model.design_matrix`.
+            The result of the method's path: a `Fit` (a `CoordinatePath` for "paths"), or an
+            estimator. Those of "linear", "cart" and "gradient_boosting" read
+            `jaxrules.paths.model.design_matrix`.
 
         Raises:
             KeyError: for a method that was not compared.
@@ -302,13 +334,16 @@ class Comparison:
         return fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
 
     def to_dataframe(
-        self, rows: Literal["methods", "settings", "folds"] = "methods", backend: Backend | None = None
+        self,
+        rows: Literal["methods", "settings", "folds"] = "methods",
+        backend: Backend | None = None,
     ) -> Any:
         """The figures as a dataframe.
 
         Args:
-            rows: "methods" for the table, "settings" for the points of every path, "folds" for every model: its
-                method, fold, setting, risk and complexity, and whether the fold chose it.
+            rows: "methods" for the table, "settings" for the points of every path, "folds"
+                for every model: its method, fold, setting, risk and complexity, and
+                whether the fold chose it.
             backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
 
         Raises:
@@ -317,18 +352,28 @@ class Comparison:
         """
         rows = checks.choice("rows", rows, ("methods", "settings", "folds"))
         if rows == "methods":
-            return frame({name: [getattr(row, name) for row in self.rows] for name in Row._fields}, backend)
+            return frame(
+                {name: [getattr(row, name) for row in self.rows] for name in Row._fields}, backend
+            )
         if rows == "settings":
             points = [(one.method, *point) for one in self.contestants for point in one.front]
             return _frame(("method", *Point._fields), points, backend)
         models = [
-            (one.method, fold, setting, *map(float, (one.risks[fold, s], one.complexities[fold, s])), chosen == s)
+            (
+                one.method,
+                fold,
+                setting,
+                *map(float, (one.risks[fold, s], one.complexities[fold, s])),
+                chosen == s,
+            )
             for one in self.contestants
             for fold, chosen in enumerate(one.chosen.tolist())
             for s, setting in enumerate(one.settings)
             if chosen >= 0
         ]
-        return _frame(("method", "fold", "setting", "risk", "complexity", "chosen"), models, backend)
+        return _frame(
+            ("method", "fold", "setting", "risk", "complexity", "chosen"), models, backend
+        )
 
     def __repr__(self) -> str:
         return f"{self._caption()}\n{display.text_table(*self._table())}"
@@ -341,12 +386,23 @@ class Comparison:
         several = "" if n_repeats == 1 else f" x {n_repeats}"
         ended = "" if self.status is Status.CONVERGED else f"; {self.status.advice}"
         return (
-            f"Comparison of {display.counted(len(self.contestants), 'method')} by {self.risk} on held-out rows, "
+            f"Comparison of {display.counted(len(self.contestants), 'method')} by {self.risk} on "
+            "held-out rows, "
             f"{n_folds} folds{several}, {self.seconds:.0f} s{ended}"
         )
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        heading = ("method", "risk", "+-", "complexity", "p", "folds", "s/fold", "chosen most often", "notes")
+        heading = (
+            "method",
+            "risk",
+            "+-",
+            "complexity",
+            "p",
+            "folds",
+            "s/fold",
+            "chosen most often",
+            "notes",
+        )
         cells: list[tuple[str, ...]] = []
         for row in self.rows:
             figures: tuple[str, ...] = ("",) * 4
@@ -389,46 +445,56 @@ def compare(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Comparison:
-    """Risk and complexity of many methods on held-out rows, settings chosen inside the training rows.
+    """Risk and complexity of many methods on held-out rows, settings chosen
+    inside the training rows.
 
-    Every method fits its own path of settings (numbers of rules, penalties relative to the sample) on the training
-    rows of each fold. The front of the method is the risk of the whole path on the held-out rows. One model of the path
-    is chosen without these rows, by cross-validation inside the training rows; its risk on the held-out rows is the
-    risk in the table (nested cross-validation; Cawley and Talbot 2010 show why the least risk of a path is
-    optimistic).
+    Every method fits its own path of settings (numbers of rules, penalties relative to the sample)
+    on the training rows of each fold. The front of the method is the risk of the whole path on the
+    held-out rows. One model of the path is chosen without these rows, by cross-validation inside
+    the training rows; its risk on the held-out rows is the risk in the table (nested
+    cross-validation; Cawley and Talbot 2010 show why the least risk of a path is optimistic).
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: classes or numbers, shape (rows,).
-        methods: names, of `jaxrules.comparison.METHODS`; or by label a name, a scikit-learn estimator, or a function
-            fit(X, y, ...) that returns a `Fit`, a model, an estimator, a sequence of them, or a dict of them by
-            setting. It gets X as given, and sample_weight, seed, time_limit and missing if it has arguments of these
-            names (those bound by functools.partial stay). None: every method of METHODS for this target except the
-            slow "drnet" and "exact_list".
-        risk: "error" (share of wrong labels), "log_loss" or "brier" (squared error of the probabilities, half
-            its sum over the classes) for classes; "squared" or "absolute" (mean errors) for numbers. Probabilities
-            are raised to at least 2**-52. None: "error" if y holds classes (see `jaxrules.table.holds_classes`), else
-            "squared".
-        measure: of the complexity, see `jaxrules.complexity`. "nonzeros" counts the columns that oblique rules weigh.
-            For scikit-learn's models see `jaxrules.comparison.size_of`.
-        folds: their number; or the fold of each row, integers, shape (rows,), e.g. to keep groups together.
+        methods: names, of `jaxrules.comparison.METHODS`; or by label a name, a scikit-learn
+            estimator, or a function fit(X, y, ...) that returns a `Fit`, a model, an estimator, a
+            sequence of them, or a dict of them by setting. It gets X as given, and sample_weight,
+            seed, time_limit and missing if it has arguments of these names (those bound by
+            functools.partial stay). None: every method of METHODS for this target except the slow
+            "drnet" and "exact_list".
+        risk: "error" (share of wrong labels), "log_loss" or "brier" (squared error of the
+            probabilities, half its sum over the classes) for classes; "squared" or "absolute" (mean
+            errors) for numbers. Probabilities are raised to at least 2**-52. None: "error" if y
+            holds classes (see `jaxrules.table.holds_classes`), else "squared".
+        measure: of the complexity, see `jaxrules.complexity`. "nonzeros" counts the columns that
+            oblique rules weigh. For scikit-learn's models see `jaxrules.comparison.size_of`.
+        folds: their number; or the fold of each row, integers, shape (rows,),
+            e.g. to keep groups together.
         inner_folds: folds inside the training rows, for the choice of a setting.
         repeats: how often the rows are split into folds.
-        one_standard_error: choose the least complex setting within one standard error of the least inner risk.
-        max_complexity: choose among models of at most this complexity; a fold without one is a failure.
-        sample_weight: weight of every row, shape (rows,), in fits and risks; a method that cannot take it fails.
+        one_standard_error: choose the least complex setting within one standard
+            error of the least inner risk.
+        max_complexity: choose among models of at most this complexity; a fold
+            without one is a failure.
+        sample_weight: weight of every row, shape (rows,), in fits and risks; a method
+            that cannot take it fails.
         missing: rule for missing values, see `jaxrules.as_table`.
-        n_jobs: worker processes (joblib's loky); each compiles its own kernels. -1: one per processor.
-        seed: of the folds and of every fit. Equal seeds give equal figures, with any n_jobs, unless time runs out.
-        time_limit: seconds, from call to return; every fold of a method gets an equal share of the rest. A running
-            fit of scikit-learn is not interrupted. The table lists what was not reached.
+        n_jobs: worker processes (joblib's loky); each compiles its own
+            kernels. -1: one per processor.
+        seed: of the folds and of every fit. Equal seeds give equal figures, with any
+            n_jobs, unless time runs out.
+        time_limit: seconds, from call to return; every fold of a method gets an equal
+            share of the rest. A running fit of scikit-learn is not interrupted. The table
+            lists what was not reached.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A `Comparison`. A method that raises is reported in its table.
 
     Raises:
-        TypeError, ValueError: naming the argument; also for a class with too few rows for the folds.
+        TypeError, ValueError: naming the argument; also for a class with too few rows for the
+            folds.
     """
     run = Run("compare", time_limit, progress)
     if risk is not None:
@@ -456,8 +522,13 @@ def compare(
             tasks += [_Fold(method, *rest) for method in design.methods.values()]
     run.total = len(tasks)
     outcomes = carry_out(tasks, run, n_jobs)
-    contestants = [_contestant(name, outcomes[m :: len(design.methods)]) for m, name in enumerate(design.methods)]
-    cut = any(outcome is None or (isinstance(outcome, _Outcome) and outcome.cut) for outcome in outcomes)
+    contestants = [
+        _contestant(name, outcomes[m :: len(design.methods)])
+        for m, name in enumerate(design.methods)
+    ]
+    cut = any(
+        outcome is None or (isinstance(outcome, _Outcome) and outcome.cut) for outcome in outcomes
+    )
     status = run.limit or (Status.TIME_LIMIT if cut else Status.CONVERGED)
     return Comparison(tuple(contestants), risk, measure, numbers, design, status, run.seconds())
 
@@ -467,9 +538,15 @@ _SLOW = ("drnet", "exact_list")
 
 def _methods(given: Any, sample: Sample) -> dict[str, Method]:
     if given is None:
-        given = [name for name, method in METHODS.items() if sample.target in method.targets and name not in _SLOW]
+        given = [
+            name
+            for name, method in METHODS.items()
+            if sample.target in method.targets and name not in _SLOW
+        ]
     if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
-        raise TypeError("methods must be a list of names, or a dict of names, functions and estimators by label")
+        raise TypeError(
+            "methods must be a list of names, or a dict of names, functions and estimators by label"
+        )
     named = dict(given) if isinstance(given, Mapping) else {str(one): one for one in given}
     checks.require(len(named) > 0, "methods is empty; name at least one")
     checks.require(len(named) == len(given), "methods has a duplicate name")
@@ -485,13 +562,19 @@ def _plan(
     """The fold of every row of positive weight, shape (repeats, rows)."""
     if np.ndim(folds):
         held = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-        n_given, given = n_rows if sample_weight is None else len(np.asarray(sample_weight)), np.asarray(folds)
+        n_given, given = (
+            n_rows if sample_weight is None else len(np.asarray(sample_weight)),
+            np.asarray(folds),
+        )
         fit = given.shape == (n_given,) and given.dtype.kind in "iu"
-        checks.require(fit, f"folds must be an integer, or the fold of each of the {n_given} rows as integers")
+        checks.require(
+            fit, f"folds must be an integer, or the fold of each of the {n_given} rows as integers"
+        )
         checks.require(repeats == 1, "repeats must be 1 when folds are given")
         numbers = np.unique(given[held], return_inverse=True)[1]
         checks.require(
-            numbers.max() > 0, "folds must have at least two distinct values among the rows of positive weight"
+            numbers.max() > 0,
+            "folds must have at least two distinct values among the rows of positive weight",
         )
         return numbers[None]
     n_folds = checks.integer("folds", folds, at_least=2)
@@ -504,11 +587,16 @@ def _inner_folds(
     codes: NDArray[Any] | None, train: NDArray[np.intp], n_folds: int, seed: Sequence[int]
 ) -> NDArray[np.intp]:
     """The inner fold of every training row; every class is among the training rows of each."""
-    checks.require(len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold")
+    checks.require(
+        len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold"
+    )
     if codes is None:
         return spread(len(train), None, n_folds, seed)
     least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
-    checks.require(least >= 2, "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds")
+    checks.require(
+        least >= 2,
+        "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds",
+    )
     return spread(len(train), codes[train], n_folds, seed)
 
 
@@ -531,7 +619,9 @@ class _Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """A method in a fold: its path on the training rows, the held-out risks, and the choice without them."""
+    """A method in a fold: its path on the training rows, the held-out risks,
+    and the choice without them.
+    """
 
     method: Method
     sample: Sample
@@ -592,7 +682,10 @@ class _Fold:
                 losses = -np.log(np.maximum(probabilities[truth], np.finfo(float).eps))
         else:
             said = self.method.predicted(fit, sample)
-            checks.require(said.shape == sample.y.shape, f"predictions have shape {said.shape}, y {sample.y.shape}")
+            checks.require(
+                said.shape == sample.y.shape,
+                f"predictions have shape {said.shape}, y {sample.y.shape}",
+            )
             if self.risk == "error":
                 losses = (said != sample.y).astype(np.float64)
             else:
@@ -609,7 +702,11 @@ def _said(error: BaseException) -> str:
 
 def _contestant(name: str, outcomes: Sequence[_Outcome | Exception | None]) -> Contestant:
     found = [
-        _Outcome() if one is None else _Outcome(failure=_said(one)) if isinstance(one, Exception) else one
+        _Outcome()
+        if one is None
+        else _Outcome(failure=_said(one))
+        if isinstance(one, Exception)
+        else one
         for one in outcomes
     ]
     settings = tuple(dict.fromkeys(setting for one in found for setting in one.settings))

@@ -18,7 +18,8 @@ class PairedTest(NamedTuple):
     Attributes:
         difference: the mean over the folds, first minus second.
         standard_error: its corrected standard error.
-        statistic: difference / standard_error; infinite if all folds differ by the same nonzero amount.
+        statistic: difference / standard_error; infinite if all folds differ
+            by the same nonzero amount.
         p_value: two-sided; 1 if no fold differs.
         folds: their number.
     """
@@ -31,15 +32,17 @@ class PairedTest(NamedTuple):
 
 
 def corrected_t_test(differences: ArrayLike, *, held_out: float) -> PairedTest:
-    """The corrected resampled t-test of Nadeau and Bengio (2003, Sec. 3.3) on the differences of folds.
+    """The corrected resampled t-test of Nadeau and Bengio (2003, Sec. 3.3) on
+    the differences of folds.
 
-    Folds share training rows, so their risks are not independent, and the usual variance of a mean,
-    s^2 / k, is too small. The corrected one is (1 / k + n_test / n_train) s^2, with k - 1 degrees of freedom.
+    Folds share training rows, so their risks are not independent, and the usual variance of
+    a mean, s^2 / k, is too small. The corrected one is (1 / k + n_test / n_train) s^2, with
+    k - 1 degrees of freedom.
 
-    Limits: it is a heuristic, with the right size in their experiments but without proof. It was designed for random
-    splits; Bouckaert and Frank (2004) use it for (repeated) cross-validation. Five folds detect only large differences,
-    so a large p-value is no evidence of equality. The result holds only for these data. Several tests need an
-    adjustment, see `holm`.
+    Limits: it is a heuristic, with the right size in their experiments but without proof. It was
+    designed for random splits; Bouckaert and Frank (2004) use it for (repeated) cross-validation.
+    Five folds detect only large differences, so a large p-value is no evidence of equality. The
+    result holds only for these data. Several tests need an adjustment, see `holm`.
 
     Args:
         differences: of two methods' risks, first minus second, one number per fold, shape (folds,).
@@ -62,7 +65,9 @@ def corrected_t_test(differences: ArrayLike, *, held_out: float) -> PairedTest:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted by Holm (1979): rejecting those below alpha keeps the family-wise error at most alpha."""
+    """p-values adjusted by Holm (1979): rejecting those below alpha keeps the
+    family-wise error at most alpha.
+    """
     order = np.argsort(p_values, kind="stable")
     adjusted, largest = np.ones(len(p_values)), 0.0
     for place, test in enumerate(order):

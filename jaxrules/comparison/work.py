@@ -15,13 +15,16 @@ Task = Callable[[float | None], Result]
 
 
 def check_workers(n_jobs: Any) -> int:
-    """The number of workers that `n_jobs` means; negative ones count back from the number of processors, as in joblib.
+    """The number of workers that `n_jobs` means; negative ones count back from the number of
+    processors, as in joblib.
 
     Raises:
         TypeError, ValueError: for anything but an integer, and for 0.
     """
     n_jobs = checks.integer("n_jobs", n_jobs)
-    checks.require(n_jobs != 0, "n_jobs must be at least 1, or negative (-1: all processors, -2: all but one)")
+    checks.require(
+        n_jobs != 0, "n_jobs must be at least 1, or negative (-1: all processors, -2: all but one)"
+    )
     if n_jobs > 0:
         return n_jobs
     from joblib import cpu_count
@@ -29,17 +32,24 @@ def check_workers(n_jobs: Any) -> int:
     return max(1, cpu_count() + 1 + n_jobs)
 
 
-def carry_out(tasks: Sequence[Task[Result]], run: Run, n_jobs: int) -> list[Result | Exception | None]:
-    """The results of the tasks in order: None if the run was stopped before, an error if a worker died.
+def carry_out(
+    tasks: Sequence[Task[Result]], run: Run, n_jobs: int
+) -> list[Result | Exception | None]:
+    """The results of the tasks in order: None if the run was stopped before,
+    an error if a worker died.
 
-    Every task gets an equal share of the remaining time. Workers are processes of loky; tasks and results are
-    pickled.
+    Every task gets an equal share of the remaining time. Workers are processes of loky;
+    tasks and results are pickled.
     """
     results: list[Result | Exception | None] = [None] * len(tasks)
 
     def share(k: int) -> float | None:
         left = len(tasks) - k
-        return None if run.deadline.seconds is None else run.deadline.remaining() * min(n_jobs, left) / left
+        return (
+            None
+            if run.deadline.seconds is None
+            else run.deadline.remaining() * min(n_jobs, left) / left
+        )
 
     def calls() -> Iterator[Any]:
         for k, task in enumerate(tasks):
@@ -60,7 +70,13 @@ def carry_out(tasks: Sequence[Task[Result]], run: Run, n_jobs: int) -> list[Resu
         from joblib import Parallel, delayed
 
         # n_jobs at a time: a task is sent, with its share of the time, when a worker is free.
-        workers = Parallel(n_jobs, backend="loky", return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)
+        workers = Parallel(
+            n_jobs,
+            backend="loky",
+            return_as="generator_unordered",
+            pre_dispatch="n_jobs",
+            batch_size=1,
+        )
         done = 0
         try:
             for k, result in workers(calls()):

@@ -1,39 +1,42 @@
 """Rule boosting with an exact base learner.
 
-Boley, Teshuva, Le Bodic and Webb, "Better Short than Greedy: Interpretable Models through Optimal Rule
-Boosting" (SIAM SDM 2021). The regularised risk (2.1) of an ensemble f = sum_t w_t q_t,
+Boley, Teshuva, Le Bodic and Webb, "Better Short than Greedy: Interpretable Models through Optimal
+Rule Boosting" (SIAM SDM 2021). The regularised risk (2.1) of an ensemble f = sum_t w_t q_t,
 
     mean_i l(y_i, f(x_i)) + l2_penalty / (2 n) sum_t w_t^2,
 
-is reduced one rule at a time. With g and h the first and second derivatives of the loss at the current scores, rule t
-maximises over conjunctions q of propositions (sums run over the rows that q selects)
+is reduced one rule at a time. With g and h the first and second derivatives of the loss
+at the current scores, rule t maximises over conjunctions q of propositions (sums run
+over the rows that q selects)
 
     "second_order"          (sum g)^2 / (2 n (l2_penalty + sum h))             (2.3)
     "corrective_decrease"   (sum g)^2 / (2 n (l2_penalty + sum h - c'M^-1 c))  (2.3) with all weights refitted
     "gradient_sum"          |sum g|
     "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al., AISTATS 2024 (arXiv 2402.15691)
 
-and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted (``corrective=True``, for
-which the orthogonal objective is made: its gradient is projected off the rules found so far). With sample
-weights, g and h are multiplied by them and n is their sum. c and M are of
-`jaxrules.solvers.rule_search.CorrectiveDecrease`.
+and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted
+(``corrective=True``, for which the orthogonal objective is made: its gradient is projected off the
+rules found so far). With sample weights, g and h are multiplied by them and n is their sum. c and M
+are of `jaxrules.solvers.rule_search.CorrectiveDecrease`.
 
-The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ where that gave better models of equal size
-(benchmarks/fronts.py): a rule maximises its objective divided by its complexity 1 + length (``per_unit``); all
-weights are refitted, starting from the best constant; and the objective accounts for the refit. Rules have at most
-two conditions, or three if there are few propositions: longer rules did not predict better at equal size, and the
-best rule of two conditions is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over
-rules of any length ends without a useful bound. ``max_length=None`` allows any length; the search for a rule then
-stops after a number of evaluations, with the bound proved by then.
+The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ where that gave better models
+of equal size (benchmarks/fronts.py): a rule maximises its objective divided by its complexity 1 +
+length (``per_unit``); all weights are refitted, starting from the best constant; and the objective
+accounts for the refit. Rules have at most two conditions, or three if there are few propositions:
+longer rules did not predict better at equal size, and the best rule of two conditions is proved in
+milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over rules of any length ends
+without a useful bound. ``max_length=None`` allows any length; the search for a rule then stops
+after a number of evaluations, with the bound proved by then.
 
-With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length: each further
-proposition has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based gradient boosting (TGB), the
-baseline of LLTBoost, is ``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
+With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length:
+each further proposition has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based
+gradient boosting (TGB), the baseline of LLTBoost, is
+``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
 
-The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the paper's; the
-mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage states its proved
-optimality gap. XGBoost's ``reg_lambda`` is l2_penalty for the logistic loss and half of it for squared error, which
-XGBoost halves.
+The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the
+paper's; the mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage
+states its proved optimality gap. XGBoost's ``reg_lambda`` is l2_penalty for the logistic loss and
+half of it for squared error, which XGBoost halves.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
@@ -59,7 +62,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints, asks
-from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of
+from jaxrules.cross_validation import (
+    SHARE,
+    cross_validated,
+    folds,
+    last_fit,
+    options_of_fit,
+    rows_of,
+)
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Fit, Status
 from jaxrules.guard import guarded
@@ -96,7 +106,9 @@ Search = Literal["optimal", "greedy", "beam", "published"]
 Floats = NDArray[np.float64]
 
 _SMALLEST_CURVATURE = 1e-8
-"""With l2_penalty = 0 curvatures are raised to this share of the largest one, so that (2.3) stays finite."""
+"""With l2_penalty = 0 curvatures are raised to this share of the largest one,
+so that (2.3) stays finite.
+"""
 _NOTHING_LEFT = 1e-14
 """By (2.3), a rule must reduce the risk by more than this share of it; less is rounding."""
 _FEW_RULES = 10
@@ -106,7 +118,9 @@ _FEW = 64
 """With at most this many propositions, rules may have three of them by default, else two."""
 _CUT_POINTS = 20
 _WORTH_KEEPING = 0.5
-"""Elimination removes what gains less than this share of the last rule's gain, both per unit of complexity."""
+"""Elimination removes what gains less than this share of the last rule's gain,
+both per unit of complexity.
+"""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
@@ -126,12 +140,12 @@ class Stage:
     """How one rule was found.
 
     Attributes:
-        objective: the value of the stage's objective, the rule's gain; over 1 + length if `per_unit`, and over
-            (1 + objective_tolerance)^length.
-        bound: proved upper bound over all conjunctions, None for greedy and beam search. A finished search
-            states its tolerance: objectives within 1e-10 relative are ties.
-        status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT, MAX_ITERATIONS
-            (max_evaluations) or INTERRUPTED.
+        objective: the value of the stage's objective, the rule's gain; over 1 + length if
+            `per_unit`, and over (1 + objective_tolerance)^length.
+        bound: proved upper bound over all conjunctions, None for greedy and beam search. A finished
+            search states its tolerance: objectives within 1e-10 relative are ties.
+        status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT,
+            MAX_ITERATIONS (max_evaluations) or INTERRUPTED.
         weight: the rule's weight when it was added.
         length: number of propositions.
         evaluations: objective evaluations of the search.
@@ -161,7 +175,10 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     objective: Objective = "corrective_decrease",
     search: Search = "optimal",
     max_rules: int = 10,
@@ -190,66 +207,75 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential",
-            shape (rows,). More than two classes are fitted one against the rest: an ensemble with one output per class.
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
-            a function of (y, score) made of JAX operations, convex and twice differentiable in
-            the score.
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
+            "exponential", shape (rows,). More than two classes are fitted one against the rest: an
+            ensemble with one output per class.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
         objective: what a rule maximises, see the module.
-        search: "optimal"; "greedy", the paper's comparison; "beam" (width 10); or "published", the paper's
-            own Algorithm 1, slow, with the pruning counts of its Table 2.
+        search: "optimal"; "greedy", the paper's comparison; "beam" (width 10); or "published", the
+            paper's own Algorithm 1, slow, with the pruning counts of its Table 2.
         max_rules: the number of rules; fewer if no further rule reduces the risk.
-        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on separable data: on
-            breast_cancer, banknote, tic_tac_toe and heart none exceeds 5 in log-odds; without it they reach 41 to 165
-            with ten rules, and 900 to 44 000 with thirty. With 0, curvatures are raised to 1e-8 of the largest, because
-            saturated rows of the logistic loss have almost none.
-        per_unit: a rule maximises its objective divided by 1 + its length, the gain per unit of complexity.
+        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on
+            separable data: on breast_cancer, banknote, tic_tac_toe and heart none exceeds 5 in
+            log-odds; without it they reach 41 to 165 with ten rules, and 900 to 44 000 with thirty.
+            With 0, curvatures are raised to 1e-8 of the largest, because saturated rows of the
+            logistic loss have almost none.
+        per_unit: a rule maximises its objective divided by 1 + its length, the
+            gain per unit of complexity.
         corrective: refit all weights after every rule, instead of keeping the earlier ones.
-        intercept: start from the best constant. The paper starts from 0, with the empty conjunction, true
-            everywhere, as a candidate rule.
-        eliminate: after every rule, remove rules and conditions, the cheapest first, while one costs less than half
-            of the gain of that rule, both per unit of complexity. Weights are refitted. The model may have fewer
-            rules than stages.
-        objective_tolerance: the relative gain of the objective that every further proposition must exceed.
-        propositions: the propositions to build rules from; None takes `jaxrules.conditions.propositions_of`.
+        intercept: start from the best constant. The paper starts from 0, with the empty
+            conjunction, true everywhere, as a candidate rule.
+        eliminate: after every rule, remove rules and conditions, the cheapest first, while one
+            costs less than half of the gain of that rule, both per unit of complexity. Weights are
+            refitted. The model may have fewer rules than stages.
+        objective_tolerance: the relative gain of the objective that every
+            further proposition must exceed.
+        propositions: the propositions to build rules from; None takes
+            `jaxrules.conditions.propositions_of`.
         forbidden: columns, by name or position, that no rule may use.
-        required: columns that some rule must use: once only as many rules remain as there are unused required
-            columns, each must use one of them.
-        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. Rules of positive and of negative weight are then searched for separately, and
-            refits keep the signs; a rule whose weight becomes 0 is dropped.
-        first: an expert's rules. The model starts with them and keeps them; they count among `max_rules`. Their
-            weights are fitted at the start and at every refit, under `l2_penalty`.
-        max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at most 64
-            propositions, as in tables of a few categories, whose conditions say less than thresholds do. Up to 2,
-            every rule is proved optimal, in about rows x columns^2 / 2 steps; docs/methods/boosting.md has a table of
-            what is proved when.
-        max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows. "auto":
-            20, or as many as memory allows. None takes every value.
+        required: columns that some rule must use: once only as many rules remain as there are
+            unused required columns, each must use one of them.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall,
+            with the column; see `jaxrules.constraints`. Rules of positive and of negative
+            weight are then searched for separately, and refits keep the signs; a rule whose
+            weight becomes 0 is dropped.
+        first: an expert's rules. The model starts with them and keeps them; they count
+            among `max_rules`. Their weights are fitted at the start and at every
+            refit, under `l2_penalty`.
+        max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at
+            most 64 propositions, as in tables of a few categories, whose conditions say less than
+            thresholds do. Up to 2, every rule is proved optimal, in about rows x columns^2 / 2
+            steps; docs/methods/boosting.md has a table of what is proved when.
+        max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
+            "auto": 20, or as many as memory allows. None takes every value.
         time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
-            runs out of time adds its best rule so far, states its gap, and the next stage begins. With less than
-            about a microsecond per entry of `X`, half of the time finds rules on a sample of the rows
-            (``details["sample"]``), and the rules on all rows are built from their propositions.
+            runs out of time adds its best rule so far, states its gap, and the next stage begins.
+            With less than about a microsecond per entry of
+            `X`, half of the time finds rules on a sample of the rows (``details["sample"]``), and
+            the rules on all rows are built from their propositions.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
-        max_evaluations: limit on objective evaluations per rule, after which the best rule so far is taken and its
-            gap reported. "auto" is 5e7 divided by the rows (a fraction of a second) if rules may be longer than 2;
-            None for no limit. The rule is no worse than that of a beam search. Unlike time limits, this limit does
-            not depend on the machine.
+        max_evaluations: limit on objective evaluations per rule, after which the best rule so far
+            is taken and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
+            second) if rules may be longer than 2; None for no limit. The rule is no worse than that
+            of a beam search. Unlike time limits, this limit does not depend on the machine.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the sample of rows; the search is deterministic.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the regularised risk (2.1). ``details``: "stages", one `Stage` per rule
-        (objective, bound, gap, evaluations, pruning counts); "propositions", their number; "risks", the
-        regularised risk after 0, 1, ... stages; "sample", the rows that the propositions come from, None for all;
-        the proofs cover rules of these propositions. For more than two classes see
-        `jaxrules.training.one_against_rest`.
+        A Fit whose objective is the regularised risk (2.1). ``details``: "stages", one `Stage` per
+        rule (objective, bound, gap, evaluations, pruning counts); "propositions", their number;
+        "risks", the regularised risk after 0, 1, ... stages; "sample", the rows that the
+        propositions come from, None for all; the proofs cover rules of these propositions. For more
+        than two classes see `jaxrules.training.one_against_rest`.
 
     Raises:
-        ValueError: for bad values in any argument, a target that the loss is not defined for, more
-            propositions than memory allows, a loss with negative curvature or non-finite derivatives.
+        ValueError: for bad values in any argument, a target that the loss is not
+            defined for, more propositions than memory allows, a loss with negative
+            curvature or non-finite derivatives.
         TypeError: for arguments of the wrong type.
     """
     run, data, problem = _prepare(locals())
@@ -261,7 +287,10 @@ def path(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     objective: Objective = "corrective_decrease",
     search: Search = "optimal",
     max_rules: int = 10,
@@ -286,14 +315,17 @@ def path(
     seed: int = 0,
     progress: ProgressOption = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that limit returns.
+    """One Fit for each number of rules from 1 to
+    `max_rules`, from one run: what `fit` with that limit returns.
 
-    Arguments and errors are those of `fit`. The list is shorter if `fit` stops early, and holds the constant
-    model if there is no rule.
+    Arguments and errors are those of `fit`. The list is shorter if `fit` stops early, and holds the
+    constant model if there is no rule.
     """
     run, data, problem = _prepare(locals())
     before = len(problem[0].first)
-    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run, every_number=True), before)
+    return paths_against_rest(
+        data, run, lambda part, run: _boost(part, *problem, run, every_number=True), before
+    )
 
 
 @guarded
@@ -305,7 +337,10 @@ def cross_validate(
     l2_penalties: Sequence[float] = (1.0,),
     n_folds: int = 5,
     one_standard_error: bool = True,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     objective: Objective = "corrective_decrease",
     search: Search = "optimal",
     per_unit: bool = True,
@@ -328,7 +363,8 @@ def cross_validate(
     seed: int = 0,
     progress: ProgressOption = False,
 ) -> Fit[RuleEnsemble]:
-    """Choose the number of rules and the ridge by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+    """Choose the number of rules and the ridge by cross-validation (see
+    `jaxrules.cross_validation`); fit on all rows.
 
     Each fold has its own cut points, unless `propositions` are given, and one `path` per ridge.
 
@@ -336,7 +372,8 @@ def cross_validate(
         max_rules: the most rules; every number from 1 on is tried.
         l2_penalties: values of the ridge.
         n_folds: how many folds.
-        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        one_standard_error: choose the smallest model within one standard error
+            of the best, not the best.
         seed: of the folds.
         time_limit: seconds for everything; four fifths are for the folds.
 
@@ -351,7 +388,9 @@ def cross_validate(
     same = options_of_fit(locals(), fit)
     del same["max_rules"]
     same["loss"] = known = loss_for(y, loss)
-    max_rules = checks.integer("max_rules", max_rules, at_least=1, at_most=10_000)  # all of them are tried
+    max_rules = checks.integer(
+        "max_rules", max_rules, at_least=1, at_most=10_000
+    )  # all of them are tried
     ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0).tolist()
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
     run = Run("boosting", time_limit, progress)
@@ -359,18 +398,26 @@ def cross_validate(
     n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
     checks.require(
         n_first < max_rules,
-        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; raise "
+        "max_rules",
     )
     sizes = range(n_first + 1, max_rules + 1)
     grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes]
 
     part = run.child(SHARE, "boosting cross-validation")
     found = cross_validated(
-        data, grid, lambda _, inside, run: _walk(inside, ridges, sizes, same, run), folds(data, n_folds, seed), part,
-        one_standard_error=one_standard_error, otherwise=min(_FEW_RULES, len(sizes)) - 1,
-    )  # fmt: skip
+        data,
+        grid,
+        lambda _, inside, run: _walk(inside, ridges, sizes, same, run),
+        folds(data, n_folds, seed),
+        part,
+        one_standard_error=one_standard_error,
+        otherwise=min(_FEW_RULES, len(sizes)) - 1,
+    )
     everything = {**same, **found.setting, "sample_weight": sample_weight}
-    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+    return last_fit(
+        found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress)
+    )
 
 
 def _walk(
@@ -379,7 +426,13 @@ def _walk(
     """The models of a fold, every ridge with all of these sizes, as far as the time goes."""
     for i, ridge in enumerate(ridges):
         part = run.child(1 / (len(ridges) - i))
-        fits = path(**rows_of(inside), **same, max_rules=sizes[-1], l2_penalty=ridge, time_limit=part.deadline)
+        fits = path(
+            **rows_of(inside),
+            **same,
+            max_rules=sizes[-1],
+            l2_penalty=ridge,
+            time_limit=part.deadline,
+        )
         cut = part.stopped()
         yield from (found.model for found in (fits[:-1] if cut else fits))
         if cut:
@@ -408,7 +461,8 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     seed = checks.seed(given["seed"])
     if options.search == "published" and asks(given["monotone"]):
         raise ValueError(
-            'monotone cannot be combined with search="published", which ignores signs; use search="optimal"'
+            'monotone cannot be combined with search="published", which ignores signs; use '
+            'search="optimal"'
         )
     max_cut_points, fewer = given["max_cut_points"], isinstance(given["max_cut_points"], str)
     if fewer and max_cut_points == "auto":
@@ -435,7 +489,9 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     def all_of_them() -> PropositionPool:
         if propositions is not None:
             return _given(propositions, data.table)
-        return all_propositions(data.table, max_cut_points=check_cut_points(data.table, max_cut_points, fewer=fewer))
+        return all_propositions(
+            data.table, max_cut_points=check_cut_points(data.table, max_cut_points, fewer=fewer)
+        )
 
     def candidates() -> Candidates:
         pool = constraints.pool(all_of_them(), data.table, n_outputs)
@@ -448,9 +504,17 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candida
     return run, data, (found, options)
 
 
-def _found_on(sample: TrainingData, given: Mapping[str, Any], constraints: Constraints, run: Run) -> PropositionPool:
-    """The propositions of the rules that a fit finds on a sample of the rows, in half of the time."""
-    options = {name: given[name] for name in options_of_fit(given, fit) if name not in ("loss", "forbidden")}
+def _found_on(
+    sample: TrainingData, given: Mapping[str, Any], constraints: Constraints, run: Run
+) -> PropositionPool:
+    """The propositions of the rules that a fit finds on a sample of the
+    rows, in half of the time.
+    """
+    options = {
+        name: given[name]
+        for name in options_of_fit(given, fit)
+        if name not in ("loss", "forbidden")
+    }
     part = fit(
         **rows_of(sample), **options, loss=given["loss"], forbidden=tuple(constraints.forbidden),
         time_limit=run.child(0.5).deadline,
@@ -460,9 +524,15 @@ def _found_on(sample: TrainingData, given: Mapping[str, Any], constraints: Const
 
 
 def _boost(
-    data: TrainingData, candidates: Candidates, options: _Options, run: Run, every_number: bool = False
+    data: TrainingData,
+    candidates: Candidates,
+    options: _Options,
+    run: Run,
+    every_number: bool = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """One rule after the other, for a target of one output: the last fit, or those with 1, 2, ... rules."""
+    """One rule after the other, for a target of one output: the last fit, or
+    those with 1, 2, ... rules.
+    """
     pool, space = candidates.pool, candidates.space
     state = _Ensemble(data, candidates, options)
     steps = [state.step()]
@@ -494,21 +564,41 @@ def _boost(
             length = len(found.propositions)
             steps.append(state.step())
             stages.append(
-                Stage(found.objective, found.bound, why, weight, length, found.evaluations, seconds, found.counts)
+                Stage(
+                    found.objective,
+                    found.bound,
+                    why,
+                    weight,
+                    length,
+                    found.evaluations,
+                    seconds,
+                    found.counts,
+                )
             )
             run.step(steps[-1].risk, len(steps[-1].rules))
 
     def finished(m: int) -> Fit[RuleEnsemble]:
         rules, weights, intercept, risk = steps[m]
         model = RuleEnsemble(
-            pool.conjunctions(rules, data.schema), weights[:, None], np.array([intercept]), None, data.loss.link,
-            options.made, data.loss.name,
-        )  # fmt: skip
+            pool.conjunctions(rules, data.schema),
+            weights[:, None],
+            np.array([intercept]),
+            None,
+            data.loss.link,
+            options.made,
+            data.loss.name,
+        )
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
         fit = run.finish(
-            model, risk, "min", status, stages=tuple(stages[:m]), propositions=candidates.n_searched,
-            risks=tuple(step.risk for step in steps[: m + 1]), sample=options.sample,
-        )  # fmt: skip
+            model,
+            risk,
+            "min",
+            status,
+            stages=tuple(stages[:m]),
+            propositions=candidates.n_searched,
+            risks=tuple(step.risk for step in steps[: m + 1]),
+            sample=options.sample,
+        )
         return fit if m == len(stages) else run.earlier(fit, m, status)
 
     first = min(1, len(stages)) if every_number else len(stages)
@@ -540,17 +630,25 @@ class _Options:
             ("eliminate", self.eliminate),
         ):
             if refits and not self.corrective:
-                raise ValueError(f'{name} refits all weights; set corrective=True, or objective="second_order"')
+                raise ValueError(
+                    f'{name} refits all weights; set corrective=True, or objective="second_order"'
+                )
         if self.search == "published" and self.max_length not in (None, math.inf):
             raise ValueError(
-                'max_length cannot be combined with search="published", whose core queries are not the '
+                'max_length cannot be combined with search="published", whose core queries are not '
+                "the "
                 'shortest; use search="optimal"'
             )
         if self.search == "published" and self.objective in ("orthogonal", "corrective_decrease"):
-            raise ValueError(f'objective="{self.objective}" cannot be combined with search="published"; see PAPER')
+            raise ValueError(
+                f'objective="{self.objective}" cannot be combined with search="published"; see '
+                "PAPER"
+            )
         if self.search == "published" and (self.per_unit or self.objective_tolerance):
             name = "per_unit" if self.per_unit else "objective_tolerance"
-            raise ValueError(f'{name} cannot be combined with search="published", which has no prices; see PAPER')
+            raise ValueError(
+                f'{name} cannot be combined with search="published", which has no prices; see PAPER'
+            )
 
     def longest(self, propositions: int) -> int | None:
         """The most propositions of a rule, given their number."""
@@ -568,20 +666,29 @@ def _limit(max_evaluations: Any) -> float | None:
     """Evaluations per rule; None for as many as `_SOME_VISITS` allow."""
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
-    return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+    return (
+        checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+    )
 
 
 def _longest(max_length: Any) -> float | None:
-    """The most propositions of a rule, infinity for any number; None for the default by number of propositions."""
+    """The most propositions of a rule, infinity for any number; None for the default
+    by number of propositions.
+    """
     if isinstance(max_length, str) and max_length == "auto":
         return None
     return checks.optional(checks.integer, "max_length", max_length, at_least=1) or math.inf
 
 
 def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
-    checks.instance("propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of")
+    checks.instance(
+        "propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of"
+    )
     if propositions.schema.features != table.schema.features:
-        raise ValueError("propositions were built for columns other than those of X; build them from the same table")
+        raise ValueError(
+            "propositions were built for columns other than those of X; build them from the same "
+            "table"
+        )
     return propositions
 
 
@@ -595,23 +702,37 @@ class _Step(NamedTuple):
 
 
 class _Ensemble:
-    """The rules so far: their weights, the scores of the training rows, and the derivatives of the loss there."""
+    """The rules so far: their weights, the scores of the training rows, and the
+    derivatives of the loss there.
+    """
 
     def __init__(self, data: TrainingData, candidates: Candidates, options: _Options) -> None:
         self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
-        self.l2_penalty, self.corrective, self.has_intercept = options.l2_penalty, options.corrective, options.intercept
+        self.l2_penalty, self.corrective, self.has_intercept = (
+            options.l2_penalty,
+            options.corrective,
+            options.intercept,
+        )
         self.total_weight = float(self.sample_weight.sum())
-        self.intercept = best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
+        self.intercept = (
+            best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
+        )
         self.sides, self.signs_of = candidates.sides(data.output), candidates.signs[data.output]
         self.using, self.any_sign = candidates.using, bool(self.signs_of.all())
         self.n_searched = candidates.n_searched
-        self.rules = [rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()]
-        self.extents: list[NDArray[np.bool_]] = [candidates.space.selected(rule) for rule in self.rules]
+        self.rules = [
+            rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()
+        ]
+        self.extents: list[NDArray[np.bool_]] = [
+            candidates.space.selected(rule) for rule in self.rules
+        ]
         self.weights = [0.0] * len(self.rules)
         self.n_first = len(self.rules)
         self.scores = np.full(len(self.y), self.intercept)
         self.gain = 0.0  # the predicted gain of the last rule, (2.3)
-        self._derivatives: tuple[Floats, Floats, Floats] | None = None  # the scores they belong to, g, h
+        self._derivatives: tuple[Floats, Floats, Floats] | None = (
+            None  # the scores they belong to, g, h
+        )
         if self.rules:
             self._refit()
 
@@ -620,7 +741,9 @@ class _Ensemble:
         """The required signs of the weights, 0 for any, (rules,)."""
         if self.any_sign:
             return np.zeros(len(self.rules), int)
-        either = np.array([self.signs_of[list(rule)].all(axis=0) for rule in self.rules], int).reshape(-1, 2)
+        either = np.array(
+            [self.signs_of[list(rule)].all(axis=0) for rule in self.rules], int
+        ).reshape(-1, 2)
         return either[:, 1] - either[:, 0]
 
     def unused(self) -> list[NDArray[np.bool_]]:
@@ -631,17 +754,25 @@ class _Ensemble:
         for side in self.sides:
             searched[side.propositions] = True
         used = [p for rule in self.rules for p in rule]
-        return [speaking for speaking in self.using if (speaking & searched).any() and not speaking[used].any()]
+        return [
+            speaking
+            for speaking in self.using
+            if (speaking & searched).any() and not speaking[used].any()
+        ]
 
     def derivatives(self) -> tuple[Floats, Floats]:
-        """Weighted gradient and curvature per row; the curvature is safe to divide by with l2_penalty = 0."""
+        """Weighted gradient and curvature per row; the curvature is safe to
+        divide by with l2_penalty = 0.
+        """
         if self._derivatives is not None and self._derivatives[0] is self.scores:
             return self._derivatives[1:]
         g, h = derivatives(self.loss, self.y, self.scores)
         if self.l2_penalty == 0.0:
             largest = float(h.max())
             if largest == 0.0:
-                raise ValueError("l2_penalty must be positive, since the loss has zero curvature at every row")
+                raise ValueError(
+                    "l2_penalty must be positive, since the loss has zero curvature at every row"
+                )
             h = np.maximum(h, _SMALLEST_CURVATURE * largest)
         self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
         return self._derivatives[1:]
@@ -649,18 +780,21 @@ class _Ensemble:
     def span(self) -> NDArray[np.bool_]:
         """The extents of the rules, and of the intercept: bool (rows, rules).
 
-        A rule whose sign holds its weight at 0 is left out: a small change of other weights does not move it.
+        A rule whose sign holds its weight at 0 is left out: a small change of other
+        weights does not move it.
         """
         everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
         held = (self.signs != 0) & (np.array(self.weights) == 0)
-        columns = everything + [extent for extent, absent in zip(self.extents, held, strict=True) if not absent]
+        columns = everything + [
+            extent for extent, absent in zip(self.extents, held, strict=True) if not absent
+        ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
 
     def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
         """Append a rule with the weight (2.2), refit all weights if corrective; returns its weight.
 
-        If that weight raises the regularised risk, as Newton's step may for a loss of unbounded curvature, the rule
-        gets the best weight instead.
+        If that weight raises the regularised risk, as Newton's step may for a loss of unbounded
+        curvature, the rule gets the best weight instead.
         """
         g, h = self.derivatives()
         denominator = self.l2_penalty + float(h[rows].sum())
@@ -683,14 +817,23 @@ class _Ensemble:
         """All weights at once."""
         extents = np.stack(self.extents, axis=1)
         weights, self.intercept = refit_weights(
-            self.loss, self.y, extents, l2_penalty=self.l2_penalty, intercept=self.has_intercept,
-            sample_weight=self.sample_weight, start=(np.array(self.weights), self.intercept), signs=self.signs,
-        )  # fmt: skip
+            self.loss,
+            self.y,
+            extents,
+            l2_penalty=self.l2_penalty,
+            intercept=self.has_intercept,
+            sample_weight=self.sample_weight,
+            start=(np.array(self.weights), self.intercept),
+            signs=self.signs,
+        )
         self.weights = weights.tolist()
         self.scores = self.intercept + extents @ weights
 
-    def eliminated(self, space: SearchSpace, allowed: float, stopped: Callable[[], bool]) -> _Ensemble:
-        """Without the rules and conditions that reduce the risk by less than `allowed` per unit of complexity.
+    def eliminated(
+        self, space: SearchSpace, allowed: float, stopped: Callable[[], bool]
+    ) -> _Ensemble:
+        """Without the rules and conditions that reduce the risk by less than
+        `allowed` per unit of complexity.
 
         Backward elimination: the cheapest goes first, and all weights are refitted.
         """
@@ -710,51 +853,80 @@ class _Ensemble:
         """Every ensemble with one rule or condition less, and the decrease in complexity."""
         missing = len(self.unused())
         for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
-            shorter = [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
+            shorter = (
+                [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
+            )
             for other in ([], *([one] for one in shorter)):
                 if len(self.rules) > 1 or other:
                     ensemble = copy.copy(self)
                     ensemble.rules = [*self.rules[:r], *other, *self.rules[r + 1 :]]
-                    ensemble.extents = [*self.extents[:r], *map(space.selected, other), *self.extents[r + 1 :]]
-                    ensemble.weights = [*self.weights[:r], *(self.weights[r] for _ in other), *self.weights[r + 1 :]]
+                    ensemble.extents = [
+                        *self.extents[:r],
+                        *map(space.selected, other),
+                        *self.extents[r + 1 :],
+                    ]
+                    ensemble.weights = [
+                        *self.weights[:r],
+                        *(self.weights[r] for _ in other),
+                        *self.weights[r + 1 :],
+                    ]
                     if len(ensemble.unused()) > missing:
                         continue
                     ensemble._refit()
                     yield ensemble, 1 if other else 1 + len(rule)
 
     def _rise(self, weight: float, rows: NDArray[np.bool_]) -> float:
-        """By how much a new rule changes the regularised risk, times the rows' weight; rounding does not count."""
+        """By how much a new rule changes the regularised risk, times the rows'
+        weight; rounding does not count.
+        """
         y, scores = self.y[rows], self.scores[rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            before, after = (np.asarray(self.loss.value(y, score)) for score in (scores, scores + weight))
+            before, after = (
+                np.asarray(self.loss.value(y, score)) for score in (scores, scores + weight)
+            )
             rise = self.sample_weight[rows] @ (after - before) + self.l2_penalty * weight**2 / 2
         return float(rise) - 1e-12 * float(self.sample_weight[rows] @ np.abs(before))
 
     def step(self) -> _Step:
         """The current ensemble and risk."""
-        penalty = self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
+        penalty = (
+            self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
+        )
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
         kept = [r for r in range(len(self.rules)) if self._counts(r)]
         return _Step(
-            tuple(self.rules[r] for r in kept), np.array(self.weights)[np.array(kept, int)], self.intercept, risk
+            tuple(self.rules[r] for r in kept),
+            np.array(self.weights)[np.array(kept, int)],
+            self.intercept,
+            risk,
         )
 
     def _counts(self, r: int) -> bool:
-        """Whether the model keeps a rule: not if its sign made its weight 0 and no constraint requires it."""
-        wanted = r < self.n_first or any(speaking[list(self.rules[r])].any() for speaking in self.using)
+        """Whether the model keeps a rule: not if its sign made its weight 0 and
+        no constraint requires it.
+        """
+        wanted = r < self.n_first or any(
+            speaking[list(self.rules[r])].any() for speaking in self.using
+        )
         return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
 
 
-def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run) -> Found:
+def _search(
+    state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run
+) -> Found:
     """The next rule; if it must use one of some columns, via the propositions on them."""
     parts, longest = [], options.longest(state.n_searched)
     for place, side in enumerate(state.sides):
-        run = stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
+        run = (
+            stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
+        )
         objective = _objective(state, options, side.sign)
         exact = options.search in ("optimal", "published")
         if not must:
-            found = _search_one(side.space, objective, options, longest, len(state.sides), run.stopped)
+            found = _search_one(
+                side.space, objective, options, longest, len(state.sides), run.stopped
+            )
             parts.append(side.whole(found))
             continue
         wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
@@ -772,17 +944,22 @@ def _search(state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], 
 
 
 def _search_one(
-    space: SearchSpace, objective: rule_search.Objective, options: _Options, longest: int | None, share: int,
+    space: SearchSpace,
+    objective: rule_search.Objective,
+    options: _Options,
+    longest: int | None,
+    share: int,
     stopped: Callable[[], bool],
-) -> Found:  # fmt: skip
+) -> Found:
     """The best conjunction of at most `longest` propositions, with 1 / share of the evaluations."""
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
     limits: dict[str, Any] = {
-        "approximation": options.approximation, "max_evaluations": options.evaluations(len(space.masks), share),
+        "approximation": options.approximation,
+        "max_evaluations": options.evaluations(len(space.masks), share),
         "stopped": stopped,
-    }  # fmt: skip
+    }
     if options.search == "published":
         found = search_published(space, objective, **limits)
         if found.status is Status.TIME_LIMIT:  # it may not have tried all single propositions
@@ -790,7 +967,11 @@ def _search_one(
             if single.objective > found.objective:
                 return replace(found, propositions=single.propositions, objective=single.objective)
         return found
-    if space.longest(longest) <= 2 and options.max_evaluations in (None, math.inf) and space.partitions is not None:
+    if (
+        space.longest(longest) <= 2
+        and options.max_evaluations in (None, math.inf)
+        and space.partitions is not None
+    ):
         return search_pairs(space, objective, max_length=longest, stopped=stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
     return exact(space, objective, max_length=longest, **limits)

@@ -24,8 +24,8 @@ class Candidates:
         space: all of them, on the rows.
         first: the propositions of each of the expert's rules.
         using: for each required column, which propositions use it.
-        signs: for every output whether a rule with the proposition may have a negative, and a positive weight,
-            (outputs, propositions, 2).
+        signs: for every output whether a rule with the proposition may have a negative, and a
+            positive weight, (outputs, propositions, 2).
     """
 
     pool: PropositionPool
@@ -36,9 +36,17 @@ class Candidates:
     signs: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pool: PropositionPool, first: Conjunctions, constraints: Constraints, data: TrainingData) -> Candidates:
+    def of(
+        cls,
+        pool: PropositionPool,
+        first: Conjunctions,
+        constraints: Constraints,
+        data: TrainingData,
+    ) -> Candidates:
         n_outputs, ends = len(data.outputs), len(pool) + first.offsets
-        conditions = PropositionPool.build(data.table.schema, [[condition] for rule in first for condition in rule])
+        conditions = PropositionPool.build(
+            data.table.schema, [[condition] for rule in first for condition in rule]
+        )
         every = PropositionPool.concatenate([pool, conditions])
         return cls(
             every, len(pool), SearchSpace.of_codes(*every.cell_codes(data.table)),
@@ -48,6 +56,10 @@ class Candidates:
         )  # fmt: skip
 
     def sides(self, output: int, space: SearchSpace | None = None) -> tuple[Side, ...]:
-        """The searches for the rules of an output; on another space of the same propositions if given."""
+        """The searches for the rules of an output; on another space of the
+        same propositions if given.
+        """
         searched = np.arange(len(self.pool)) < self.n_searched
-        return sides_of(self.space if space is None else space, self.signs[output] & searched[:, None])
+        return sides_of(
+            self.space if space is None else space, self.signs[output] & searched[:, None]
+        )

@@ -1,10 +1,10 @@
 """Rules from tree ensembles: every node but the root is the conjunction of the splits above it.
 
-The rules route every row exactly as the trees do (see `jaxrules.ensembles.forests`), without a cast at
-prediction.
+The rules route every row exactly as the trees do (see `jaxrules.ensembles.forests`),
+without a cast at prediction.
 
-A forest splits on columns, a rule uses features of a `Table`. The columns are those of the table, or, if the
-table has categories and the forest none, those of `Table.one_hot`: a split on an
+A forest splits on columns, a rule uses features of a `Table`. The columns are those of the table,
+or, if the table has categories and the forest none, those of `Table.one_hot`: a split on an
 indicator then becomes "category == value" or "category != value".
 """
 
@@ -48,7 +48,9 @@ _FOREST_SHARE = 0.4
 
 
 class RulePool(NamedTuple):
-    """Candidate rules and the training rows on which they hold. Learners accept it as ``rules=``."""
+    """Candidate rules and the training rows on which they hold.
+    Learners accept it as ``rules=``.
+    """
 
     rules: Conjunctions
     activations: Activations
@@ -81,32 +83,38 @@ def extract_rules(
     """The rules of a fitted tree ensemble, with conditions on one feature merged.
 
     Args:
-        forest: a fitted decision tree, RandomForest, ExtraTrees, GradientBoosting or HistGradientBoosting of
-            scikit-learn (classifier or regressor), or a LightGBM model (scikit-learn interface or Booster).
-        X: the training data, as `as_table` takes them; missing values are allowed. The forest was trained on
-            these columns, or on ``as_table(X).one_hot()[0]`` if X has categories that the forest does not
-            know. None takes names and categories from the forest (names are x0, x1, ... if it has none).
-        drop_duplicates: of rules that hold on the same rows of `X`, keep one (with the fewest conditions, then
-            the first); drop rules that hold on all rows or on none, which carry no information.
-            Without `X`, only rules with the same conditions are duplicates.
-        drop_complements: of two rules that are complements on the rows of `X`, keep only the one of lower coverage.
+        forest: a fitted decision tree, RandomForest, ExtraTrees, GradientBoosting or
+            HistGradientBoosting of scikit-learn (classifier or regressor), or a LightGBM model
+            (scikit-learn interface or Booster).
+        X: the training data, as `as_table` takes them; missing values are allowed. The forest was
+            trained on these columns, or on ``as_table(X).one_hot()[0]`` if X has categories that
+            the forest does not know. None takes names and categories from the forest (names are
+            x0, x1, ... if it has none).
+        drop_duplicates: of rules that hold on the same rows of `X`, keep one (with the fewest
+            conditions, then the first); drop rules that hold on all rows or on none, which carry no
+            information. Without `X`, only rules with the same conditions are duplicates.
+        drop_complements: of two rules that are complements on the rows of `X`, keep only
+            the one of lower coverage.
         leaves_only: only the rules of the leaves, which partition the rows in each tree.
-        activations: return a `RulePool`, the rules and the rows of `X` on which they hold: a learner that gets it as
-            ``rules=``, with the same `X`, need not evaluate them again.
+        activations: return a `RulePool`, the rules and the rows of `X` on which they hold: a
+            learner that gets it as ``rules=``, with the same `X`, need not evaluate them again.
 
     Returns:
         The rules in the order of the trees, and within a tree in the forest's order of nodes.
 
-        In a numeric column without missing values in `X`, a missing value satisfies no condition, since the forest
-        has not learned where to send it. Everywhere else it follows the forest's own routing.
+        In a numeric column without missing values in `X`, a missing value satisfies no
+        condition, since the forest has not learned where to send it. Everywhere else it follows
+        the forest's own routing.
 
-        A rule has as many propositions as splits lead to its node, the fewest for rules with the same conditions.
+        A rule has as many propositions as splits lead to its node, the fewest for rules
+        with the same conditions.
 
     Raises:
         TypeError: for a model that is not a tree ensemble.
-        ValueError: for a forest that is unfitted, has no split that separates rows, or was trained on other
-            columns, for `drop_complements` without `X` and `drop_duplicates`, for `activations` without `X`, or
-            if the bits of all rules on all rows do not fit in memory.
+        ValueError: for a forest that is unfitted, has no split that separates rows, or was trained
+            on other columns, for `drop_complements` without `X` and
+            `drop_duplicates`, for `activations` without `X`, or if the bits of all rules on all
+            rows do not fit in memory.
 
     References:
         Friedman and Popescu, "Predictive learning via rule ensembles", 2008, Sec. 3.
@@ -115,7 +123,9 @@ def extract_rules(
     drop_complements = checks.flag("drop_complements", drop_complements)
     activations = checks.flag("activations", activations)
     if drop_complements and (X is None or not drop_duplicates):
-        raise ValueError("drop_complements compares rules on the rows of X; pass X and drop_duplicates=True")
+        raise ValueError(
+            "drop_complements compares rules on the rows of X; pass X and drop_duplicates=True"
+        )
     if activations and X is None:
         raise ValueError("activations evaluates the rules on the rows of X; pass X")
     found = _read_rules(forest, X, leaves_only)
@@ -127,7 +137,8 @@ def extract_rules(
             rules = pool.rules
         if not len(rules):
             raise ValueError(
-                "forest has no rule that holds on some rows of X but not on all; train it on columns that "
+                "forest has no rule that holds on some rows of X but not on all; train it on "
+                "columns that "
                 "vary, and pass its training data"
             )
     if not activations or table is None:
@@ -139,11 +150,12 @@ class TreeRules(NamedTuple):
     """The rules of a forest and their nodes.
 
     Attributes:
-        conjunctions: one rule for every node but the roots, duplicates included. A node of a LightGBM tree with
-            ``zero_as_missing=True`` may admit several intervals: then it and the nodes below it have one rule for each.
+        conjunctions: one rule for every node but the roots, duplicates included. A node of a
+            LightGBM tree with ``zero_as_missing=True`` may admit several intervals: then it and the
+            nodes below it have one rule for each.
         tree: index of the tree, shape (rules,): the column of ``forest.apply`` or of ``pred_leaf``.
-        node: index of the node in its tree, as scikit-learn numbers nodes; LightGBM numbers splits and leaves
-            separately.
+        node: index of the node in its tree, as scikit-learn numbers nodes; LightGBM numbers
+            splits and leaves separately.
         is_leaf: shape (rules,).
     """
 
@@ -154,7 +166,8 @@ class TreeRules(NamedTuple):
 
 
 def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> TreeRules:
-    """Every rule of a fitted tree ensemble with the node that it comes from; arguments as in `extract_rules`.
+    """Every rule of a fitted tree ensemble with the node that it comes from;
+    arguments as in `extract_rules`.
 
     Raises:
         TypeError, ValueError: as `extract_rules`.
@@ -163,9 +176,10 @@ def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> Tree
 
 
 RuleSource = TreeKind | Conjunctions | RulePool | Any
-"""What learners accept as ``rules=``: "boosted_trees", "forest" or "both", grown on the training rows (see
-`jaxrules.ensembles.growing`); rules, with or without their activations; or a model that `extract_rules` reads, fitted
-or not yet. None is the default kind."""
+"""What learners accept as ``rules=``: "boosted_trees", "forest" or "both", grown on the training
+rows (see `jaxrules.ensembles.growing`); rules, with or without their activations; or a model that
+`extract_rules` reads, fitted or not yet. None is the default kind.
+"""
 
 
 def rule_pool(
@@ -176,17 +190,18 @@ def rule_pool(
     may_be_empty: bool = False,
     constraints: Constraints | None = None,
 ) -> RulePool:
-    """The candidates that a learner's ``rules=`` means, see `RuleSource`; thresholds of the default kinds are the
-    shortest that keep the rules on the same rows.
+    """The candidates that a learner's ``rules=`` means, see `RuleSource`; thresholds of the default
+    kinds are the shortest that keep the rules on the same rows.
 
-    A time limit reduces the number of trees, so that the search has most of the time. Without time, or if no tree
-    finds a useful split, the pool is empty. Rules without an admissible weight under the constraints are dropped.
-    Trees grown here do not split on forbidden columns. If no rule uses a required column, conditions on it are added.
+    A time limit reduces the number of trees, so that the search has most of the time. Without time,
+    or if no tree finds a useful split, the pool is empty. Rules without an admissible weight under
+    the constraints are dropped. Trees grown here do not split on forbidden columns. If no rule uses
+    a required column, conditions on it are added.
 
     Raises:
         TypeError: if they are neither rules nor trees.
-        ValueError: for rules of other columns or with activations on other rows, if none are given, or if the
-            constraints exclude all.
+        ValueError: for rules of other columns or with activations on other rows, if none are given,
+            or if the constraints exclude all.
     """
     grown_on, grown = data, depends_on_labels(rules)
     if constraints is not None:
@@ -198,12 +213,22 @@ def rule_pool(
         rules, activations = rules
         some = data.rows[:_ROWS_COMPARED]
         if activations.n_rows <= data.rows.max() or (
-            not np.array_equal(activations.at(some), rules.satisfied(data.table[np.arange(len(some))]))
+            not np.array_equal(
+                activations.at(some), rules.satisfied(data.table[np.arange(len(some))])
+            )
         ):
-            raise ValueError("activations of rules are for rows other than those of X; extract them from the same data")
-        activations = activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
+            raise ValueError(
+                "activations of rules are for rows other than those of X; extract them from the "
+                "same data"
+            )
+        activations = (
+            activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
+        )
     elif isinstance(rules, Conjunctions):
-        checks.require(len(rules) > 0 or may_be_empty, "rules is empty; extract rules from deeper or more trees")
+        checks.require(
+            len(rules) > 0 or may_be_empty,
+            "rules is empty; extract rules from deeper or more trees",
+        )
         activations = Activations.of(rules, data.table)
     else:
         run.preparing("rules")
@@ -214,15 +239,22 @@ def rule_pool(
     if constraints.forbidden or constraints.monotone:
         kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
         if len(pool.rules) and not len(kept) and not may_be_empty:
-            raise ValueError("forbidden and monotone exclude every rule; pass other rules, or constrain fewer columns")
-        pool = RulePool(pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern))
+            raise ValueError(
+                "forbidden and monotone exclude every rule; pass other rules, or constrain fewer "
+                "columns"
+            )
+        pool = RulePool(
+            pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern)
+        )
     return _with_required(pool, data, constraints) if grown else pool
 
 
 def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints) -> RulePool:
     """Adds conditions, at few quantiles, on the required columns that no rule uses."""
     used = [using.any() for using in constraints.using(pool.rules)]
-    silent = {column for column, spoken in zip(constraints.required, used, strict=True) if not spoken}
+    silent = {
+        column for column, spoken in zip(constraints.required, used, strict=True) if not spoken
+    }
     if not silent:
         return pool
     others = frozenset(range(len(data.table.schema.names))) - silent
@@ -242,9 +274,15 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
     run.preparing("rules")
     part = run.child(_FOREST_SHARE)
     is_class = data.classes is not None
-    forest = grow(kind, data.table, data.labels, data.weights, is_class, seed=seed, stopped=part.stopped)
+    forest = grow(
+        kind, data.table, data.labels, data.weights, is_class, seed=seed, stopped=part.stopped
+    )
     run.shortened |= forest is None or len(forest.estimators_) < N_TREES
-    if forest is None or run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
+    if (
+        forest is None
+        or run.stopped()
+        or all(tree.tree_.node_count == 1 for tree in forest.estimators_)
+    ):
         none = Conjunctions.build(data.table.schema, [])
         return RulePool(none, Activations.of(none, data.table))
     rules, activations = extract_rules(forest, data.table, activations=True)
@@ -256,7 +294,8 @@ def _fitted(model: Any, data: TrainingData) -> Any:
     if not holds_trees(model):
         raise TypeError(
             "rules must be Conjunctions, as of jaxrules.extract_rules, one of "
-            f"{', '.join(map(repr, get_args(TreeKind)))}, or an ensemble of trees; got {type(model).__name__}"
+            f"{', '.join(map(repr, get_args(TreeKind)))}, or an ensemble of trees; got "
+            f"{type(model).__name__}"
             f"{checks.its_conjunctions(model)}"
         )
     if is_fitted(model):
@@ -280,7 +319,9 @@ def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
     if not (read.trees.parent != NO_NODE).any():
-        raise ValueError("forest has no split, so no rules; train deeper trees on columns that vary")
+        raise ValueError(
+            "forest has no split, so no rules; train deeper trees on columns that vary"
+        )
     if table is None:
         read = _with_listed_categories(read, None)
         schema = _own_schema(read)
@@ -295,7 +336,9 @@ def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
     nodes = np.flatnonzero((trees.parent != NO_NODE) & (trees.is_leaf | (not leaves_only)))
     conjunctions = _merged(edges, trees.parent, nodes, schema, complete)
     conjunctions.validate()
-    return _Found(TreeRules(conjunctions, trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]), table)
+    return _Found(
+        TreeRules(conjunctions, trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]), table
+    )
 
 
 # Columns of the forest, and features of the table
@@ -307,7 +350,11 @@ def _own_schema(forest: Forest) -> Schema:
     features = []
     for column, name in enumerate(names):
         values = forest.categories.get(column)
-        known = () if values is None else tuple(sorted(category_text(v) for v in values.values() if v is not None))
+        known = (
+            ()
+            if values is None
+            else tuple(sorted(category_text(v) for v in values.values() if v is not None))
+        )
         features.append(Feature(name, known or None))
     return Schema(tuple(features), "own_category")
 
@@ -318,14 +365,20 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
     categorical = [feature.name for feature in schema.features if not feature.is_numeric]
     if forest.categories or not categorical:
         features = _match_names(forest, schema)
-        is_categorical = [column for column, f in enumerate(features) if not schema.features[f].is_numeric]
-        return _with_listed_categories(forest, is_categorical), [EncodedColumn(f, None) for f in features]
+        is_categorical = [
+            column for column, f in enumerate(features) if not schema.features[f].is_numeric
+        ]
+        return _with_listed_categories(forest, is_categorical), [
+            EncodedColumn(f, None) for f in features
+        ]
     encoded = _encoding(table)
     if forest.names is None and forest.n_columns == len(encoded):
         return forest, encoded
     raise ValueError(
-        f"forest was trained on {forest.n_columns} numeric columns, but X has the categorical columns "
-        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded; train the forest on "
+        f"forest was trained on {forest.n_columns} numeric columns, but X has the categorical "
+        "columns "
+        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded; "
+        "train the forest on "
         "jaxrules.as_table(X).one_hot()[0], and pass the same X"
     )
 
@@ -333,14 +386,19 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
 def _match_names(forest: Forest, schema: Schema) -> list[int]:
     """The feature of every column: by name if both sides have names, else by position."""
     if forest.names is not None:
-        for names in (schema.names, tuple(name.replace(" ", "_") for name in schema.names)):  # as LightGBM writes them
+        for names in (
+            schema.names,
+            tuple(name.replace(" ", "_") for name in schema.names),
+        ):  # as LightGBM writes them
             if set(names) == set(forest.names):
                 return [names.index(name) for name in forest.names]
     unnamed = schema.names == tuple(f"x{i}" for i in range(len(schema.names)))
     if forest.n_columns == len(schema.features) and (forest.names is None or unnamed):
         return list(range(forest.n_columns))
     if forest.names is None or forest.n_columns != len(schema.features):
-        detail = f"{forest.n_columns} columns that are not those of X, which has {len(schema.features)}"
+        detail = (
+            f"{forest.n_columns} columns that are not those of X, which has {len(schema.features)}"
+        )
     else:
         absent = [name for name in forest.names if name not in schema.names]
         detail = f"columns that X lacks: {', '.join(map(repr, absent[:8]))}"
@@ -348,31 +406,41 @@ def _match_names(forest: Forest, schema: Schema) -> list[int]:
 
 
 def _encoding(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of ``table.one_hot()`` without its matrix, from one row per feature, missing if any is."""
+    """The columns of ``table.one_hot()`` without its matrix, from one row per
+    feature, missing if any is.
+    """
     masks = [table.missing_mask(f) for f in range(len(table.schema.features))]
     return table[np.array([int(mask.argmax()) for mask in masks])].one_hot()[1]
 
 
 def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -> Forest:
-    """LightGBM's lists of categories, one per dataframe column of type category, assigned to their columns."""
+    """LightGBM's lists of categories, one per dataframe column of type category,
+    assigned to their columns.
+    """
     lists = forest.category_lists
     if not lists:
         return forest
     known = sorted(forest.categories)
     for columns in (categorical or (), known, sorted([*known, *forest.constant_columns])):
         if len(columns) == len(lists):
-            listed = {column: dict(enumerate(values)) for column, values in zip(columns, lists, strict=True)}
+            listed = {
+                column: dict(enumerate(values))
+                for column, values in zip(columns, lists, strict=True)
+            }
             categories = {**forest.categories, **listed}
             return Forest(forest.trees, forest.n_columns, forest.names, categories)
     raise ValueError(
-        f"forest was trained on {len(lists)} columns of type category, but X has {len(categorical or known)}; pass its "
+        f"forest was trained on {len(lists)} columns of type category, but X has "
+        f"{len(categorical or known)}; pass its "
         "training dataframe"
     )
 
 
 @dataclass(frozen=True)
 class _Edges:
-    """The conditions of `Trees` on features of a table; all of shape (nodes,) but `allowed`, (nodes, categories)."""
+    """The conditions of `Trees` on features of a table; all of shape (nodes,) but `allowed`,
+    (nodes, categories).
+    """
 
     feature: NDArray[np.int64]
     lower: NDArray[np.float64]
@@ -382,7 +450,9 @@ class _Edges:
     allowed: NDArray[np.bool_]
 
 
-def _edges(forest: Forest, columns: Sequence[EncodedColumn], schema: Schema, complete: NDArray[np.bool_]) -> _Edges:
+def _edges(
+    forest: Forest, columns: Sequence[EncodedColumn], schema: Schema, complete: NDArray[np.bool_]
+) -> _Edges:
     """Conditions on features; a missing value satisfies none on a `complete` numeric feature."""
     trees = forest.trees
     feature = np.array([column.feature for column in columns], np.int64)[trees.column]
@@ -405,9 +475,13 @@ def _edges(forest: Forest, columns: Sequence[EncodedColumn], schema: Schema, com
         n = len(categories)
         if category is None:
             in_set = trees.sets[trees.category_set[on]]
-            codes, missing_code = _forest_codes(schema.features[f], forest.categories[column], forest.names is not None)
+            codes, missing_code = _forest_codes(
+                schema.features[f], forest.categories[column], forest.names is not None
+            )
             known = (codes != _NOT_KNOWN) & (codes < in_set.shape[1])
-            allowed[on, :n] = np.where(known, in_set[:, np.where(known, codes, 0)], trees.missing[on, None])
+            allowed[on, :n] = np.where(
+                known, in_set[:, np.where(known, codes, 0)], trees.missing[on, None]
+            )
             unseen[on] = trees.missing[on]
             if missing_code is not None:
                 missing[on] = in_set[:, missing_code]
@@ -427,36 +501,48 @@ def _edges(forest: Forest, columns: Sequence[EncodedColumn], schema: Schema, com
 def _wrong_kind(name: str, in_forest: bool) -> str:
     if in_forest:
         return (
-            f"forest treats column {name!r} as categorical, but X has it as numbers; pass X as a dataframe in which it "
+            f"forest treats column {name!r} as categorical, but X has it as numbers; pass X as a "
+            "dataframe in which it "
             f"is text, e.g. frame.astype({{{name!r}: str}})"
         )
     return (
-        f"column {name!r} of X is categorical, but the forest compares it with thresholds; train the forest on a "
+        f"column {name!r} of X is categorical, but the forest compares it with thresholds; train "
+        "the forest on a "
         "categorical column, or on jaxrules.as_table(X).one_hot()[0]"
     )
 
 
-def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> tuple[NDArray[np.int64], int | None]:
+def _forest_codes(
+    feature: Feature, values: Mapping[int, Any], named: bool
+) -> tuple[NDArray[np.int64], int | None]:
     """The forest's code of every category of the feature, and its code for a missing value, if any.
 
-    Text values are the categories' names. Numbers are names as well ("3"), or, from an array, the codes of the
-    `Table` itself.
+    Text values are the categories' names. Numbers are names as well ("3"), or, from an array, the
+    codes of the `Table` itself.
     """
     n = len(feature.categories or ())
     known = {code: value for code, value in values.items() if value is not None}
     missing_code = next((code for code, value in values.items() if value is None), None)
-    by_name = {text: code for code, value in known.items() for text in (category_text(value), str(value))}
-    names = np.array([by_name.get(category, _NOT_KNOWN) for category in feature.categories or ()], np.int64)
+    by_name = {
+        text: code for code, value in known.items() for text in (category_text(value), str(value))
+    }
+    names = np.array(
+        [by_name.get(category, _NOT_KNOWN) for category in feature.categories or ()], np.int64
+    )
     has_names = bool((names != _NOT_KNOWN).any())
     if has_names and named:
         return names, missing_code
-    if not any(isinstance(value, str) or value not in range(MISSING, n) for value in known.values()):
+    if not any(
+        isinstance(value, str) or value not in range(MISSING, n) for value in known.values()
+    ):
         by_number = {int(value): code for code, value in known.items()}
         codes = np.array([by_number.get(code, _NOT_KNOWN) for code in range(n)], np.int64)
         if has_names and (codes != names).any():
             raise ValueError(
-                f"the categories of column {feature.name!r} are numbers as text, and the forest was trained on an "
-                "array of numbers, which could be these or the codes of a Table; train it on a dataframe "
+                f"the categories of column {feature.name!r} are numbers as text, and the forest "
+                "was trained on an "
+                "array of numbers, which could be these or the codes of a Table; train it on a "
+                "dataframe "
                 "with that column as a category"
             )
         return codes, by_number.get(MISSING, missing_code)
@@ -472,7 +558,11 @@ def _forest_codes(feature: Feature, values: Mapping[int, Any], named: bool) -> t
 
 
 def _merged(
-    edges: _Edges, parent: NDArray[np.int64], nodes: NDArray[np.int64], schema: Schema, complete: NDArray[np.bool_]
+    edges: _Edges,
+    parent: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    schema: Schema,
+    complete: NDArray[np.bool_],
 ) -> Conjunctions:
     """One rule per node; conditions in the order of their features on the path from the root."""
     blocks = [
@@ -483,13 +573,19 @@ def _merged(
 
 
 def _merged_block(
-    edges: _Edges, parent: NDArray[np.int64], nodes: NDArray[np.int64], schema: Schema, complete: NDArray[np.bool_]
+    edges: _Edges,
+    parent: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    schema: Schema,
+    complete: NDArray[np.bool_],
 ) -> Conjunctions:
     rule, edge, height = _paths(parent, nodes)
     key = rule * len(schema.features) + edges.feature[edge]
     order = np.argsort(key, kind="stable")
     rule, edge, height, key = rule[order], edge[order], height[order], key[order]
-    start = np.flatnonzero(np.diff(key, prepend=-1))  # of every group of edges of one rule on one feature
+    start = np.flatnonzero(
+        np.diff(key, prepend=-1)
+    )  # of every group of edges of one rule on one feature
     feature = edges.feature[edge[start]]
     lower = np.maximum.reduceat(edges.lower[edge], start)
     upper = np.minimum.reduceat(edges.upper[edge], start)
@@ -519,8 +615,12 @@ def _merged_block(
     )
 
 
-def _paths(parent: NDArray[np.int64], nodes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The edges above every node: index of the node in `nodes`, edge, and its height above the node."""
+def _paths(
+    parent: NDArray[np.int64], nodes: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The edges above every node: index of the node in `nodes`, edge, and
+    its height above the node.
+    """
     rule, edge = np.arange(len(nodes)), nodes
     rules, edges = [], []
     while len(rule):
@@ -544,7 +644,9 @@ def _holds_always(
     complete: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Which conditions every value satisfies."""
-    sizes = np.array([len(f.categories) if f.categories is not None else 0 for f in schema.features])[feature]
+    sizes = np.array(
+        [len(f.categories) if f.categories is not None else 0 for f in schema.features]
+    )[feature]
     numeric = (lower == -np.inf) & (upper == np.inf)
     categorical = unseen & (allowed.sum(axis=1) == sizes)
     return np.where(sizes == 0, numeric, categorical) & (missing | complete[feature])
@@ -554,17 +656,31 @@ def _holds_always(
 
 
 def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
-    """The first of the rules with equal conditions, with the fewest splits of any; none that always or never holds."""
+    """The first of the rules with equal conditions, with the fewest splits of any; none
+    that always or never holds.
+    """
     arrays = (
-        rules.feature, rules.lower, rules.upper, rules.lower_closed, rules.upper_closed, rules.missing, rules.unseen,
+        rules.feature,
+        rules.lower,
+        rules.upper,
+        rules.lower_closed,
+        rules.upper_closed,
+        rules.missing,
+        rules.unseen,
         rules.allowed,
-    )  # fmt: skip
+    )
     n = len(rules.feature)
     # Negative zero equals zero: adding zero makes it so.
-    texts = [np.ascontiguousarray(one + 0.0 if one.dtype.kind == "f" else one).view(np.uint8) for one in arrays]
+    texts = [
+        np.ascontiguousarray(one + 0.0 if one.dtype.kind == "f" else one).view(np.uint8)
+        for one in arrays
+    ]
     octets = np.concatenate([one.reshape(n, -1) for one in texts], axis=1)
     some = (
-        np.where(rules.is_numeric, rules.lower < rules.upper, rules.allowed.any(axis=1) | rules.unseen) | rules.missing
+        np.where(
+            rules.is_numeric, rules.lower < rules.upper, rules.allowed.any(axis=1) | rules.unseen
+        )
+        | rules.missing
     )
     by_feature = np.lexsort((rules.feature, np.repeat(np.arange(len(rules)), rules.lengths)))
     octets, never = octets[by_feature], ~some
@@ -581,7 +697,8 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
 
 
 def _without_copies(rules: Conjunctions, table: Table, complements: bool) -> RulePool:
-    """The shortest, then first, of rules that hold on the same rows; none that holds on all rows or on none.
+    """The shortest, then first, of rules that hold on the same rows; none that
+    holds on all rows or on none.
 
     Among complements, lower coverage comes before length.
     """

@@ -1,19 +1,22 @@
-"""Fine-tuning: the thresholds, directions and weights of a fitted rule ensemble, by gradient descent.
+"""Fine-tuning: the thresholds, directions and weights of a fitted rule
+ensemble, by gradient descent.
 
-The columns of conditions stay: each end of an interval keeps its column, or the columns of its direction. A
-condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
+The columns of conditions stay: each end of an interval keeps its column, or the columns of its
+direction. A condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
 
     p = sigmoid(a (z - lower)) sigmoid(a (upper - z)),      q_i = prod_j p_ij,      f = b_0 + sum_i b_i q_i,
 
-and gradient descent on the loss changes w, lower, upper and b. In the forward pass p is the step; only the gradient
-is that of the sigmoids (straight-through). Conditions on categories and missing values, and linear terms, stay fixed.
-At the end, steps replace the sigmoids, and the weights are refitted.
+and gradient descent on the loss changes w, lower, upper and b. In the forward pass p is the
+step; only the gradient is that of the sigmoids (straight-through). Conditions on categories
+and missing values, and linear terms, stay fixed. At the end, steps replace the sigmoids, and
+the weights are refitted.
 
-Under `monotone` every rule of the start must be monotone (`jaxrules.constraints`). A projection after every step
-keeps the signs of constrained columns in its directions, and of the weights of the rules that use them.
+Under `monotone` every rule of the start must be monotone (`jaxrules.constraints`). A
+projection after every step keeps the signs of constrained columns in its directions, and of
+the weights of the rules that use them.
 
-A guard keeps only what held-out rows confirm: of the rules at the start and after every chunk of steps, those of
-least held-out risk.
+A guard keeps only what held-out rows confirm: of the rules at the start and after every chunk of
+steps, those of least held-out risk.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 _LEAST_WEIGHT = 1e-3
-"""Least weight of a constrained column in a direction of length 1, so that no direction vanishes."""
+"""Least weight of a constrained column in a direction of length 1, so
+that no direction vanishes.
+"""
 
 
 @guarded
@@ -82,30 +87,32 @@ def finetune(
         X: data with the columns of the model.
         y: the target, with the classes of the model if it has any, shape (rows,).
         loss: None for the loss of the fit; a user's loss must be passed again.
-        guard: keep the rules of least held-out risk, of the start or after some steps. False takes the
-            last.
+        guard: keep the rules of least held-out risk, of the start or after some
+            steps. False takes the last.
         validation_fraction: share of the rows, in (0, 1), that the guard holds out.
         iterations: steps of Adam.
         learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
         sharpness: a of the sigmoids.
         batch_size: rows drawn for each step, at most; None for all.
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
-        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column, as in
-            the start; see `jaxrules.constraints`.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column, as in the start; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
         seed: of the held-out rows and of the batches.
         time_limit: seconds, or a `jaxrules.Deadline`; the model tuned by then is evaluated.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2. The steps of the history are
-        chunks of training, their objective the loss; the last is that of the model. ``details``: "accepted", whether
-        the model differs from the start; "start_risk" and "risk", of the start's and the model's rules on the
-        held-out rows, with weights refitted on the others (NaN without the guard); "validation_rows", which rows
-        of positive weight were held out.
+        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2. The
+        steps of the history are chunks of training, their objective the loss; the last is that
+        of the model. ``details``: "accepted", whether the model differs from the start;
+        "start_risk" and "risk", of the start's and the model's rules on the held-out rows, with
+        weights refitted on the others (NaN without the guard); "validation_rows", which rows of
+        positive weight were held out.
 
     Raises:
-        ValueError: for bad values in any argument, data that do not fit the model, or a model that is not monotone.
+        ValueError: for bad values in any argument, data that do not fit the model, or a
+            model that is not monotone.
         TypeError: for arguments of the wrong type.
     """
     options = tuple(settings("finetune", locals()).items())
@@ -131,20 +138,31 @@ def finetune(
 
 def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
     """Refuse a start that violates the constraints, naming the rule or term."""
-    weights, remedy = np.asarray(model.weights), "which monotone forbids; start from a model that was fitted with it"
+    weights, remedy = (
+        np.asarray(model.weights),
+        "which monotone forbids; start from a model that was fitted with it",
+    )
     for k in range(weights.shape[1]):
         may_be = constraints.signs(model.conjunctions, k, weights.shape[1])
-        barred = np.flatnonzero(((weights[:, k] < 0) & ~may_be[:, 0]) | ((weights[:, k] > 0) & ~may_be[:, 1]))
+        barred = np.flatnonzero(
+            ((weights[:, k] < 0) & ~may_be[:, 0]) | ((weights[:, k] > 0) & ~may_be[:, 1])
+        )
         if len(barred):
             rule = model.conjunctions.describe(int(barred[0]))
-            raise ValueError(f"model has the rule {rule!r} of weight {weights[barred[0], k]:.4g}, {remedy}")
+            raise ValueError(
+                f"model has the rule {rule!r} of weight {weights[barred[0], k]:.4g}, {remedy}"
+            )
         if model.linear is None:
             continue
         bound = constraints.of_output(k, weights.shape[1])
-        for feature, b in zip(model.linear.feature.tolist(), np.asarray(model.linear.coefficients)[:, k], strict=True):
+        for feature, b in zip(
+            model.linear.feature.tolist(), np.asarray(model.linear.coefficients)[:, k], strict=True
+        ):
             if dict(bound.monotone).get(feature, 0) * b < 0 or (feature in bound.forbidden and b):
                 name = model.schema.names[feature]
-                raise ValueError(f"model has a linear term of {name!r} with coefficient {b:.4g}, {remedy}")
+                raise ValueError(
+                    f"model has a linear term of {name!r} with coefficient {b:.4g}, {remedy}"
+                )
 
 
 @dataclass(frozen=True)
@@ -162,7 +180,8 @@ class _Plan:
 
 
 class Soft(NamedTuple):
-    """The tuned parameters, padded to equally many conditions per rule, with a leading axis of length 1.
+    """The tuned parameters, padded to equally many conditions per rule, with a
+    leading axis of length 1.
 
     Attributes:
         w: (rules, conditions, columns), of any length but 0.
@@ -183,7 +202,8 @@ class Fixed(NamedTuple):
     Attributes:
         supports: (rules, conditions, columns) of 0 and 1, what w weighs.
         has_lower, has_upper: (rules, conditions) bool.
-        admits: (rules, conditions) bool, whether a row with a missing number satisfies the condition.
+        admits: (rules, conditions) bool, whether a row with a missing number satisfies the
+            condition.
         used: (outputs, rules) bool, which weights there are.
         sharpness: a of the sigmoids.
     """
@@ -215,23 +235,31 @@ class _Objective:
             step = smooth + jax.lax.stop_gradient((distance >= 0) - smooth)
             return jnp.where(exists[..., None], step, 1)
 
-        p = end(z - soft.lower[..., None], fixed.has_lower) * end(soft.upper[..., None] - z, fixed.has_upper)
+        p = end(z - soft.lower[..., None], fixed.has_lower) * end(
+            soft.upper[..., None] - z, fixed.has_upper
+        )
         if lost.shape[0]:
             p = jnp.where(lost, fixed.admits[..., None], p)
-        q = functools.reduce(operator.mul, [p[:, j] for j in range(p.shape[1])], held.astype(p.dtype))
+        q = functools.reduce(
+            operator.mul, [p[:, j] for j in range(p.shape[1])], held.astype(p.dtype)
+        )
         scores = (soft.b * fixed.used) @ q + soft.b0[:, None] + offset
         losses = losses_of(self.loss, self.together, target, scores)
         return jnp.sum(jnp.where(weights > 0, weights * losses, 0))[None]
 
 
 def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
-    """The loss per row, from targets and scores, (outputs, rows): softmax if `together`, else the mean of outputs."""
+    """The loss per row, from targets and scores, (outputs, rows): softmax if `together`,
+    else the mean of outputs.
+    """
     return softmax(target.T, scores.T) if together else loss.value(target, scores).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """The rules after a chunk of steps, as conditions and as the rows where they hold, and their held-out risk."""
+    """The rules after a chunk of steps, as conditions and as the rows where they
+    hold, and their held-out risk.
+    """
 
     conditions: list[list[Condition]]
     rows: Rows
@@ -243,7 +271,12 @@ class _Tuning:
     """A model, its data, and the arrays for tuning."""
 
     def __init__(
-        self, model: RuleEnsemble, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run
+        self,
+        model: RuleEnsemble,
+        data: TrainingData,
+        constraints: Constraints,
+        plan: _Plan,
+        run: Run,
     ) -> None:
         self.start, self.data, self.plan, self.run = model, data, plan, run
         self.together = model.link == "softmax"
@@ -255,16 +288,21 @@ class _Tuning:
         self.rows = self.rules.satisfied(data.table).T
         self.b = np.asarray(model.weights, np.float64)[in_use].T / self.scale
         self.b0 = (np.asarray(model.intercept, np.float64) - self.centre) / self.scale
-        may_be = np.array([constraints.signs(self.rules, k, len(self.b)) for k in range(len(self.b))], int)
+        may_be = np.array(
+            [constraints.signs(self.rules, k, len(self.b)) for k in range(len(self.b))], int
+        )
         self.signs = may_be[..., 1] - may_be[..., 0]  # of b, 0 for any
         self.directions = self.columns.directions(constraints)
         self.offset = np.zeros_like(self.target)
         if model.linear is not None:
-            self.offset = (model.linear.values(data.table) @ np.asarray(model.linear.coefficients)).T / self.scale
+            self.offset = (
+                model.linear.values(data.table) @ np.asarray(model.linear.coefficients)
+            ).T / self.scale
         self.validation = held_out(data, plan.validation_fraction, plan.seed)
         if plan.validation_fraction and not self.validation.any():
             raise ValueError(
-                "validation_fraction holds out no row of X; raise it, give more distinct rows, or pass guard=False"
+                "validation_fraction holds out no row of X; raise it, give more distinct rows, or "
+                "pass guard=False"
             )
         self.place = {one: j for j, one in enumerate(self.columns.encoded)}
         self.soft = [[c for c in rule if self.weighs(c) is not None] for rule in self.rules]
@@ -274,24 +312,39 @@ class _Tuning:
         """Tune, judge, and finish."""
         data, plan, run = self.data, self.plan, self.run
         fits, everything = data.weights * ~self.validation, data.weights / data.weights.sum()
-        fits, judges = fits / fits.sum(), data.weights * self.validation / (data.weights @ self.validation or np.nan)
+        fits, judges = (
+            fits / fits.sum(),
+            data.weights * self.validation / (data.weights @ self.validation or np.nan),
+        )
         lanes, rows, fixed = self.arrays(fits)
         history = []
 
         def judged(soft: Soft, conditions: list[list[Condition]], holds: Rows) -> _Candidate:
-            return _Candidate(conditions, holds, soft, self.risk(holds, *self.refitted(holds, soft, fits), judges))
+            return _Candidate(
+                conditions, holds, soft, self.risk(holds, *self.refitted(holds, soft, fits), judges)
+            )
 
         start = best = judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(data.loss, self.together), lanes, rows, fixed, n_rows=len(fits),
-                iterations=plan.iterations, learning_rate=plan.learning_rate, batch_size=plan.batch_size,
-                seed=plan.seed, ends=self.ends(lanes), stopped=run.stopped,
-            ):  # fmt: skip
+                _Objective(data.loss, self.together),
+                lanes,
+                rows,
+                fixed,
+                n_rows=len(fits),
+                iterations=plan.iterations,
+                learning_rate=plan.learning_rate,
+                batch_size=plan.batch_size,
+                seed=plan.seed,
+                ends=self.ends(lanes),
+                stopped=run.stopped,
+            ):
                 soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
                 found = judged(soft, *self.hardened(soft))
-                if not plan.validation_fraction or (found.risk < best.risk and (found.rows != best.rows).any()):
+                if not plan.validation_fraction or (
+                    found.risk < best.risk and (found.rows != best.rows).any()
+                ):
                     best = found
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
@@ -300,7 +353,9 @@ class _Tuning:
         if accepted:
             b, b0 = self.refitted(best.rows, best.soft, everything)
             used = np.flatnonzero(b.any(axis=0))  # a rule that now holds nowhere has weight 0
-            rules = Conjunctions.build(model.schema, best.conditions, self.rules.propositions.tolist())
+            rules = Conjunctions.build(
+                model.schema, best.conditions, self.rules.propositions.tolist()
+            )
             model = replace(
                 model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
                 intercept=self.scale * b0 + self.centre, loss=data.loss.name, options=plan.options,
@@ -308,13 +363,23 @@ class _Tuning:
         ridge = plan.l2_penalty / 2 * float((b**2).sum()) / (1 if self.together else len(b0))
         objective = self.scale**2 * (self.risk(best.rows, b, b0, everything) + ridge)
         fit = run.finish(
-            model, objective, "min", Status.CONVERGED, accepted=accepted, start_risk=self.scale**2 * start.risk,
-            risk=self.scale**2 * best.risk, validation_rows=self.validation,
-        )  # fmt: skip
-        return replace(fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds)))
+            model,
+            objective,
+            "min",
+            Status.CONVERGED,
+            accepted=accepted,
+            start_risk=self.scale**2 * start.risk,
+            risk=self.scale**2 * best.risk,
+            validation_rows=self.validation,
+        )
+        return replace(
+            fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds))
+        )
 
     def weighs(self, condition: Condition) -> tuple[NDArray[np.intp], Floats] | None:
-        """The standardised columns of a condition on numbers, and their weights; None for one that stays fixed."""
+        """The standardised columns of a condition on numbers, and their weights; None
+        for one that stays fixed.
+        """
         ends = math.isfinite(condition.lower) or math.isfinite(condition.upper)
         if condition.categories is not None or condition.admits_no_number or not ends:
             return None
@@ -322,7 +387,10 @@ class _Tuning:
         direction = one if isinstance(one, Direction) else Direction((one,), (1.0,))
         terms = zip(direction.features, direction.categories, strict=True)
         is_numeric = [self.data.table.schema.features[f].is_numeric for f in direction.features]
-        keys = [EncodedColumn(f, None if number else code) for (f, code), number in zip(terms, is_numeric, strict=True)]
+        keys = [
+            EncodedColumn(f, None if number else code)
+            for (f, code), number in zip(terms, is_numeric, strict=True)
+        ]
         if not all(key in self.place for key in keys):
             return None  # a column that is constant
         return np.array([self.place[key] for key in keys]), np.array(direction.weights)
@@ -335,7 +403,11 @@ class _Tuning:
         width, size = bucket(max(len(columns.values), 4)), bucket(max(n, 64))
         w, supports = np.zeros((*shape, width)), np.zeros((*shape, width))
         w[..., 0] = supports[..., 0] = 1.0  # padding uses some column, without effect
-        ends, exists, admits = np.zeros((2, *shape)), np.zeros((2, *shape), bool), np.zeros(shape, bool)
+        ends, exists, admits = (
+            np.zeros((2, *shape)),
+            np.zeros((2, *shape), bool),
+            np.zeros(shape, bool),
+        )
         lost = np.zeros((*shape, size) if len(columns.missing) else (0, 0, size), bool)
         for r, rule in enumerate(self.soft):
             for j, condition in enumerate(rule):
@@ -344,7 +416,11 @@ class _Tuning:
                 largest = np.abs(scaled).max()  # so that no square overflows or vanishes
                 length = float(largest * np.sqrt(((scaled / largest) ** 2).sum()))
                 w[r, j], supports[r, j] = 0.0, 0.0
-                w[r, j, on], supports[r, j, on], admits[r, j] = scaled / length, 1.0, condition.missing
+                w[r, j, on], supports[r, j, on], admits[r, j] = (
+                    scaled / length,
+                    1.0,
+                    condition.missing,
+                )
                 values = self.values(condition.feature)
                 lower = _between(values, condition.lower, condition.lower_closed)
                 upper = -_between(-values, -condition.upper, condition.upper_closed)
@@ -358,10 +434,13 @@ class _Tuning:
         soft = Soft(w, ends[0], ends[1], b, self.b0)
         more = [(0, 0), (0, size - n)]
         rows = (
-            np.pad(weights, more[1:]), np.pad(columns.values, [(0, width - len(columns.values)), more[1]]),
-            np.pad(self.target, more, constant_values=1.0), np.pad(held, [(0, rules), more[1]]), lost,
+            np.pad(weights, more[1:]),
+            np.pad(columns.values, [(0, width - len(columns.values)), more[1]]),
+            np.pad(self.target, more, constant_values=1.0),
+            np.pad(held, [(0, rules), more[1]]),
+            lost,
             np.pad(self.offset, more),
-        )  # fmt: skip
+        )
         fixed = Fixed(supports, exists[0], exists[1], admits, b != 0, self.plan.sharpness)
         return jax.tree.map(lambda array: array[None], soft), rows, fixed
 
@@ -376,17 +455,25 @@ class _Tuning:
 
         def below(side: int) -> Soft:
             w = np.where(bound & (side * lanes.w > 0), least, -np.inf)
-            return Soft(w, -any_end, -any_end, np.where(side * signs > 0, 0.0, -np.inf), -any_intercept)
+            return Soft(
+                w, -any_end, -any_end, np.where(side * signs > 0, 0.0, -np.inf), -any_intercept
+            )
 
         return below(1), jax.tree.map(np.negative, below(-1))
 
     def values(self, feature: int | Direction) -> Floats:
         """A column, or a direction's values, (rows,)."""
         table = self.data.table
-        return table.columns[feature] if isinstance(feature, int) else Directions.build([feature]).project(0, table)
+        return (
+            table.columns[feature]
+            if isinstance(feature, int)
+            else Directions.build([feature]).project(0, table)
+        )
 
     def hardened(self, soft: Soft) -> tuple[list[list[Condition]], Rows]:
-        """The rules of tuned parameters, and where they hold; rules that hold on the same rows stay unchanged."""
+        """The rules of tuned parameters, and where they hold; rules that hold on the
+        same rows stay unchanged.
+        """
         conditions, rows = [list(rule) for rule in self.rules], self.rows.copy()
         held = Conjunctions.build(self.data.table.schema, self.stay).satisfied(self.data.table).T
         for r, rule in enumerate(self.soft):
@@ -401,7 +488,12 @@ class _Tuning:
                 ):
                     if exists and w.any():
                         one, holds = readable(
-                            self.columns, self.data.table, sign * w, -sign * end, condition.missing, among
+                            self.columns,
+                            self.data.table,
+                            sign * w,
+                            -sign * end,
+                            condition.missing,
+                            among,
                         )
                         tuned.append(one)
                         among &= holds
@@ -410,19 +502,28 @@ class _Tuning:
         return conditions, rows
 
     def refitted(self, rows: Rows, soft: Soft, weights: Floats) -> tuple[Floats, Floats]:
-        """The best weights of rules that hold on these rows, (outputs, rules), under row weights; zeros and
-        constrained signs stay."""
+        """The best weights of rules that hold on these rows, (outputs, rules), under row weights;
+        zeros and constrained signs stay.
+        """
         options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": weights}
         b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
         if self.together:
             used, signs = (self.b != 0).T, self.signs.T
-            found, b0 = refit_softmax(self.target.T, rows.T, start=(b.T, b0), free=used, signs=signs, **options)
+            found, b0 = refit_softmax(
+                self.target.T, rows.T, start=(b.T, b0), free=used, signs=signs, **options
+            )
             return found.T, b0
         for k, used in enumerate(self.b != 0):
             b[k, used], b0[k] = refit_weights(
-                self.data.loss, self.target[k], rows[used].T, intercept=True, start=(b[k, used], float(b0[k])),
-                offset=self.offset[k], signs=self.signs[k, used], **options,
-            )  # fmt: skip
+                self.data.loss,
+                self.target[k],
+                rows[used].T,
+                intercept=True,
+                start=(b[k, used], float(b0[k])),
+                offset=self.offset[k],
+                signs=self.signs[k, used],
+                **options,
+            )
         return b, b0
 
     def risk(self, rows: Rows, b: Floats, b0: Floats, weights: Floats) -> float:
@@ -437,7 +538,9 @@ def _power_of_two(count: int) -> int:
 
 
 def _between(values: Floats, end: float, closed: bool) -> float:
-    """The midpoint of the values on either side of the lower end of an interval; the end itself if a side has none."""
+    """The midpoint of the values on either side of the lower end of an interval; the end
+    itself if a side has none.
+    """
     inside = values >= end if closed else values > end
     low = values[~inside].max(initial=-math.inf, where=~np.isnan(values[~inside]))
     high = values[inside].min(initial=math.inf)

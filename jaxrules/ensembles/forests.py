@@ -2,13 +2,14 @@
 
 The conditions route every float64 value exactly as the library does:
 
-- Scikit-learn's trees round a value to float32 and compare it with a float64 threshold. `float64_thresholds`
-  gives the float64 threshold that separates the same values without rounding.
-- HistGradientBoosting compares in float64. The node says where a missing value goes; an unknown category
-  goes the same way.
-- LightGBM compares in float64 after it has read every number of size at most 1e-35 (in float32) as zero. The
-  node says whether a missing value counts as zero or has its own direction; with ``zero_as_missing=True``
-  zero has that direction too. Unknown and missing categories go to the right.
+- Scikit-learn's trees round a value to float32 and compare it with a float64 threshold.
+  `float64_thresholds` gives the float64 threshold that separates the same values without rounding.
+- HistGradientBoosting compares in float64. The node says where a missing value goes; an unknown
+  category goes the same way.
+- LightGBM compares in float64 after it has read every number of size at most 1e-35 (in
+  float32) as zero. The node says whether a missing value counts as zero or has its own
+  direction; with ``zero_as_missing=True`` zero has that direction too. Unknown and missing
+  categories go to the right.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SUPPORTED = (
-    "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting of scikit-learn, "
+    "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
+    "of scikit-learn, "
     "LGBMClassifier, LGBMRegressor, LGBMRanker and Booster of LightGBM"
 )
 NO_NODE = -1
@@ -40,7 +42,8 @@ class Trees:
         column: column of the forest that the edge tests.
         lower, upper: a numeric edge tests whether lower < x <= upper.
         missing: whether a missing value or an unknown category passes the edge.
-        category_set: a categorical edge tests whether the code is in ``sets[category_set]``; `NO_SET` for others.
+        category_set: a categorical edge tests whether the code is in
+            ``sets[category_set]``; `NO_SET` for others.
         sets: bool, shape (sets, codes); codes beyond are unknown to the forest.
     """
 
@@ -64,8 +67,10 @@ class Forest:
         trees: its nodes.
         n_columns: number of training columns.
         names: names of the columns, None if it was trained on an array.
-        categories: for every categorical column its values (text, numbers, or None for missing) by code.
-        category_lists: LightGBM's values by code for its dataframe columns of type category, which it does not name.
+        categories: for every categorical column its values (text, numbers, or
+            None for missing) by code.
+        category_lists: LightGBM's values by code for its dataframe columns of type
+            category, which it does not name.
         constant_columns: columns that LightGBM dropped, categorical or not.
     """
 
@@ -88,7 +93,9 @@ def read_forest(forest: Any) -> Forest:
     if reader is None:
         raise TypeError(f"forest must be one of {_SUPPORTED}; got {type(forest).__name__}")
     if not is_fitted(forest):
-        raise ValueError(f"forest is an unfitted {type(forest).__name__}; call forest.fit(X, y) first")
+        raise ValueError(
+            f"forest is an unfitted {type(forest).__name__}; call forest.fit(X, y) first"
+        )
     return reader[1](forest)
 
 
@@ -109,7 +116,9 @@ def _reader(model: Any) -> tuple[str, Callable[[Any], Forest]] | None:
 
 
 class _Splits(NamedTuple):
-    """Binary trees by node: children (`NO_NODE` for leaves) and the split, all of shape (nodes,)."""
+    """Binary trees by node: children (`NO_NODE` for leaves) and the
+    split, all of shape (nodes,).
+    """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -120,7 +129,9 @@ class _Splits(NamedTuple):
 
 
 def _binary_trees(splits: Sequence[_Splits], left_sets: NDArray[np.bool_]) -> Trees:
-    """The trees with these splits; ``x <= threshold``, or a code in ``left_sets[left_set]``, goes to the left."""
+    """The trees with these splits; ``x <= threshold``, or a code in
+    ``left_sets[left_set]``, goes to the left.
+    """
     sizes = [len(one.left) for one in splits]
     offset = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
     n = len(offset)
@@ -136,7 +147,9 @@ def _binary_trees(splits: Sequence[_Splits], left_sets: NDArray[np.bool_]) -> Tr
     above = np.where(parent == NO_NODE, 0, parent)
     numeric = left_set[above] == NO_SET
     # The sets of the right-hand sides follow those of the left-hand sides.
-    category_set = np.where(numeric, NO_SET, left_set[above] + np.where(goes_left, 0, len(left_sets)))
+    category_set = np.where(
+        numeric, NO_SET, left_set[above] + np.where(goes_left, 0, len(left_sets))
+    )
     return Trees(
         parent=parent,
         is_leaf=left == NO_NODE,
@@ -162,9 +175,9 @@ def _own_names(forest: Any) -> tuple[str, ...] | None:
 def float64_thresholds(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
     """The float64 numbers t' with x <= t' exactly where float32(x) <= threshold, shape as given.
 
-    Let a be the largest float32 number that does not exceed the threshold, and b the next one. The float64
-    numbers between them round to the nearer, and their midpoint to the one whose last bit is 0: it is t' itself
-    if that is a, else t' is the float64 number before it.
+    Let a be the largest float32 number that does not exceed the threshold, and b the next one. The
+    float64 numbers between them round to the nearer, and their midpoint to the one whose last bit
+    is 0: it is t' itself if that is a, else t' is the float64 number before it.
     """
     with np.errstate(over="ignore"):  # beyond the range of float32 lies infinity
         nearest = thresholds.astype(np.float32)
@@ -173,7 +186,9 @@ def float64_thresholds(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
         # For rounding, the number after the largest one is 2**128.
         low, high = (np.clip(end.astype(np.float64), -(2.0**128), 2.0**128) for end in (a, b))
         midpoint = (low + high) / 2
-        exact = np.where(midpoint.astype(np.float32) == a, midpoint, np.nextafter(midpoint, -np.inf))
+        exact = np.where(
+            midpoint.astype(np.float32) == a, midpoint, np.nextafter(midpoint, -np.inf)
+        )
     return np.where(thresholds == np.inf, np.inf, exact)
 
 
@@ -184,7 +199,16 @@ def _read_sklearn(forest: Any) -> Forest:
         no_set = np.full(tree.node_count, NO_SET)
         missing_left = np.asarray(tree.missing_go_to_left, bool)
         thresholds = float64_thresholds(tree.threshold)
-        splits.append(_Splits(tree.children_left, tree.children_right, tree.feature, thresholds, missing_left, no_set))
+        splits.append(
+            _Splits(
+                tree.children_left,
+                tree.children_right,
+                tree.feature,
+                thresholds,
+                missing_left,
+                no_set,
+            )
+        )
     trees = _binary_trees(splits, np.empty((0, 0), bool))
     return Forest(trees, forest.n_features_in_, _own_names(forest), categories={})
 
@@ -193,18 +217,28 @@ def _read_sklearn(forest: Any) -> Forest:
 
 
 def _read_hist(forest: Any) -> Forest:
-    # Internally, the categorical columns come first, as codes of an ordinal encoder; the others follow.
+    # Internally, the categorical columns come first, as codes of an ordinal
+    # encoder; the others follow.
     columns = np.arange(forest.n_features_in_)
     categories: dict[int, dict[int, Any]] = {}
     if forest.is_categorical_ is not None:
-        columns = np.concatenate([columns[forest.is_categorical_], columns[~forest.is_categorical_]])
+        columns = np.concatenate(
+            [columns[forest.is_categorical_], columns[~forest.is_categorical_]]
+        )
         encoder = forest._preprocessor.named_transformers_["encoder"]
-        for column, values in zip(np.flatnonzero(forest.is_categorical_).tolist(), encoder.categories_, strict=True):
-            categories[column] = {code: v for code, v in enumerate(values.tolist()) if v == v}  # NaN has no code
+        for column, values in zip(
+            np.flatnonzero(forest.is_categorical_).tolist(), encoder.categories_, strict=True
+        ):
+            categories[column] = {
+                code: v for code, v in enumerate(values.tolist()) if v == v
+            }  # NaN has no code
     splits, left_sets, n_sets = [], [np.zeros((0, 256), bool)], 0
     for predictor in (predictor for iteration in forest._predictors for predictor in iteration):
         nodes = predictor.nodes
-        is_leaf, is_categorical = nodes["is_leaf"].astype(bool), nodes["is_categorical"].astype(bool)
+        is_leaf, is_categorical = (
+            nodes["is_leaf"].astype(bool),
+            nodes["is_categorical"].astype(bool),
+        )
         left_sets.append(_bits(predictor.raw_left_cat_bitsets))
         splits.append(
             _Splits(
@@ -223,7 +257,11 @@ def _read_hist(forest: Any) -> Forest:
 
 def _bits(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Sets of codes from 32-bit words, lowest bit first, shape (sets, 32 words)."""
-    octets = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(len(words), 4 * words.shape[1])
+    octets = (
+        np.ascontiguousarray(words, dtype="<u4")
+        .view(np.uint8)
+        .reshape(len(words), 4 * words.shape[1])
+    )
     return np.unpackbits(octets, axis=1, bitorder="little").view(bool)
 
 
@@ -256,7 +294,8 @@ def _read_lightgbm(forest: Any) -> Forest:
     n_columns = booster.num_feature()
     if names == tuple(f"Column_{i}" for i in range(n_columns)):
         names = None
-    # A numeric column is described by its range, a categorical one by its codes, -1 for missing among them.
+    # A numeric column is described by its range, a categorical one by its codes, -1
+    # for missing among them.
     infos = described["feature_infos"].split()
     categories = {
         column: {code: code for code in map(int, info.split(":")) if code >= 0}
@@ -264,7 +303,9 @@ def _read_lightgbm(forest: Any) -> Forest:
         if info != "none" and not info.startswith("[")
     }
     constant = [column for column, info in enumerate(infos) if info == "none"]
-    return Forest(builder.trees(), n_columns, names, categories, booster.pandas_categorical or (), constant)
+    return Forest(
+        builder.trees(), n_columns, names, categories, booster.pandas_categorical or (), constant
+    )
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -299,35 +340,51 @@ class _LightGBMTrees:
             bounds = [int(value) for value in fields["cat_boundaries"].split()]
             for start, stop in pairwise(bounds):
                 self._sets.append(np.trim_zeros(_bits(words[None, start:stop])[0], "b"))
-        # (node, parent among the rows, column and edge that lead to it); leaves are numbered -1, -2, ...
+        # (node, parent among the rows, column and edge that lead to it); leaves
+        # are numbered -1, -2, ...
         root = _Edge(-np.inf, np.inf, True)
         pending: list[tuple[int, int, int, _Edge]] = [(0, NO_NODE, 0, root)]
         while pending:
             node, parent, above, edge = pending.pop()
             here, is_leaf = len(self._rows), node < 0
             own_number = ~node if is_leaf else node
-            self._rows.append((parent, is_leaf, index, own_number, above, edge[0], edge[1], edge[2], edge[3]))
+            self._rows.append(
+                (parent, is_leaf, index, own_number, above, edge[0], edge[1], edge[2], edge[3])
+            )
             if is_leaf:
                 continue
             if kind[node] & 1:
                 to_left, to_right = _categorical_edges(first_set + int(threshold[node]))
             else:
-                to_left, to_right = _lightgbm_intervals(threshold[node], kind[node] >> 2 & 3, bool(kind[node] & 2))
-            children = [(left[node], one) for one in to_left] + [(right[node], one) for one in to_right]
+                to_left, to_right = _lightgbm_intervals(
+                    threshold[node], kind[node] >> 2 & 3, bool(kind[node] & 2)
+                )
+            children = [(left[node], one) for one in to_left] + [
+                (right[node], one) for one in to_right
+            ]
             pending += [(child, here, column[node], one) for child, one in reversed(children)]
 
     def trees(self) -> Trees:
-        parent, is_leaf, tree, node, column, lower, upper, missing, edge_set = zip(*self._rows, strict=True)
+        parent, is_leaf, tree, node, column, lower, upper, missing, edge_set = zip(
+            *self._rows, strict=True
+        )
         sets = np.zeros((len(self._sets), self.n_codes), bool)
         for row, one in zip(sets, self._sets, strict=True):
             row[: len(one)] = one
         category_set = np.array(edge_set, np.int64)
         # `_categorical_edges` numbers the two sides of a split 2 i and 2 i + 1.
         return Trees(
-            np.array(parent, np.int64), np.array(is_leaf, bool), np.array(tree, np.int64), np.array(node, np.int64),
-            np.array(column, np.int64), np.array(lower, np.float64), np.array(upper, np.float64),
-            np.array(missing, bool), category_set, np.stack([sets, ~sets], axis=1).reshape(2 * len(sets), self.n_codes),
-        )  # fmt: skip
+            np.array(parent, np.int64),
+            np.array(is_leaf, bool),
+            np.array(tree, np.int64),
+            np.array(node, np.int64),
+            np.array(column, np.int64),
+            np.array(lower, np.float64),
+            np.array(upper, np.float64),
+            np.array(missing, bool),
+            category_set,
+            np.stack([sets, ~sets], axis=1).reshape(2 * len(sets), self.n_codes),
+        )
 
 
 def _categorical_edges(split_set: int) -> tuple[list[_Edge], list[_Edge]]:
@@ -336,16 +393,23 @@ def _categorical_edges(split_set: int) -> tuple[list[_Edge], list[_Edge]]:
     return [to_left], [_Edge(-np.inf, np.inf, True, 2 * split_set + 1)]
 
 
-def _lightgbm_intervals(threshold: float, missing_type: int, default_left: bool) -> tuple[list[_Edge], list[_Edge]]:
-    """The intervals that go left, and those that go right, in float64, with tiny numbers no longer read as zero."""
+def _lightgbm_intervals(
+    threshold: float, missing_type: int, default_left: bool
+) -> tuple[list[_Edge], list[_Edge]]:
+    """The intervals that go left, and those that go right, in float64, with tiny
+    numbers no longer read as zero.
+    """
     if -_ZERO <= threshold < 0:
         threshold = _BELOW_ZERO
     elif 0 <= threshold <= _ZERO:
         threshold = _ZERO
     if missing_type != _ZERO_IS_MISSING:
         missing_left = default_left if missing_type == _NAN_IS_MISSING else threshold > 0
-        return [_Edge(-np.inf, threshold, missing_left)], [_Edge(threshold, np.inf, not missing_left)]
-    # The pieces into which threshold and zero cut the line, and their directions; merge neighbours that agree.
+        return [_Edge(-np.inf, threshold, missing_left)], [
+            _Edge(threshold, np.inf, not missing_left)
+        ]
+    # The pieces into which threshold and zero cut the line, and their directions;
+    # merge neighbours that agree.
     ends = sorted({-np.inf, _BELOW_ZERO, _ZERO, threshold, np.inf})
     sides: tuple[list[_Edge], list[_Edge]] = ([], [])
     before: list[_Edge] | None = None
@@ -362,18 +426,23 @@ def _lightgbm_intervals(threshold: float, missing_type: int, default_left: bool)
 
 
 _READERS: dict[tuple[str, str], tuple[str, Callable[[Any], Forest]]] = {
-    **{("sklearn", f"{name}{task}"): (fitted_with, read)
-       for name, fitted_with, read in (
-           ("DecisionTree", "tree_", _read_sklearn),
-           ("ExtraTree", "tree_", _read_sklearn),
-           ("RandomForest", "estimators_", _read_sklearn),
-           ("ExtraTrees", "estimators_", _read_sklearn),
-           ("GradientBoosting", "estimators_", _read_sklearn),
-           ("HistGradientBoosting", "_predictors", _read_hist),
-       )
-       for task in ("Classifier", "Regressor")},
-    **{("lightgbm", name): ("booster_", _read_lightgbm) for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")},
+    **{
+        ("sklearn", f"{name}{task}"): (fitted_with, read)
+        for name, fitted_with, read in (
+            ("DecisionTree", "tree_", _read_sklearn),
+            ("ExtraTree", "tree_", _read_sklearn),
+            ("RandomForest", "estimators_", _read_sklearn),
+            ("ExtraTrees", "estimators_", _read_sklearn),
+            ("GradientBoosting", "estimators_", _read_sklearn),
+            ("HistGradientBoosting", "_predictors", _read_hist),
+        )
+        for task in ("Classifier", "Regressor")
+    },
+    **{
+        ("lightgbm", name): ("booster_", _read_lightgbm)
+        for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")
+    },
     ("lightgbm", "Booster"): ("model_to_string", _read_lightgbm),
     ("jaxrules", "GrownTrees"): ("estimators_", _read_sklearn),
-}  # fmt: skip
+}
 """By library and class: the attribute of a fitted forest, and the function that reads it."""

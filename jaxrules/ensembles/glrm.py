@@ -6,18 +6,18 @@ A linear model over all conjunctions of propositions:
     f(x) = w_0 + sum_k w_k r_k(x) + sum_j b_j x_j
 
 Propositions are thresholds at quantiles, both sides, and category == or !=. Only few rules are ever
-examined. The restricted master problem over the candidates so far is a sparse generalised linear model
-(`jaxrules.solvers.linear.sparse_glm`); its loss has a slope g_n at every row. Another rule lowers the objective
-if and only if it violates the optimality condition
+examined. The restricted master problem over the candidates so far is a sparse generalised linear
+model (`jaxrules.solvers.linear.sparse_glm`); its loss has a slope g_n at every row. Another rule
+lowers the objective if and only if it violates the optimality condition
 
     |mean slope of the rule|  =  |sum_n g_n r_k(x_n)|  <=  lambda_0 + lambda_1 length_k,
 
-and the pricing problem is to find the rules that violate it most: by a beam search over conjunctions, or
-exactly, by branch and bound (`jaxrules.solvers.rule_search`). When the exact search finds none, the model is
-optimal over ALL conjunctions, and `Fit.bound` proves it.
+and the pricing problem is to find the rules that violate it most: by a beam search over
+conjunctions, or exactly, by branch and bound (`jaxrules.solvers.rule_search`). When the exact
+search finds none, the model is optimal over ALL conjunctions, and `Fit.bound` proves it.
 
-The loss l is one of `jaxrules.losses`; the paper halves the squared one. Optional terms b_j x_j
-are numeric columns scaled to the standard deviation 0.4 of a typical rule, each with penalty lambda_0.
+The loss l is one of `jaxrules.losses`; the paper halves the squared one. Optional terms b_j x_j are
+numeric columns scaled to the standard deviation 0.4 of a typical rule, each with penalty lambda_0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, options_of_fit, rows_of
+from jaxrules.cross_validation import (
+    SHARE,
+    cross_validated,
+    folds,
+    last_fit,
+    options_of_fit,
+    rows_of,
+)
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Fit, Status
 from jaxrules.guard import guarded
@@ -53,7 +60,14 @@ from jaxrules.solvers.rule_search import (
 )
 from jaxrules.solvers.rule_search.space import check_cut_points, never
 from jaxrules.table import MissingRule
-from jaxrules.training import TrainingData, linear_terms_of, loss_for, one_against_rest, settings, training_data
+from jaxrules.training import (
+    TrainingData,
+    linear_terms_of,
+    loss_for,
+    one_against_rest,
+    settings,
+    training_data,
+)
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
 Floats = NDArray[np.float64]
@@ -61,14 +75,18 @@ Rule = tuple[int, ...]
 """The propositions of a rule, ascending."""
 
 _DEBIASED_PENALTY = 1e-6
-"""A refit "without" penalty keeps this ridge, relative to the scale of the loss: separable classes stay finite."""
+"""A refit "without" penalty keeps this ridge, relative to the scale of the loss:
+separable classes stay finite.
+"""
 _CERTIFICATE = "the certificate of generalised linear rule models"
 _PRICE = 0.05
 """The default rule penalty, as a share of the one that excludes every single proposition."""
 _GRID = _PRICE * np.geomspace(6, 0.2, 6)
 """The penalties that cross-validation tries, as such shares."""
 _LEAST_PRICE = 1e-6
-"""The least default penalty for classes: a class with less than some millionths of the weight gets no rule."""
+"""The least default penalty for classes: a class with less than some millionths
+of the weight gets no rule.
+"""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -108,47 +126,53 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes are
-            fitted one against the rest: an ensemble with one output per class.
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared";
-            "logistic", "squared", "poisson", "exponential", or a `jaxrules.losses.Loss` with a conjugate.
-        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean loss. None: a twentieth of
-            the one that excludes every single proposition, and for classes at least 1e-6.
-        condition_penalty: lambda_1 >= 0, the penalty of each proposition in a rule; None takes a fifth of
-            `rule_penalty`, as in the paper's experiments. An interval counts as two propositions.
-        pricing: "beam" looks for violating rules with a beam search; "exact" also searches exactly whenever
-            the beam finds none, and so ends with a certificate. The branch and bound may take long:
-            on large data, set `max_length`, few cut points or a time limit.
+        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
+            are fitted one against the rest: an ensemble with one output per class.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; "logistic", "squared", "poisson", "exponential", or a
+            `jaxrules.losses.Loss` with a conjugate.
+        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean
+            loss. None: a twentieth of the one that excludes every single proposition,
+            and for classes at least 1e-6.
+        condition_penalty: lambda_1 >= 0, the penalty of each proposition in a rule; None
+            takes a fifth of `rule_penalty`, as in the paper's experiments. An interval
+            counts as two propositions.
+        pricing: "beam" looks for violating rules with a beam search; "exact" also searches exactly
+            whenever the beam finds none, and so ends with a certificate. The branch and bound may
+            take long: on large data, set `max_length`, few cut points or a time limit.
         max_length: the most propositions of a rule, None for no limit.
         max_rules: the most candidate rules that column generation may add.
         max_cut_points: thresholds per numeric column, at quantiles; None for all.
         linear_terms: add the numeric columns themselves.
         forbidden: columns, by name or position, that no rule and no linear term uses.
-        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. It fixes signs of weights; rules of each sign are searched for separately.
-        first: an expert's rules. The model starts with them and keeps them, even with weight 0; they are penalised
-            like the others.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with
+            the column; see `jaxrules.constraints`. It fixes signs of weights; rules of each sign
+            are searched for separately.
+        first: an expert's rules. The model starts with them and keeps them, even with weight 0;
+            they are penalised like the others.
         beam_width: partial rules that the beam keeps, for each sign of the weight.
         rules_per_round: the most rules added between two solutions of the master problem.
-        start: the first candidates: all rules of one proposition ("conditions", as the authors do), none ("empty"),
-            or those of a Fit or its model, of any learner, with its weights (0 if `monotone` forbids them). The
-            objective is then at most that of the start, under these penalties; its conditions are extra cut points.
-        debias: refit the weights of the chosen rules (almost) without a penalty, as the authors' program
-            does by default. The objective and the bound are those of the penalised model.
+        start: the first candidates: all rules of one proposition ("conditions", as the authors do),
+            none ("empty"), or those of a Fit or its model, of any learner, with its weights (0 if
+            `monotone` forbids them). The objective is then at most that of the start, under these
+            penalties; its conditions are extra cut points.
+        debias: refit the weights of the chosen rules (almost) without a penalty, as the authors'
+            program does by default. The objective and the bound are those of the penalised model.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
-        tolerance: a rule is added while it violates its optimality condition by more than this share of its
-            penalty; the certificate of "exact" says what gap is left.
+        tolerance: a rule is added while it violates its optimality condition by more than this
+            share of its penalty; the certificate of "exact" says what gap is left.
         seed: unused, since nothing is random; every learner takes it.
-        time_limit: seconds; the best model so far is returned when they run out, see `jaxrules.Deadline`.
+        time_limit: seconds; the best model so far is returned when they run
+            out, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit. Its status is "optimal" when the exact search has proved that no rule (of at most `max_length`
-        propositions) can lower the objective, "converged" when the beam finds none, "max_iterations" at
-        `max_rules`. The bound is None without an exact search. ``details``: rounds, n_candidates (rules in
-        the last master problem), n_propositions, rule_penalty, condition_penalty. With more than two classes see
-        `jaxrules.training.one_against_rest`.
+        A Fit. Its status is "optimal" when the exact search has proved that no rule (of at most
+        `max_length` propositions) can lower the objective, "converged" when the beam finds none,
+        "max_iterations" at `max_rules`. The bound is None without an exact search. ``details``:
+        rounds, n_candidates (rules in the last master problem), n_propositions, rule_penalty,
+        condition_penalty. With more than two classes see `jaxrules.training.one_against_rest`.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -162,9 +186,17 @@ def fit(
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-    known = None if isinstance(start, str) else given_start(start, RuleEnsemble, data, constraints, linear_terms)
+    known = (
+        None
+        if isinstance(start, str)
+        else given_start(start, RuleEnsemble, data, constraints, linear_terms)
+    )
     candidates = _propositions(data, max_cut_points, constraints, first, run, known)
-    given = None if known is None else _Start.of(known, candidates, constraints, data, options.max_length)
+    given = (
+        None
+        if known is None
+        else _Start.of(known, candidates, constraints, data, options.max_length)
+    )
     space = candidates.space
     if not len(space) and not run.stopped():
         raise ValueError("no column of X varies; nothing can be learned")
@@ -174,9 +206,12 @@ def fit(
     if condition_penalty is None:
         options = replace(options, condition_price=options.rule_price / 5)
     return one_against_rest(
-        data, run,
-        lambda part, run: _generate(_Problem.of(part, candidates, constraints, linear_terms, options, given), run),
-    )  # fmt: skip
+        data,
+        run,
+        lambda part, run: _generate(
+            _Problem.of(part, candidates, constraints, linear_terms, options, given), run
+        ),
+    )
 
 
 @guarded
@@ -208,14 +243,17 @@ def cross_validate(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleEnsemble]:
-    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`), and fit with it on all rows.
+    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`),
+    and fit with it on all rows.
 
     Each fold has its own cut points.
 
     Args:
-        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5 times the default of `fit`.
+        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5
+            times the default of `fit`.
         n_folds: how many folds.
-        one_standard_error: choose the smallest model within one standard error of the best, not the best.
+        one_standard_error: choose the smallest model within one standard error
+            of the best, not the best.
         seed: of the folds.
         time_limit: seconds for everything; four fifths are for the folds.
 
@@ -232,14 +270,20 @@ def cross_validate(
     same["loss"] = known = loss_for(y, loss)
     require(known, "conjugate", _CERTIFICATE)
     one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    prices = None if rule_penalties is None else checks.sequence("rule_penalties", rule_penalties, above=0)
+    prices = (
+        None
+        if rule_penalties is None
+        else checks.sequence("rule_penalties", rule_penalties, above=0)
+    )
     run = Run("glrm", time_limit, progress)
     data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
     fold_of = folds(data, n_folds, seed)
     if prices is None:
         checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
         constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-        largest = _largest_slope(data, _propositions(data, max_cut_points, constraints, first, run).space)
+        largest = _largest_slope(
+            data, _propositions(data, max_cut_points, constraints, first, run).space
+        )
         prices = np.maximum(_GRID * largest, _LEAST_PRICE if data.classes is not None else 0.0)
     prices = np.sort(prices)[::-1]
 
@@ -257,18 +301,26 @@ def cross_validate(
         one_standard_error=one_standard_error, otherwise=len(prices) // 2,
     )  # fmt: skip
     everything = {**same, **found.setting, "sample_weight": sample_weight}
-    return last_fit(found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress))
+    return last_fit(
+        found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress)
+    )
 
 
 def _propositions(
     data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run,
     start: RuleEnsemble | None = None,
 ) -> Candidates:  # fmt: skip
-    """The propositions on the rows, with those of a start; only these if the run is stopped early."""
+    """The propositions on the rows, with those of a start; only these if
+    the run is stopped early.
+    """
     check_cut_points(data.table, max_cut_points)
     schema, n_outputs = data.table.schema, len(data.outputs)
     own = constraints.first(schema, first, n_outputs)
-    begun = PropositionPool.of(schema, ()) if start is None else propositions_in(start.conjunctions.with_schema(schema))
+    begun = (
+        PropositionPool.of(schema, ())
+        if start is None
+        else propositions_in(start.conjunctions.with_schema(schema))
+    )
 
     def candidates(found: PropositionPool) -> Candidates:
         pool = PropositionPool.concatenate([found, begun])
@@ -305,7 +357,9 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
             state.note(found)
             if run.stopped():
                 break
-            new = [rule for rule in found.rules if rule not in state.known][: options.max_rules - state.generated]
+            new = [rule for rule in found.rules if rule not in state.known][
+                : options.max_rules - state.generated
+            ]
             if not new and state.tolerance <= _MASTER_TOLERANCE * options.tolerance:
                 status = _why_no_rule(options, found, state)
                 break
@@ -366,11 +420,15 @@ class _Options:
         """From the arguments of `fit`; prices that are None are 0."""
         made = settings("glrm", given)
         price = checks.optional(checks.number, "rule_penalty", given["rule_penalty"], above=0)
-        checks.require(price is None or price >= 1e-30, f"rule_penalty must be at least 1e-30, got {price}")
+        checks.require(
+            price is None or price >= 1e-30, f"rule_penalty must be at least 1e-30, got {price}"
+        )
         start = "conditions" if isinstance(given["start"], (Fit, RuleEnsemble)) else given["start"]
         if not isinstance(start, str):
             kind = type(start).__name__
-            raise ValueError(f'start must be "conditions" or "empty", or a Fit or its model, got {kind}')
+            raise ValueError(
+                f'start must be "conditions" or "empty", or a Fit or its model, got {kind}'
+            )
         checks.seed(given["seed"])
         return cls(
             price or 0.0,
@@ -388,7 +446,11 @@ class _Options:
 
     def with_price(self, rule_price: float) -> _Options:
         """With a lambda_0 that was chosen, and is to be known as a setting."""
-        return replace(self, rule_price=rule_price, made=tuple({**dict(self.made), "rule_penalty": rule_price}.items()))
+        return replace(
+            self,
+            rule_price=rule_price,
+            made=tuple({**dict(self.made), "rule_penalty": rule_price}.items()),
+        )
 
     def price(self, length: Any) -> Any:
         """lambda_0 + lambda_1 length."""
@@ -406,13 +468,23 @@ class _Start:
 
     @classmethod
     def of(
-        cls, model: RuleEnsemble, candidates: Candidates, constraints: Constraints, data: TrainingData,
+        cls,
+        model: RuleEnsemble,
+        candidates: Candidates,
+        constraints: Constraints,
+        data: TrainingData,
         max_length: int | None,
-    ) -> _Start:  # fmt: skip
+    ) -> _Start:
         """Rules that hold on no row are dropped; one that holds on all joins the intercept."""
-        rules, n_labels = model.conjunctions.with_schema(candidates.pool.schema), max(len(data.outputs), 2)
+        rules, n_labels = (
+            model.conjunctions.with_schema(candidates.pool.schema),
+            max(len(data.outputs), 2),
+        )
         one_each = data.table[np.unique(candidates.space.activations.pattern, return_index=True)[1]]
-        tags = constraints.allows(candidates.pool, n_labels), constraints.allows(propositions_in(rules), n_labels)
+        tags = (
+            constraints.allows(candidates.pool, n_labels),
+            constraints.allows(propositions_in(rules), n_labels),
+        )
         made = made_of(candidates.pool, candidates.space.activations.bits, rules, one_each, tags)
         check_lengths(made, max_length, "max_length")
         found: dict[Rule, Floats] = {}
@@ -423,7 +495,9 @@ class _Start:
         kept = np.stack(list(found.values())) if found else np.zeros((0, len(intercept)))
         for k, signs in enumerate(candidates.signs):
             may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2)
-            kept[:, k] = np.clip(kept[:, k], np.where(may[:, 0], -np.inf, 0.0), np.where(may[:, 1], np.inf, 0.0))
+            kept[:, k] = np.clip(
+                kept[:, k], np.where(may[:, 0], -np.inf, 0.0), np.where(may[:, 1], np.inf, 0.0)
+            )
         return cls(tuple(found), kept, intercept, model.linear)
 
 
@@ -463,12 +537,16 @@ class _Problem:
     start: _Start | None
 
     def signs(self, rules: list[Rule], n_columns: int) -> NDArray[np.bool_] | None:
-        """The admissible signs of rules, padded to `n_columns`, and of linear terms; None if all are free."""
+        """The admissible signs of rules, padded to `n_columns`, and of linear
+        terms; None if all are free.
+        """
         table = self.candidates.signs[self.data.output]
         if table.all() and self.linear_signs.all():
             return None
         signs = np.ones((n_columns, 2), bool)
-        signs[: len(rules)] = np.array([table[list(rule)].all(axis=0) for rule in rules]).reshape(-1, 2)
+        signs[: len(rules)] = np.array([table[list(rule)].all(axis=0) for rule in rules]).reshape(
+            -1, 2
+        )
         return np.concatenate([signs, self.linear_signs])
 
     def satisfied(self, rule: Rule) -> NDArray[np.bool_]:
@@ -486,13 +564,17 @@ class _Problem:
     def model(self, state: _State) -> RuleEnsemble:
         """The rules and terms with nonzero weight."""
         weights, coefficients, intercept = state.weights
-        used = np.flatnonzero((weights != 0) | (np.arange(len(weights)) < len(self.candidates.first)))
+        used = np.flatnonzero(
+            (weights != 0) | (np.arange(len(weights)) < len(self.candidates.first))
+        )
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients)
             linear = replace(self.linear.take(kept), coefficients=coefficients[kept, None])
         return RuleEnsemble(
-            self.candidates.pool.conjunctions([state.rules[r] for r in used.tolist()], self.data.schema),
+            self.candidates.pool.conjunctions(
+                [state.rules[r] for r in used.tolist()], self.data.schema
+            ),
             weights[used, None],
             np.array([intercept]),
             linear,
@@ -503,9 +585,14 @@ class _Problem:
 
     @classmethod
     def of(
-        cls, data: TrainingData, candidates: Candidates, constraints: Constraints, linear_terms: bool,
-        options: _Options, start: _Start | None,
-    ) -> _Problem:  # fmt: skip
+        cls,
+        data: TrainingData,
+        candidates: Candidates,
+        constraints: Constraints,
+        linear_terms: bool,
+        options: _Options,
+        start: _Start | None,
+    ) -> _Problem:
         """The problem of a target of one output."""
         space = candidates.space
         rows, group, linear = space.activations.dense, space.activations.pattern, None
@@ -519,11 +606,31 @@ class _Problem:
             used = np.flatnonzero(~np.isin(linear.feature, list(constraints.forbidden)))
             linear, prices = linear.take(used), options.rule_price * factors[used]
             values = linear.values(data.table)
-        rising = [[Condition.above(int(f), 0.0)] for f in ([] if linear is None else linear.feature)]
-        signs = constraints.signs(Conjunctions.build(data.table.schema, rising), data.output, len(candidates.signs))
-        merged = merge_rows(data.loss, data.target, data.weights / data.weights.sum(), group, len(rows))
+        rising = [
+            [Condition.above(int(f), 0.0)] for f in ([] if linear is None else linear.feature)
+        ]
+        signs = constraints.signs(
+            Conjunctions.build(data.table.schema, rising), data.output, len(candidates.signs)
+        )
+        merged = merge_rows(
+            data.loss, data.target, data.weights / data.weights.sum(), group, len(rows)
+        )
         sides = candidates.sides(data.output, space)
-        return cls(options, data, candidates, space, sides, rows, group, merged, linear, values, prices, signs, start)
+        return cls(
+            options,
+            data,
+            candidates,
+            space,
+            sides,
+            rows,
+            group,
+            merged,
+            linear,
+            values,
+            prices,
+            signs,
+            start,
+        )
 
 
 # The restricted master problem
@@ -535,8 +642,8 @@ class _State:
 
     Attributes:
         rules: the candidates.
-        columns: bool, shape (rows, capacity): where they hold; then columns of zeros, so that shapes, and with
-            them compiled kernels, change only when the capacity doubles.
+        columns: bool, shape (rows, capacity): where they hold; then columns of zeros, so that
+            shapes, and with them compiled kernels, change only when the capacity doubles.
         solution: of the last master problem: candidates, columns of zeros, linear terms.
         solved: how many candidates it had.
         tolerance: relative duality gap that the master problem is solved to.
@@ -615,7 +722,9 @@ class _State:
         """Solve the master problem, from the solution before."""
         problem = self.problem
         prices = np.full(self.columns.shape[1], problem.options.rule_price)
-        prices[: len(self.rules)] = problem.options.price(np.array([len(rule) for rule in self.rules], np.float64))
+        prices[: len(self.rules)] = problem.options.price(
+            np.array([len(rule) for rule in self.rules], np.float64)
+        )
         start = None
         if self.solution is not None:
             weights = np.zeros(self.columns.shape[1])
@@ -644,9 +753,15 @@ class _State:
         coefficients = np.zeros(columns + self.problem.linear_values.shape[1])
         coefficients[[self.rules.index(rule) for rule in start.rules]] = start.weights[:, output]
         if start.linear is not None and self.problem.linear is not None:
-            known = dict(zip(start.linear.feature.tolist(), start.linear.coefficients[:, output], strict=True))
+            known = dict(
+                zip(
+                    start.linear.feature.tolist(), start.linear.coefficients[:, output], strict=True
+                )
+            )
             may_fall, may_rise = self.problem.linear_signs.T
-            terms = np.array([known.get(feature, 0.0) for feature in self.problem.linear.feature.tolist()])
+            terms = np.array(
+                [known.get(feature, 0.0) for feature in self.problem.linear.feature.tolist()]
+            )
             coefficients[columns:] = np.where(np.where(terms > 0, may_rise, may_fall), terms, 0.0)
         return coefficients, float(start.intercept[output])
 
@@ -655,7 +770,9 @@ class _State:
         assert self.solution is not None
         used = np.flatnonzero(self.rule_weights)
         rules = self.columns[:, used] @ self.rule_weights[used]
-        return np.asarray(self.solution.intercept + rules + self.problem.linear_values @ self.coefficients)
+        return np.asarray(
+            self.solution.intercept + rules + self.problem.linear_values @ self.coefficients
+        )
 
     def note(self, found: _Priced) -> None:
         """Keep the best proved bound."""
@@ -664,7 +781,9 @@ class _State:
 
     def proved(self, tolerance: float) -> bool:
         """Whether the bound meets the objective."""
-        return self.bound is not None and self.objective - self.bound <= 10 * tolerance * abs(self.objective)
+        return self.bound is not None and self.objective - self.bound <= 10 * tolerance * abs(
+            self.objective
+        )
 
     @property
     def weights(self) -> tuple[Floats, Floats, float]:
@@ -673,13 +792,16 @@ class _State:
         return self.debiased or (self.rule_weights, self.coefficients, self.solution.intercept)
 
     def thin_out(self) -> None:
-        """Drop rules that others replace at the same objective. The rest is linearly independent: one of the
-        smallest of the many best solutions, which differ on new rows."""
+        """Drop rules that others replace at the same objective. The rest is linearly independent:
+        one of the smallest of the many best solutions, which differ on new rows.
+        """
         if self.solution is None:
             return
         columns = np.concatenate([self.columns, self.problem.linear_values], axis=1)
         weights, shift = independent(columns, self.solution.coefficients)
-        self.solution = replace(self.solution, coefficients=weights, intercept=self.solution.intercept + shift)
+        self.solution = replace(
+            self.solution, coefficients=weights, intercept=self.solution.intercept + shift
+        )
 
     def debias(self) -> None:
         """Refit the weights of the chosen rules and terms (almost) without a penalty."""
@@ -697,7 +819,9 @@ class _State:
             loss=problem.data.loss,
             sample_weight=problem.data.weights,
             penalty_factors=np.concatenate([np.ones(len(rules)), scale]),
-            signs=None if signs is None else np.concatenate([signs[rules], problem.linear_signs[terms]]),
+            signs=None
+            if signs is None
+            else np.concatenate([signs[rules], problem.linear_signs[terms]]),
             start=(np.concatenate([weights[rules], coefficients[terms]]), float(intercept)),
         )
         weights[rules], coefficients[terms] = np.split(refitted.coefficients, [len(rules)])
@@ -707,8 +831,9 @@ class _State:
 def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
     """Weights of linearly independent columns with the same score, and the change of the intercept.
 
-    If columns (and the intercept) are dependent, the weights move along the dependence until the first becomes 0,
-    in the direction that removes the later column. Signs do not change, so an optimum under an L1 penalty stays one.
+    If columns (and the intercept) are dependent, the weights move along the dependence until the
+    first becomes 0, in the direction that removes the later column. Signs do not change, so an
+    optimum under an L1 penalty stays one.
 
     Args:
         columns: shape (rows, columns).
@@ -726,7 +851,11 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         way = vectors[:, 0] / scale
         moving = np.abs(way[:-1]) > 1e-9 * np.abs(way).max()
         steps = np.divide(-weights[on], way[:-1], out=np.full(len(on), np.inf), where=moving)
-        ends = [int(np.where(side, np.abs(steps), np.inf).argmin()) for side in (steps > 0, steps < 0) if side.any()]
+        ends = [
+            int(np.where(side, np.abs(steps), np.inf).argmin())
+            for side in (steps > 0, steps < 0)
+            if side.any()
+        ]
         ends = [end for end in ends if np.isfinite(steps[end])]
         if not ends:
             break
@@ -738,7 +867,9 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
 
 
 def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
-    """Propositions without constants, copies and negations of earlier ones, which an intercept makes redundant."""
+    """Propositions without constants, copies and negations of earlier ones, which an
+    intercept makes redundant.
+    """
     kept, seen = [], set()
     for p in range(rows.shape[1]):
         column = rows[:, p] ^ rows[0, p]  # equal for a proposition and its negation
@@ -753,7 +884,9 @@ def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
 
 
 class _Priced(NamedTuple):
-    """The result of pricing: violating rules, worst first, and a bound on the whole problem if proved."""
+    """The result of pricing: violating rules, worst first, and a bound on
+    the whole problem if proved.
+    """
 
     rules: list[Rule]
     bound: float | None = None
@@ -770,7 +903,13 @@ def _price(problem: _Problem, state: _State, run: Run) -> _Priced:
         side.whole(one)
         for side in problem.sides
         for one in _by_beam(
-            side.space, slopes, *prices, side.sign, options.beam_width, options.rules_per_round, **limits
+            side.space,
+            slopes,
+            *prices,
+            side.sign,
+            options.beam_width,
+            options.rules_per_round,
+            **limits,
         )
     ]
     new = [rule for rule in _worst(searches, options.rules_per_round) if rule not in state.known]
@@ -802,9 +941,9 @@ def price_by_beam(
 ) -> list[Rule]:
     """Rules whose slope exceeds their penalty, the largest excess first.
 
-    Two beams, one per sign. (The authors rank by the mean of the slope and its value if all rows of the wrong sign
-    were excluded; that favours rules that hold for nearly all rows, and ended at an objective 1 %
-    higher on COMPAS and twice as high on Heart.)
+    Two beams, one per sign. (The authors rank by the mean of the slope and its value if all rows of
+    the wrong sign were excluded; that favours rules that hold for nearly all rows, and ended at an
+    objective 1 % higher on COMPAS and twice as high on Heart.)
 
     Args:
         space: the propositions.
@@ -817,17 +956,30 @@ def price_by_beam(
         stopped: True ends the search with the rules so far.
     """
     limits: dict[str, Any] = {"max_length": max_length, "tolerance": tolerance, "stopped": stopped}
-    return _worst(_by_beam(space, slopes, rule_penalty, condition_penalty, 0, width, count, **limits), count)
+    return _worst(
+        _by_beam(space, slopes, rule_penalty, condition_penalty, 0, width, count, **limits), count
+    )
 
 
 def _by_beam(
-    space: SearchSpace, slopes: Floats, rule_penalty: float, condition_penalty: float, sign: int, width: int,
-    count: int, *, max_length: int | None, tolerance: float, stopped: Callable[[], bool],
-) -> list[Found]:  # fmt: skip
+    space: SearchSpace,
+    slopes: Floats,
+    rule_penalty: float,
+    condition_penalty: float,
+    sign: int,
+    width: int,
+    count: int,
+    *,
+    max_length: int | None,
+    tolerance: float,
+    stopped: Callable[[], bool],
+) -> list[Found]:
     """The rules that `price_by_beam` chooses from, for weights of one sign (0: of either)."""
     gains = np.stack([slopes, -slopes]) if sign == 0 else -sign * slopes[None]
     signs = SignedWeights(gains, rule_price=rule_penalty, condition_price=condition_penalty)
-    beams = search_beams(space, signs, width=width, max_length=max_length, count=count, stopped=stopped)
+    beams = search_beams(
+        space, signs, width=width, max_length=max_length, count=count, stopped=stopped
+    )
     found = [one for beam in beams for one in beam]
     return [one for one in found if one.objective > tolerance * signs.price(len(one.propositions))]
 
@@ -848,7 +1000,8 @@ def price_exactly(
     stopped: Callable[[], bool] = never,
     sign: int = 0,
 ) -> tuple[list[Rule], float]:
-    """The rule whose slope exceeds its penalty most, by branch and bound, and a bound for all rules.
+    """The rule whose slope exceeds its penalty most, by branch and bound,
+    and a bound for all rules.
 
     A weight of one sign (0: of either) descends on slopes of the other.
 
@@ -869,9 +1022,9 @@ def price_exactly(
 def _dual_bound(problem: _Problem, slopes: Floats, ratio: float) -> float:
     """A lower bound on the objective over all rules, by Fenchel duality.
 
-    The slopes u_n of the loss per row, divided by the largest ratio of any rule's slope to its penalty, are
-    feasible for the dual problem if they sum to 0 (the intercept). They do so up to rounding; the heavier
-    sign is scaled down to make it exact.
+    The slopes u_n of the loss per row, divided by the largest ratio of any rule's slope to its
+    penalty, are feasible for the dual problem if they sum to 0 (the intercept). They do so up to
+    rounding; the heavier sign is scaled down to make it exact.
     """
     target, share, constant = problem.merged
     conjugate = require(problem.data.loss, "conjugate", _CERTIFICATE)

@@ -1,11 +1,13 @@
 """The trees that candidate rules come from: boosted trees, a random forest, or both.
 
-"forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5): 100 trees of depth at most
-3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman and Popescu 2008, Sec. 3.3), 100 trees of
-depth at most 3 too: each is fitted to the slopes of the loss at the scores of the earlier trees, so that later
-trees correct earlier ones, on its own random sample of min(n / 2, 100 + 6 sqrt(n)) rows. For any learner, the loss is
-the logistic loss for classes and the squared error for numbers: equal data, weights and seeds give all learners equal
-trees, and so equal rules.
+"forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5):
+100 trees of depth at most
+3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman and Popescu
+    2008, Sec. 3.3), 100 trees of
+depth at most 3 too: each is fitted to the slopes of the loss at the scores of the earlier trees, so
+that later trees correct earlier ones, on its own random sample of min(n / 2, 100 + 6 sqrt(n)) rows.
+For any learner, the loss is the logistic loss for classes and the squared error for numbers: equal
+data, weights and seeds give all learners equal trees, and so equal rules.
 
 Trees get categories as indicators (`Table.one_hot`), and missing values as they are.
 """
@@ -75,17 +77,20 @@ def default_forest(
     Args:
         X: the data, as `as_table` takes them; missing values are allowed.
         y: labels or numbers, shape (rows,).
-        kind: "forest", the random forest of the LIRE paper; "boosted_trees"; or "both", half of the trees of each kind.
+        kind: "forest", the random forest of the LIRE paper; "boosted_trees"; or "both", half
+            of the trees of each kind.
         classification: False fits numbers.
         n_trees, max_depth: the number and the largest depth of the trees.
         sample_weight: weight of every row, shape (rows,); rows of weight 0 are ignored.
         seed: of the sampled rows and columns.
 
     Returns:
-        Trees, a fitted random forest of scikit-learn for "forest"; pass them to `extract_rules` with the same `X`.
+        Trees, a fitted random forest of scikit-learn for "forest"; pass them to
+        `extract_rules` with the same `X`.
 
     Raises:
-        ValueError: for a target or weights that do not fit, an unknown kind, or "both" with fewer than two trees.
+        ValueError: for a target or weights that do not fit, an unknown kind, or "both"
+            with fewer than two trees.
     """
     kind = checks.choice("kind", kind, get_args(TreeKind))
     classification, seed = checks.flag("classification", classification), checks.seed(seed)
@@ -93,12 +98,16 @@ def default_forest(
         checks.integer(name, number, at_least=1, at_most=2**31 - 1)
         for name, number in {"n_trees": n_trees, "max_depth": max_depth}.items()
     )
-    checks.require(kind != "both" or n_trees > 1, "n_trees must be at least 2 for both kinds of trees")
+    checks.require(
+        kind != "both" or n_trees > 1, "n_trees must be at least 2 for both kinds of trees"
+    )
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
     if classification:
         codes, _ = class_target(target)
-        target = codes if target.dtype.kind == "f" else target  # scikit-learn refuses fractions as labels
+        target = (
+            codes if target.dtype.kind == "f" else target
+        )  # scikit-learn refuses fractions as labels
     else:
         target = regression_target(target)
     weight = check_sample_weight(sample_weight, table.n_rows)
@@ -106,10 +115,19 @@ def default_forest(
 
 
 def grow(
-    kind: TreeKind, table: Table, target: NDArray[Any], weight: NDArray[np.float64], classification: bool,
-    n_trees: int = N_TREES, max_depth: int = MAX_DEPTH, seed: int = 0, stopped: Callable[[], bool] = lambda: False,
-) -> Any:  # fmt: skip
-    """`default_forest`; only the first trees if it is stopped, None if there was no time for any."""
+    kind: TreeKind,
+    table: Table,
+    target: NDArray[Any],
+    weight: NDArray[np.float64],
+    classification: bool,
+    n_trees: int = N_TREES,
+    max_depth: int = MAX_DEPTH,
+    seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Any:
+    """`default_forest`; only the first trees if it is stopped, None if
+    there was no time for any.
+    """
     refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
     with np.errstate(under="ignore"):
         matrix = table.one_hot()[0].astype(np.float32)
@@ -125,7 +143,11 @@ def grow(
     if len(trees) == boosted and boosted < n_trees and not stopped():
         forest = _forest(*data, classification, n_trees - boosted, max_depth, seed, stopped)
         trees += [] if forest is None else forest.estimators_
-    return GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1]) if trees else None
+    return (
+        GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1])
+        if trees
+        else None
+    )
 
 
 def _rounded(n: int, whole: int) -> int:
@@ -134,15 +156,25 @@ def _rounded(n: int, whole: int) -> int:
 
 
 def _forest(
-    X: NDArray[np.float32], y: NDArray[Any], weight: NDArray[np.float64], classification: bool, n_trees: int,
-    max_depth: int, seed: int, stopped: Callable[[], bool],
-) -> Any:  # fmt: skip
+    X: NDArray[np.float32],
+    y: NDArray[Any],
+    weight: NDArray[np.float64],
+    classification: bool,
+    n_trees: int,
+    max_depth: int,
+    seed: int,
+    stopped: Callable[[], bool],
+) -> Any:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestClassifier if classification else RandomForestRegressor
-    forest = kind(n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True)
+    forest = kind(
+        n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True
+    )
     given: dict[str, Any] = {"X": X, "y": y}
-    if (weight != weight[0]).any():  # equal weights change nothing, but scikit-learn would draw other rows
+    if (
+        weight != weight[0]
+    ).any():  # equal weights change nothing, but scikit-learn would draw other rows
         given["sample_weight"] = weight
     while forest.n_estimators < n_trees and not stopped():
         forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
@@ -154,11 +186,16 @@ def _forest(
 
 
 def _boosted(
-    X: NDArray[np.float32], y: NDArray[Any], weight: NDArray[np.float64], classification: bool, max_depth: int,
+    X: NDArray[np.float32],
+    y: NDArray[Any],
+    weight: NDArray[np.float64],
+    classification: bool,
+    max_depth: int,
     seed: int,
-) -> Iterator[Any]:  # fmt: skip
-    """An endless sequence of trees. With several classes, a tree has a column of slopes per class, and its splits
-    serve all of them."""
+) -> Iterator[Any]:
+    """An endless sequence of trees. With several classes, a tree has a column of slopes per class,
+    and its splits serve all of them.
+    """
     from sklearn.tree import DecisionTreeRegressor
 
     target, scores = _targets(y, weight, classification)
@@ -196,7 +233,8 @@ def _drawn(
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Rows drawn for a tree, ascending, and how many rows each represents.
 
-    Every class has its share. A rare class has more: half of an equal share, but at most half of its rows.
+    Every class has its share. A rare class has more: half of an equal share, but
+    at most half of its rows.
     """
     some = max(min(n / 2, 100 + 6 * n**0.5), 1.0)
     drawn, times = [], []
@@ -213,7 +251,8 @@ def _drawn(
 def _targets(
     y: NDArray[Any], weight: NDArray[np.float64], classification: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The target, with one output per class if there are more than two, and the best constant scores: (rows, outputs).
+    """The target, with one output per class if there are more than two, and the best
+    constant scores: (rows, outputs).
 
     Numbers are standardised, so that no step is too long and no square overflows."""
     if classification:

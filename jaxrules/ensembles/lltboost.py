@@ -1,25 +1,29 @@
 """LLTBoost: boosting of rules on sparse linear combinations of columns.
 
-Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule Ensembles". A rule
-is a conjunction of propositions 1{x'w >= t} with sparse w; the ensemble f = b_0 + sum_i b_i q_i (Eq. 1) grows by
-fully corrective boosting (Eq. 7 to 9): with g_i the derivative of the loss by the score of row i, rule m maximises
-|g'q| (Eq. 10), then all weights are refitted.
+Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule
+Ensembles". A rule is a conjunction of propositions 1{x'w >= t} with sparse w; the ensemble f = b_0
++ sum_i b_i q_i (Eq. 1) grows by fully corrective boosting (Eq. 7 to 9): with g_i the derivative of
+the loss by the score of row i, rule m maximises |g'q| (Eq. 10), then all weights are refitted.
 
-A rule grows by one proposition at a time, for each sign of g'q (Algorithm 1). To raise the sum of the gradients that
-a rule selects is to classify their signs, with weights |g_i|, among the rows that satisfy it so far (Eq. 19). The
-surrogate is L1-penalised logistic regression (Eq. 21), with 1, 2, ... non-zeros at the smallest penalty that has so
-many (Eq. 5, `jaxrules.solvers.linear.l1_path`). One more non-zero is accepted where the ensemble's risk on held-out
-rows, all weights refitted, falls by a tolerance; one more proposition where |g'q| rises by another. `_grow` is
-Algorithm 1; what its loop over s asks about a conjunction, `propose` answers for all s in one compiled program.
+A rule grows by one proposition at a time, for each sign of g'q (Algorithm 1). To raise the sum of
+the gradients that a rule selects is to classify their signs, with weights |g_i|, among the rows
+that satisfy it so far (Eq. 19). The surrogate is L1-penalised logistic regression (Eq. 21), with 1,
+2, ... non-zeros at the smallest penalty that has so many (Eq. 5,
+`jaxrules.solvers.linear.l1_path`). One more non-zero is accepted where the ensemble's risk on
+held-out rows, all weights refitted, falls by a tolerance; one more proposition where |g'q| rises by
+another. `_grow` is Algorithm 1; what its loop over s asks about a conjunction, `propose` answers
+for all s in one compiled program.
 
-Where the paper leaves a choice, the defaults are those that did best on its data sets: a quarter of the rows is held
-out, w and t are refitted without the L1 penalty on the columns that it chose, and the final weights on all rows. To the
-letter it says refit_propositions=False and refit_on_all_rows=False; l2_penalty=1e-4, risk_tolerance=-0.05 and
-objective_tolerance=0.1 then come close to its tables.
+Where the paper leaves a choice, the defaults are those that did best on its data sets: a quarter
+of the rows is held out, w and t are refitted without the L1 penalty on the columns that it chose,
+and the final weights on all rows. To the letter it says refit_propositions=False and
+refit_on_all_rows=False; l2_penalty=1e-4, risk_tolerance=-0.05 and objective_tolerance=0.1 then
+come close to its tables.
 
-Under `monotone` the sign that a rule's weight will have, minus that of g'q, binds the coefficients of its propositions:
-logistic regression is solved within these signs, with the penalties and the support sizes of that problem, and refits
-keep the weights of rules that look at bound columns on their side. The proof is in `jaxrules.constraints`.
+Under `monotone` the sign that a rule's weight will have, minus that of g'q, binds the coefficients
+of its propositions: logistic regression is solved within these signs, with the penalties and the
+support sizes of that problem, and refits keep the weights of rules that look at bound columns on
+their side. The proof is in `jaxrules.constraints`.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -75,9 +79,13 @@ Rows = NDArray[np.bool_]
 _NOTHING = 1e-9
 """Sums of gradients below this share of the sum of their sizes are rounding."""
 _SEPARATOR_PENALTY = 1e-3
-"""Ridge on refitted propositions, in standardised columns and for weights of sum one: separable rows stay finite."""
+"""Ridge on refitted propositions, in standardised columns and for weights of sum one:
+separable rows stay finite.
+"""
 _ROUGHLY = 1e-5
-"""Newton's method stops where its model promises less, relative: candidates are compared to per cents."""
+"""Newton's method stops where its model promises less, relative: candidates
+are compared to per cents.
+"""
 _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _MANY_ROWS = 1 << 16
@@ -89,10 +97,11 @@ class Part:
     """How one proposition of a rule was found.
 
     Attributes:
-        coefficients: w in standardised columns, by name of the column; the last proposition-wide scale is arbitrary.
+        coefficients: w in standardised columns, by name of the column; the last
+            proposition-wide scale is arbitrary.
         threshold: t, in standardised columns.
-        penalty: the smallest penalty with this support, as a share of the penalty of the empty support; NaN for a
-            proposition of the exact axis-parallel search.
+        penalty: the smallest penalty with this support, as a share of the penalty of the empty
+            support; NaN for a proposition of the exact axis-parallel search.
         skipped: support sizes up to the largest allowed that do not occur on the path of penalties.
     """
 
@@ -107,10 +116,11 @@ class Stage:
     """How one rule was found.
 
     Attributes:
-        sign: of the sum of gradients that the rule selects: the sign of minus its weight, when it is added.
+        sign: of the sum of gradients that the rule selects: the sign of minus its
+            weight, when it is added.
         objective: |g'q| (Eq. 10), with weights of the training part that sum to one.
-        risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN for a rule that was
-            cut from one column because there was no time to compile the search.
+        risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN
+            for a rule that was cut from one column because there was no time to compile the search.
         parts: the propositions.
         seconds: of the search.
     """
@@ -127,7 +137,10 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     max_rules: int = 10,
     max_propositions: int = 5,
     max_nonzeros: int = 5,
@@ -151,50 +164,57 @@ def fit(
 ) -> Fit[RuleEnsemble]:
     """Boost rules whose propositions weigh several columns.
 
-    Numbers are standardised, and every category is an indicator: a proposition may weigh both. A proposition on one
-    column becomes a plain condition on it. Weights and thresholds are stated on the user's own scale, with the fewest
-    digits that change the rule on no training row.
+    Numbers are standardised, and every category is an indicator: a proposition may weigh both. A
+    proposition on one column becomes a plain condition on it. Weights and thresholds are stated on
+    the user's own scale, with the fewest digits that change the rule on no training row.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential", shape
-            (rows,). More than two classes are fitted one against the rest.
-        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
-            a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
+            "exponential", shape (rows,). More than two classes are fitted one against the rest.
+        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
         max_rules: the number of rules, r; fewer when no rule is left that would change the risk.
         max_propositions: the most propositions of a rule, k_r.
         max_nonzeros: the most columns that a proposition weighs, k_s.
-        validation_fraction: share of the rows, in [0, 1), that is held out to choose the number of columns. Equal
-            rows stay together, and classes keep their shares. With 0 the training rows themselves decide.
-        risk_tolerance: eps_s, relative change of the held-out risk: one more column must lower it by 10 %.
+        validation_fraction: share of the rows, in [0, 1), that is held out to choose the number
+            of columns. Equal rows stay together, and classes keep their shares. With 0 the
+            training rows themselves decide.
+        risk_tolerance: eps_s, relative change of the held-out risk: one more
+            column must lower it by 10 %.
         objective_tolerance: eps_p, relative gain of |g'q|: one more proposition must raise it by more.
-        l2_penalty: ridge on the weights of the rules, against the mean loss: mean_i l + l2_penalty / 2 sum_j b_j^2.
-            It keeps the weights of rules that separate classes finite. `jaxrules.boosting` has it times the rows.
-        refit_propositions: refit w and t on the columns that the L1 penalty chose, without it (but with a ridge of
-            1e-3); False takes the shrunken solution.
-        refit_on_all_rows: refit the weights, at the end, on all rows; False leaves those of the training part.
+        l2_penalty: ridge on the weights of the rules, against the mean loss: mean_i l + l2_penalty
+            / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
+            `jaxrules.boosting` has it times the rows.
+        refit_propositions: refit w and t on the columns that the L1 penalty chose, without it (but
+            with a ridge of 1e-3); False takes the shrunken solution.
+        refit_on_all_rows: refit the weights, at the end, on all rows; False leaves
+            those of the training part.
         refine_thresholds: given w, take the threshold of largest |g'q| (exact, by sorting).
         axis_parallel: for one column, take the column and threshold of largest |g'q| (exact), not logistic regression.
-        beam_width: how many unfinished conjunctions to keep, per sign; 1 is Algorithm 1. Several are ranked by held-out
-            risk, where a column more has to be worth `risk_tolerance`.
+        beam_width: how many unfinished conjunctions to keep, per sign; 1 is Algorithm 1. Several
+            are ranked by held-out risk, where a column more has to be worth `risk_tolerance`.
         forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. A rule that loses its weight by that is left out of the model.
-        first: an expert's rules, or those of a fitted model, which the model begins with and keeps; they count among
-            `max_rules`. Their weights are fitted to begin with and at every refit, at the price of any other.
+        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only
+            fall, with the column; see `jaxrules.constraints`. A rule that loses its weight by
+            that is left out of the model.
+        first: an expert's rules, or those of a fitted model, which the model begins with and keeps;
+            they count among `max_rules`. Their weights are fitted to begin with and at every refit,
+            at the price of any other.
         sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row in which a proposition
-            meets a missing number satisfies it or not, as raises the objective; the choice is part of the rule.
-            A missing category is an indicator like others.
+        missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row in
+            which a proposition meets a missing number satisfies it or not, as raises the objective;
+            the choice is part of the rule. A missing category is an indicator like others.
         seed: of the rows that are held out.
         time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted on.
-        ``details``: "stages", one `Stage` per rule that was found; "validation_rows", which rows of positive weight
-        were held out; "reason", why there are no more rules. With more than two classes each is a tuple with one entry
-        per class.
+        A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted
+        on. ``details``: "stages", one `Stage` per rule that was found; "validation_rows", which
+        rows of positive weight were held out; "reason", why there are no more rules. With more than
+        two classes each is a tuple with one entry per class.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
@@ -209,7 +229,10 @@ def path(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     max_rules: int = 10,
     max_propositions: int = 5,
     max_nonzeros: int = 5,
@@ -231,13 +254,16 @@ def path(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for every number of rules from 1 to `max_rules`, from one run: what `fit` with that limit returns.
+    """One Fit for every number of rules from 1 to
+    `max_rules`, from one run: what `fit` with that limit returns.
 
-    Arguments and errors are those of `fit`. The list is shorter where `fit` stops early, and holds the constant
-    model if there is no rule at all.
+    Arguments and errors are those of `fit`. The list is shorter where `fit` stops early, and holds
+    the constant model if there is no rule at all.
     """
     run, data, problem = _prepare(locals())
-    return paths_against_rest(data, run, lambda part, run: _boost(part, *problem, run), len(problem[1].first))
+    return paths_against_rest(
+        data, run, lambda part, run: _boost(part, *problem, run), len(problem[1].first)
+    )
 
 
 @dataclass(frozen=True)
@@ -284,9 +310,13 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Plan, 
         max_rules=count("max_rules"),
         max_propositions=count("max_propositions"),
         max_nonzeros=count("max_nonzeros"),
-        validation_fraction=checks.number("validation_fraction", given["validation_fraction"], at_least=0, below=1),
+        validation_fraction=checks.number(
+            "validation_fraction", given["validation_fraction"], at_least=0, below=1
+        ),
         risk_tolerance=checks.number("risk_tolerance", given["risk_tolerance"], at_least=-1),
-        objective_tolerance=checks.number("objective_tolerance", given["objective_tolerance"], at_least=0),
+        objective_tolerance=checks.number(
+            "objective_tolerance", given["objective_tolerance"], at_least=0
+        ),
         l2_penalty=checks.penalty("l2_penalty", given["l2_penalty"]),
         refit_propositions=flag("refit_propositions"),
         refit_on_all_rows=flag("refit_on_all_rows"),
@@ -302,7 +332,9 @@ def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Plan, 
     constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
     constraints.warn_of_constants(data.table)
     known = _Known(
-        constraints, constraints.first(data.table.schema, given["first"], len(data.outputs)), len(data.outputs)
+        constraints,
+        constraints.first(data.table.schema, given["first"], len(data.outputs)),
+        len(data.outputs),
     )
     constraints.check_room(known.first, plan.max_rules)
     return run, replace(data, table=constraints.blanked(data.table)), (plan, known)
@@ -318,7 +350,11 @@ def _boost(data: TrainingData, plan: _Plan, known: _Known, run: Run) -> list[Fit
     reason = None
     with run:
         run.phase = "search"
-        while len(ensemble.first) + len(stages) < plan.max_rules and reason is None and not run.stopped():
+        while (
+            len(ensemble.first) + len(stages) < plan.max_rules
+            and reason is None
+            and not run.stopped()
+        ):
             began = time.perf_counter()
             grown = None if ensemble.is_perfect else _grow(ensemble, plan, run)
             if grown is not None and not ensemble.repeats(grown.rows):
@@ -329,7 +365,9 @@ def _boost(data: TrainingData, plan: _Plan, known: _Known, run: Run) -> list[Fit
             elif ensemble.is_perfect:
                 reason = "all gradients are zero: the ensemble fits the training rows perfectly"
             elif grown is not None:
-                reason = "the best rule selects the same training rows as an earlier one, or all others"
+                reason = (
+                    "the best rule selects the same training rows as an earlier one, or all others"
+                )
             elif not run.stopped():
                 reason = "no proposition raises the objective"
     reason = reason or (run.limit.advice if run.limit else "max_rules is reached")
@@ -339,15 +377,29 @@ def _boost(data: TrainingData, plan: _Plan, known: _Known, run: Run) -> list[Fit
     def finished(m: int) -> Fit[RuleEnsemble]:
         last = m == len(stages)
         weights, intercept, objective = ensemble.steps[m]
-        kept = [r for r in range(len(weights)) if r < len(ensemble.first) or weights[r] or not ensemble.signs[1 + r]]
+        kept = [
+            r
+            for r in range(len(weights))
+            if r < len(ensemble.first) or weights[r] or not ensemble.signs[1 + r]
+        ]
         model = RuleEnsemble(
-            rules.take(kept), weights[kept, None], np.array([intercept]), None, data.loss.link, plan.options,
+            rules.take(kept),
+            weights[kept, None],
+            np.array([intercept]),
+            None,
+            data.loss.link,
+            plan.options,
             data.loss.name,
-        )  # fmt: skip
+        )
         fit = run.finish(
-            model, objective, "min", Status.CONVERGED, stages=tuple(stages[:m]), validation_rows=ensemble.held_out,
+            model,
+            objective,
+            "min",
+            Status.CONVERGED,
+            stages=tuple(stages[:m]),
+            validation_rows=ensemble.held_out,
             reason=reason if last else "max_rules is reached",
-        )  # fmt: skip
+        )
         return fit if last else run.earlier(fit, m, Status.CONVERGED)
 
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
@@ -362,7 +414,9 @@ class _Step(NamedTuple):
 
 
 class _Ensemble:
-    """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so that few shapes are compiled."""
+    """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so
+    that few shapes are compiled.
+    """
 
     def __init__(self, data: TrainingData, plan: _Plan, known: _Known) -> None:
         self.data, self.plan, self.known = data, plan, known
@@ -371,7 +425,9 @@ class _Ensemble:
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
-        self.final_weights = data.weights / data.weights.sum() if plan.refit_on_all_rows else self.fit_weights
+        self.final_weights = (
+            data.weights / data.weights.sum() if plan.refit_on_all_rows else self.fit_weights
+        )
         bound = known.constraints.of_output(data.output, known.n_outputs)
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)
@@ -389,7 +445,8 @@ class _Ensemble:
                 _padded(self.check_weights[None], 1, size)[0],
             )
         )
-        # A relative change of the risk is one of the risk above its smallest value, the deviance of Poisson counts.
+        # A relative change of the risk is one of the risk above its smallest value, the
+        # deviance of Poisson counts.
         conjugate = data.loss.conjugate
         least = 0.0 if conjugate is None else -conjugate(data.target, np.zeros(n))
         self.least_risk = float(np.sum(self.check_weights * least))
@@ -437,7 +494,9 @@ class _Ensemble:
         return not self.total_gradient > _NOTHING * self.first_gradient
 
     def ask(self, asked: list[_Conjunction], run: Run) -> list[Proposals] | None:
-        """What `propose` answers about conjunctions, one lane each; None without the time to compile it."""
+        """What `propose` answers about conjunctions, one lane each; None
+        without the time to compile it.
+        """
         plan, count = self.plan, 2 * self.plan.beam_width
         lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
         for lane, one in enumerate(asked):
@@ -447,13 +506,18 @@ class _Ensemble:
             directions = np.zeros(len(self.arrays.columns))
             directions[: len(self.directions)] = self.directions
             looks = np.zeros(count, bool)
-            looks[: len(asked)] = [any((w * directions).any() for w, *_ in one.parts) for one in asked]
+            looks[: len(asked)] = [
+                any((w * directions).any() for w, *_ in one.parts) for one in asked
+            ]
             lanes = lanes._replace(looks=looks)
             bounds = Bounds(directions, self.signs.astype(np.float64))
         options = Options(
-            self.data.loss, min(plan.max_nonzeros, self.arrays.columns.shape[0]), plan.refit_propositions,
-            plan.refine_thresholds, plan.axis_parallel,
-        )  # fmt: skip
+            self.data.loss,
+            min(plan.max_nonzeros, self.arrays.columns.shape[0]),
+            plan.refit_propositions,
+            plan.refine_thresholds,
+            plan.axis_parallel,
+        )
         fitted = Fitted(self.design, self.fitted, self.n_rules + 1, plan.l2_penalty)
         answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, options=options)
         if answers is None:
@@ -465,10 +529,14 @@ class _Ensemble:
         return [Proposals(*(field[lane] for field in answers)) for lane in range(len(asked))]
 
     def repeats(self, rows: Rows) -> bool:
-        """Whether a rule that selects these rows adds nothing on the training part to those there are."""
+        """Whether a rule that selects these rows adds nothing on the
+        training part to those there are.
+        """
         used = self.fit_weights > 0
         absent = (self.signs != 0) & (self.fitted == 0)  # its sign holds its weight at 0
-        before = self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
+        before = (
+            self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
+        )
         same = (before == rows[used]).mean(axis=1)
         return bool(((same == 0) | (same == 1)).any())
 
@@ -496,18 +564,31 @@ class _Ensemble:
         m = self.n_rules
         result = np.zeros_like(start)
         result[1 : m + 1], result[0] = refit_weights(
-            self.data.loss, self.data.target, self.design[1 : m + 1, : self.n_rows].T, l2_penalty=self.plan.l2_penalty,
-            intercept=True, sample_weight=weights, start=(start[1 : m + 1], float(start[0])),
+            self.data.loss,
+            self.data.target,
+            self.design[1 : m + 1, : self.n_rows].T,
+            l2_penalty=self.plan.l2_penalty,
+            intercept=True,
+            sample_weight=weights,
+            start=(start[1 : m + 1], float(start[0])),
             signs=self.signs[1 : m + 1],
-        )  # fmt: skip
+        )
         return result
 
     def _refitted(self) -> _Step:
         """The weights to be reported."""
-        b = self._refit(self.final_weights, self.fitted) if self.plan.refit_on_all_rows else self.fitted
+        b = (
+            self._refit(self.final_weights, self.fitted)
+            if self.plan.refit_on_all_rows
+            else self.fitted
+        )
         m = self.n_rules
-        risk = mean_loss(self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights)
-        return _Step(b[1 : m + 1].copy(), float(b[0]), risk + self.plan.l2_penalty / 2 * float(b[1:] @ b[1:]))
+        risk = mean_loss(
+            self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights
+        )
+        return _Step(
+            b[1 : m + 1].copy(), float(b[0]), risk + self.plan.l2_penalty / 2 * float(b[1:] @ b[1:])
+        )
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:
@@ -528,7 +609,8 @@ class _Conjunction:
         rows: which rows satisfy it.
         objective: |g'q|.
         risk: held-out risk of the ensemble with it.
-        parts: per proposition w, b, whether missing numbers satisfy it, penalty, and skipped support sizes.
+        parts: per proposition w, b, whether missing numbers satisfy it, penalty,
+            and skipped support sizes.
     """
 
     sign: int
@@ -540,11 +622,18 @@ class _Conjunction:
     def extended(self, answer: Proposals, s: int) -> _Conjunction:
         """With the proposition of support size s + 1."""
         part = (
-            answer.coefficients[s], float(answer.intercepts[s]), bool(answer.admits[s]), float(answer.penalties[s]),
+            answer.coefficients[s],
+            float(answer.intercepts[s]),
+            bool(answer.admits[s]),
+            float(answer.penalties[s]),
             tuple((np.flatnonzero(~answer.found) + 1).tolist()),
-        )  # fmt: skip
+        )
         return _Conjunction(
-            self.sign, answer.rows[s], float(answer.objective[s]), float(answer.risk[s]), (*self.parts, part)
+            self.sign,
+            answer.rows[s],
+            float(answer.objective[s]),
+            float(answer.risk[s]),
+            (*self.parts, part),
         )
 
     def price(self, risk_tolerance: float) -> float:
@@ -554,12 +643,17 @@ class _Conjunction:
 
 
 def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
-    """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is stopped; None if there
-    is none. The loop over zeta is inside of that over p, so that both signs are asked about at once."""
+    """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is
+    stopped; None if there is none. The loop over zeta is inside of that over p, so that both
+    signs are asked about at once.
+    """
     gradient = ensemble.gradient
     least = _NOTHING * float(np.abs(gradient).sum())
     everything = np.ones(ensemble.n_rows, bool)
-    beams = {sign: [_Conjunction(sign, everything, abs(float(gradient.sum())), math.inf)] for sign in (1, -1)}
+    beams = {
+        sign: [_Conjunction(sign, everything, abs(float(gradient.sum())), math.inf)]
+        for sign in (1, -1)
+    }
     finished: dict[int, list[_Conjunction]] = {1: [], -1: []}
     for p in range(plan.max_propositions):
         if run.stopped():
@@ -575,13 +669,21 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
             answers.append(_mirrored(answers[0]))
         beams = {1: [], -1: []}
         for one, answer in zip(asked, answers, strict=True):
-            needed = max((1 + plan.objective_tolerance) * one.objective, least)  # (obj_p - obj_p-1) / obj_p-1 > eps_p
-            longer = [one.extended(answer, s) for s in _sizes(answer, plan) if answer.objective[s] > needed]
+            needed = max(
+                (1 + plan.objective_tolerance) * one.objective, least
+            )  # (obj_p - obj_p-1) / obj_p-1 > eps_p
+            longer = [
+                one.extended(answer, s)
+                for s in _sizes(answer, plan)
+                if answer.objective[s] > needed
+            ]
             beams[one.sign] += longer
             if not longer:
                 finished[one.sign].append(one)
         for sign, beam in beams.items():
-            beams[sign] = sorted(beam, key=lambda one: one.price(plan.risk_tolerance))[: plan.beam_width]
+            beams[sign] = sorted(beam, key=lambda one: one.price(plan.risk_tolerance))[
+                : plan.beam_width
+            ]
         if not any(beams.values()):
             break
     ended = ([one for one in finished[sign] + beams[sign] if one.parts] for sign in (1, -1))
@@ -590,7 +692,9 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
 
 
 def _sizes(answer: Proposals, plan: _Plan) -> list[int]:
-    """The support sizes to go on with, less one: of Algorithm 1 one at most, of a wider beam all."""
+    """The support sizes to go on with, less one: of Algorithm 1 one at
+    most, of a wider beam all.
+    """
     found: list[int] = np.flatnonzero(answer.found).tolist()
     return found if plan.beam_width > 1 else _sparsest(answer, found, plan.risk_tolerance)
 
@@ -598,7 +702,9 @@ def _sizes(answer: Proposals, plan: _Plan) -> list[int]:
 def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
     """The best cut of a single column: for when there is no time to compile `propose`."""
     columns, gradient = ensemble.columns, ensemble.gradient
-    found = columns.best_cut(gradient[None], None if ensemble.directions is None else -ensemble.directions[None])
+    found = columns.best_cut(
+        gradient[None], None if ensemble.directions is None else -ensemble.directions[None]
+    )
     if found is None:
         return None
     j, cut = found
@@ -606,14 +712,18 @@ def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
     if len(columns.missing):
         rows &= ~columns.missing[j]
     gained = float(gradient @ rows)
-    if ensemble.directions is not None and gained * ensemble.directions[j] > 0:  # seen on some rows alone
+    if (
+        ensemble.directions is not None and gained * ensemble.directions[j] > 0
+    ):  # seen on some rows alone
         return None
     part = np.where(np.arange(len(columns.values)) == j, 1.0, 0.0), -cut, False, math.nan, ()
     return _Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
 
 
 def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> list[int]:
-    """The first, and in its place every later one that lowers the risk by the tolerance: (R_s - R_p) / R_p <= eps_s."""
+    """The first, and in its place every later one that lowers the risk by the tolerance:
+    (R_s - R_p) / R_p <= eps_s.
+    """
     chosen = found[:1]
     for s in found[1:]:
         best = answer.risk[chosen[0]]
@@ -623,9 +733,14 @@ def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> lis
 
 
 def _mirrored(answer: Proposals) -> Proposals:
-    """The complements of first propositions: as the gradients sum to 0, they are best for the other sign."""
+    """The complements of first propositions: as the gradients sum to 0, they
+    are best for the other sign.
+    """
     return answer._replace(
-        coefficients=-answer.coefficients, intercepts=-answer.intercepts, admits=~answer.admits, rows=~answer.rows
+        coefficients=-answer.coefficients,
+        intercepts=-answer.intercepts,
+        admits=~answer.admits,
+        rows=~answer.rows,
     )
 
 
@@ -639,7 +754,8 @@ class Arrays(NamedTuple):
         columns: (columns, rows) of mean 0 and standard deviation 1; 0 where a number is missing.
         missing: (columns, rows) bool, where a number is missing; or (0, rows).
         target: (rows,) in the loss's coding.
-        fit_weights, check_weights: (rows,) of the training part and of the held-out part, each of sum 1.
+        fit_weights, check_weights: (rows,) of the training part and of the
+            held-out part, each of sum 1.
     """
 
     columns: Any
@@ -666,11 +782,13 @@ class Fitted(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Conjunctions under way, one lane each; `lax.map` hands them on one by one, without the first axis.
+    """Conjunctions under way, one lane each; `lax.map` hands them on one by
+    one, without the first axis.
 
     Attributes:
         sign: (lanes,) zeta.
-        held: (lanes, rows) bool, the rows that a conjunction selects. Lanes without any cost no time.
+        held: (lanes, rows) bool, the rows that a conjunction selects. Lanes
+            without any cost no time.
         looks: (lanes,) bool, whether it has a coefficient that is bound; None without `Bounds`.
     """
 
@@ -683,7 +801,8 @@ class Bounds(NamedTuple):
     """What `monotone` asks of rules.
 
     Attributes:
-        directions: (columns,) the sign of a coefficient in a rule of positive weight, 0 where any will do.
+        directions: (columns,) the sign of a coefficient in a rule of positive
+            weight, 0 where any will do.
         signs: (slots,) of the weights of the rules so far, likewise.
     """
 
@@ -705,7 +824,8 @@ class Proposals(NamedTuple):
     """What there is to extend conjunctions by: for every lane, and support size s + 1.
 
     Attributes:
-        coefficients, intercepts: the proposition w'x + b >= 0, shapes (lanes, sizes, columns) and (lanes, sizes).
+        coefficients, intercepts: the proposition w'x + b >= 0, shapes (lanes, sizes,
+            columns) and (lanes, sizes).
         admits: whether a row with a missing number satisfies it.
         penalties: see `Part`.
         found: whether there is one.
@@ -728,12 +848,15 @@ class Proposals(NamedTuple):
 def propose(
     arrays: Arrays, fitted: Fitted, lanes: Lanes, bounds: Bounds | None = None, *, options: Options
 ) -> Proposals:
-    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and what the ensemble gains by them."""
+    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and what
+    the ensemble gains by them.
+    """
     score = fitted.weights @ fitted.design
     gradient = arrays.fit_weights * options.loss.gradient(arrays.target, score)  # g, Eq. 10
     answer = functools.partial(_answer, arrays, fitted, bounds, options, gradient)
     nothing = functools.partial(_no_answer, arrays, options)
-    # One lane after the other: a CPU gains nothing from two at once, but much from those that need no answer.
+    # One lane after the other: a CPU gains nothing from two at once, but much from
+    # those that need no answer.
     return lax.map(lambda lane: lax.cond(jnp.any(lane.held), answer, nothing, lane), lanes)
 
 
@@ -741,9 +864,16 @@ _propose_in_time = Patient(propose)
 
 
 def _answer(
-    arrays: Arrays, fitted: Fitted, bounds: Bounds | None, options: Options, gradient: Array, lane: Lanes
+    arrays: Arrays,
+    fitted: Fitted,
+    bounds: Bounds | None,
+    options: Options,
+    gradient: Array,
+    lane: Lanes,
 ) -> Proposals:
-    """The loop over s in Algorithm 1, all s side by side; which of them to take is for the host to say."""
+    """The loop over s in Algorithm 1, all s side by side; which of them to
+    take is for the host to say.
+    """
     task = _task(gradient, lane, bounds)
     # w_s, t_s <- L1LogReg; b is -t
     parts = _l1_logistic(arrays.columns, task, options)
@@ -751,7 +881,11 @@ def _answer(
         parts = _with_best_column(arrays, task, parts)
     w, found = parts.coefficients, parts.found
     lost = _lost(arrays, w)
-    b = _best_intercepts(arrays, task, parts, lost) if options.refine_thresholds else parts.intercepts
+    b = (
+        _best_intercepts(arrays, task, parts, lost)
+        if options.refine_thresholds
+        else parts.intercepts
+    )
     # p_s and q_s, the conjunction with it
     admits = jnp.sum(jnp.where(lost, task.gains[None], 0), axis=1) > 0
     holds = jnp.where(lost, admits[:, None], w @ arrays.columns + b[:, None] >= 0)
@@ -768,7 +902,9 @@ def _answer(
 
 
 def _no_answer(arrays: Arrays, options: Options, _: Lanes) -> Proposals:
-    """What there is for a lane without rows. Written out: to ask `_answer` for its shapes would trace it twice."""
+    """What there is for a lane without rows. Written out: to ask `_answer` for its
+    shapes would trace it twice.
+    """
     n_columns, n_rows = arrays.columns.shape
     w, rows = jnp.zeros((options.sizes, n_columns)), jnp.zeros((options.sizes, n_rows), bool)
     zero, no = w[:, 0], rows[:, 0]
@@ -776,13 +912,15 @@ def _no_answer(arrays: Arrays, options: Options, _: Lanes) -> Proposals:
 
 
 class _Task(NamedTuple):
-    """The classification that one more proposition is (Eq. 19). Rows that do not count have gain and weight 0.
+    """The classification that one more proposition is (Eq. 19). Rows that do not
+    count have gain and weight 0.
 
     Attributes:
         gains: (rows,) zeta g_i, the terms of Eq. 17.
         weights: (rows,) |g_i|, scaled to a sum of 1.
         signs: (rows,) -1 or 1, the classes: those of the gains.
-        sides: (columns,) the signs that coefficients may have, 0 for any; None if `monotone` binds nothing.
+        sides: (columns,) the signs that coefficients may have, 0 for any; None if
+            `monotone` binds nothing.
     """
 
     gains: Array
@@ -792,7 +930,9 @@ class _Task(NamedTuple):
 
     @property
     def used(self) -> Array:
-        """Which rows count, (1, rows) bool: those that train, satisfy the conjunction and have a gradient."""
+        """Which rows count, (1, rows) bool: those that train, satisfy the
+        conjunction and have a gradient.
+        """
         return (self.gains != 0)[None]
 
 
@@ -801,12 +941,16 @@ def _task(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Task:
     gains = jnp.where(lane.held, lane.sign * gradient, 0)
     size = jnp.abs(gains)
     weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
-    sides = None if bounds is None else -lane.sign * bounds.directions  # the rule's weight has the sign of -g
+    sides = (
+        None if bounds is None else -lane.sign * bounds.directions
+    )  # the rule's weight has the sign of -g
     return _Task(gains, weights, jnp.where(gains >= 0, 1.0, -1.0), sides)
 
 
 def _l1_logistic(columns: Array, task: _Task, options: Options) -> Separators:
-    """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5), as a share of the largest."""
+    """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5),
+    as a share of the largest.
+    """
     path = l1_path(columns, task.weights, task.signs, sizes=options.sizes, sides=task.sides)
     path = path._replace(penalties=path.penalties / path.largest_penalty)
     if not options.refit_propositions:
@@ -816,21 +960,35 @@ def _l1_logistic(columns: Array, task: _Task, options: Options) -> Separators:
     return path._replace(coefficients=w, intercepts=b)
 
 
-def _refitted(columns: Array, task: _Task, sizes: int, w: Array, b: Array, found: Array) -> tuple[Array, Array]:
+def _refitted(
+    columns: Array, task: _Task, sizes: int, w: Array, b: Array, found: Array
+) -> tuple[Array, Array]:
     """Logistic regression on the support of w alone, under a small ridge and within the signs."""
     size, support = lax.top_k(jnp.abs(w), sizes)
-    basis = jnp.concatenate([jnp.ones_like(task.signs)[None], jnp.where(size[:, None] > 0, columns[support], 0)])
+    basis = jnp.concatenate(
+        [jnp.ones_like(task.signs)[None], jnp.where(size[:, None] > 0, columns[support], 0)]
+    )
     start = jnp.append(b, w[support])
     ridge = jnp.where(jnp.arange(len(start)) == 0, 0, _SEPARATOR_PENALTY)
     signs = None if task.sides is None else jnp.append(0, task.sides[support])
     point = newton(
-        logistic, basis, task.signs, task.weights * found, ridge, start, signs=signs, tolerance=_ROUGHLY, max_steps=30
+        logistic,
+        basis,
+        task.signs,
+        task.weights * found,
+        ridge,
+        start,
+        signs=signs,
+        tolerance=_ROUGHLY,
+        max_steps=30,
     )
     return jnp.zeros_like(w).at[support].set(point[1:]), point[0]
 
 
 def _with_best_column(arrays: Arrays, task: _Task, parts: Separators) -> Separators:
-    """With the column and cut of largest objective as the proposition of one non-zero: Eq. 20 for s = 1, exact."""
+    """With the column and cut of largest objective as the proposition of one
+    non-zero: Eq. 20 for s = 1, exact.
+    """
     columns, missing = arrays.columns, arrays.missing
     both = jnp.concatenate([columns, -columns])
     absent = jnp.concatenate([missing, missing]) if len(missing) else jnp.zeros_like(both, bool)
@@ -860,29 +1018,46 @@ def _best_intercepts(arrays: Arrays, task: _Task, parts: Separators, lost: Array
 
 
 def _held_out_risk(
-    arrays: Arrays, fitted: Fitted, bounds: Bounds | None, loss: Loss, rule: Array, sign: Array | None
+    arrays: Arrays,
+    fitted: Fitted,
+    bounds: Bounds | None,
+    loss: Loss,
+    rule: Array,
+    sign: Array | None,
 ) -> Array:
-    """R_s: the held-out risk with one more rule, all weights refitted on the training part (Eq. 9)."""
+    """R_s: the held-out risk with one more rule, all weights refitted on
+    the training part (Eq. 9).
+    """
     design = fitted.design.at[fitted.new].set(rule.astype(fitted.design.dtype))
     ridge = jnp.where(jnp.arange(len(fitted.weights)) == 0, 0, fitted.l2_penalty)
     signs = None if bounds is None else bounds.signs.at[fitted.new].set(sign)
     weights = newton(
-        loss, design, arrays.target, arrays.fit_weights, ridge, fitted.weights, signs=signs, tolerance=_ROUGHLY,
+        loss,
+        design,
+        arrays.target,
+        arrays.fit_weights,
+        ridge,
+        fitted.weights,
+        signs=signs,
+        tolerance=_ROUGHLY,
         max_steps=30,
-    )  # fmt: skip
+    )
     losses = arrays.check_weights * loss.value(arrays.target, weights @ design)
     return jnp.sum(jnp.where(arrays.check_weights > 0, losses, 0))
 
 
 def _over_sizes(function: Callable[..., Any], columns: Array) -> Callable[..., Any]:
-    """A function of one proposition for all of a lane: side by side, or where rows are many one by one."""
+    """A function of one proposition for all of a lane: side by side, or where
+    rows are many one by one.
+    """
     if columns.shape[1] < _MANY_ROWS:
         return jax.vmap(function)
     return lambda *each: lax.map(lambda one: function(*one), each)
 
 
 def best_cuts(values: Array, gains: Array, used: Array) -> tuple[Array, Array]:
-    """For every row of `values`, the cut of largest sum of gains over used ``value >= cut``; exact, by sorting.
+    """For every row of `values`, the cut of largest sum of gains over used ``value >=
+    cut``; exact, by sorting.
 
     Args:
         values: (k, rows).
@@ -901,6 +1076,7 @@ def best_cuts(values: Array, gains: Array, used: Array) -> tuple[Array, Array]:
     above = jnp.where(between, above, -jnp.inf)
     best = jnp.argmax(above, axis=1)[:, None]
     sums, low, high = (
-        jnp.take_along_axis(array, at, axis=1)[:, 0] for array, at in ((above, best), (keys, best), (keys, best + 1))
+        jnp.take_along_axis(array, at, axis=1)[:, 0]
+        for array, at in ((above, best), (keys, best), (keys, best + 1))
     )
     return sums, jnp.where(jnp.isfinite(sums), (low + high) / 2, -jnp.inf)

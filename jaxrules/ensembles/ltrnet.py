@@ -1,25 +1,28 @@
 """LTRNet: rules on sparse linear combinations of columns, all learned together by gradient descent.
 
-Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule Ensembles",
-Sec. 3.3. A network of three layers (Fig. 3) is a rule ensemble with soft steps:
+Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule
+Ensembles", Sec. 3.3. A network of three layers (Fig. 3) is a rule ensemble with soft steps:
 
     propositions   p_ij = sigmoid(w_ij'x - t_ij)
     conjunctions   q_i = sigmoid(a (2 s_i + 1)),   s_i = sum_j v_ij p_ij - sum_j |v_ij|
     output         f = b_0 + sum_i b_i q_i
 
-With v in {0, 1}, the balancing bias sum_j |v_ij| makes s_i = 0 if all chosen propositions hold and at most -1 if
-one fails; the modified sigmoid (Fig. 4a) has its step between, at -1/2. A W-shaped penalty min(|v|, |v - 1|)
-(Fig. 4b) drives v to 0 or 1, L1 penalties drive w and b to 0. Several random starts, under one or more strengths of the
-penalties, are trained side by side in one compiled program.
+With v in {0, 1}, the balancing bias sum_j |v_ij| makes s_i = 0 if all chosen propositions hold
+and at most -1 if one fails; the modified sigmoid (Fig. 4a) has its step between, at -1/2. A
+W-shaped penalty min(|v|, |v - 1|) (Fig. 4b) drives v to 0 or 1, L1 penalties drive w and b to
+0. Several random starts, under one or more strengths of the penalties, are trained side by
+side in one compiled program.
 
-Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, and entries of w below a tenth of the
-largest become 0. Parts that change no training prediction are dropped, and the weights b are refitted: the paper
-does not refit, and this helps most of all. The best start is the one of least penalised training risk after this.
+Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, and entries of w
+below a tenth of the largest become 0. Parts that change no training prediction are dropped, and the
+weights b are refitted: the paper does not refit, and this helps most of all. The best start is the
+one of least penalised training risk after this.
 
-Under `monotone` half of the rules may only raise the score, the others only lower it. A projection after every step
-gives w of constrained columns and b the signs for that, and keeps v >= 0. The network is then as monotone as its rules
-(`jaxrules.constraints`); refits constrain only the weights of rules that use constrained columns. With more than two
-classes there is a third kind of rule, which uses no constrained column and contributes to all classes.
+Under `monotone` half of the rules may only raise the score, the others only lower it. A projection
+after every step gives w of constrained columns and b the signs for that, and keeps v >= 0. The
+network is then as monotone as its rules (`jaxrules.constraints`); refits constrain only the weights
+of rules that use constrained columns. With more than two classes there is a third kind of rule,
+which uses no constrained column and contributes to all classes.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -76,7 +79,10 @@ def fit(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     max_rules: int = 10,
     max_length: int = 5,
     l1_penalty: float = 2e-3,
@@ -101,40 +107,44 @@ def fit(
 ) -> Fit[RuleEnsemble]:
     """Train the network, and turn it into a rule ensemble.
 
-    Numbers are standardised (also numeric targets of the squared loss), and every category is an indicator; a
-    proposition may weigh both. Weights and thresholds are given on the user's own scale, with the fewest digits that
-    change the rule on no training row. In training, a missing number counts as the mean. In the model, either all rows
-    with a missing number in a proposition satisfy it or none, by majority.
+    Numbers are standardised (also numeric targets of the squared loss), and every category is an
+    indicator; a proposition may weigh both. Weights and thresholds are given on the user's own
+    scale, with the fewest digits that change the rule on no training row. In training, a missing
+    number counts as the mean. In the model, either all rows with a missing number in a proposition
+    satisfy it or none, by majority.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and "exponential", shape
-            (rows,). More than two classes (only under "logistic") share the rules of one network, with a
-            softmax.
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else "squared"; a name; or
-            a function of (y, score) made of JAX operations, convex and twice differentiable in the score.
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
+            "exponential", shape (rows,). More than two classes (only under "logistic") share the
+            rules of one network, with a softmax.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
         max_rules: the number of rules of the network, r.
         max_length: the number of propositions of each rule, k_r.
         l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
         binary_penalty: strength of the W-shaped penalty on v, likewise.
-        training: "soft", as in the paper; or "straight_through", with steps in the forward pass of both layers and
-            only the gradient of the sigmoids. This leaves no gap between the network and its rules, which have
-            less risk at less complexity on the paper's data sets.
+        training: "soft", as in the paper; or "straight_through", with steps in the forward pass of
+            both layers and only the gradient of the sigmoids. This leaves no gap between the
+            network and its rules, which have less risk at less complexity on the paper's data sets.
         steepness: a of the modified sigmoid.
         iterations: steps of Adam.
-        learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03, for `init` 0.01.
+        learning_rate: of the first step; it falls to 0 along a cosine. None
+            is 0.03, for `init` 0.01.
         batch_size: rows drawn for each step, at most; None for all.
         restarts: random starts.
-        prune: drop what changes no training prediction: propositions that the rest of their rule implies, rules that
-            hold everywhere or nowhere, and the longer of two rules that hold on the same rows. False drops only
-            rules without propositions or weight, as the paper does.
+        prune: drop what changes no training prediction: propositions that the rest of their rule
+            implies, rules that hold everywhere or nowhere, and the longer of two rules that hold on
+            the same rows. False drops only rules without propositions or weight, as the paper does.
         refit: refit the weights of the rules at the end; False keeps the trained weights.
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
-        init: a fitted rule ensemble to tune instead of random starts, the same as `jaxrules.finetune` with these
-            iterations, learning_rate, batch_size and l2_penalty, and with the model's loss and missing.
+        init: a fitted rule ensemble to tune instead of random starts, the same as
+            `jaxrules.finetune` with these iterations, learning_rate, batch_size and l2_penalty, and
+            with the model's loss and missing.
         forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the column; see
-            `jaxrules.constraints`. An `init` must already be monotone.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. An `init` must already be monotone.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the starts and of the batches.
@@ -142,10 +152,11 @@ def fit(
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2. The steps of the history are
-        chunks of training, their objective the penalised risk of the best network; the last is that of the model.
-        ``details``: "soft_model", the network of the chosen start, a `SoftModel`; "risks", the penalised training risk
-        of every start's rules (NaN if time ran out); "restart", the chosen start.
+        A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2. The steps
+        of the history are chunks of training, their objective the penalised risk of the best
+        network; the last is that of the model. ``details``: "soft_model", the network of the chosen
+        start, a `SoftModel`; "risks", the penalised training risk of every start's rules (NaN if
+        time ran out); "restart", the chosen start.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
@@ -156,12 +167,23 @@ def fit(
         bound = Constraints.of(init.schema, forbidden)
         terms = () if init.linear is None else init.linear.feature.tolist()
         keeps = bound.allows(init.conjunctions, 2).all() and bound.forbidden.isdisjoint(terms)
-        checks.require(keeps, "init uses a forbidden column; allow the column, or pass another model")
+        checks.require(
+            keeps, "init uses a forbidden column; allow the column, or pass another model"
+        )
         return finetune(
-            init, X, y, iterations=iterations, learning_rate=0.01 if learning_rate is None else learning_rate,
-            batch_size=batch_size, l2_penalty=l2_penalty, monotone=monotone, sample_weight=sample_weight, seed=seed,
-            time_limit=time_limit, progress=progress,
-        )  # fmt: skip
+            init,
+            X,
+            y,
+            iterations=iterations,
+            learning_rate=0.01 if learning_rate is None else learning_rate,
+            batch_size=batch_size,
+            l2_penalty=l2_penalty,
+            monotone=monotone,
+            sample_weight=sample_weight,
+            seed=seed,
+            time_limit=time_limit,
+            progress=progress,
+        )
     return _fits(locals(), (l1_penalty,), (binary_penalty,))[0]
 
 
@@ -170,7 +192,10 @@ def path(
     X: Any,
     y: ArrayLike,
     *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None = None,
+    loss: Literal["squared", "logistic", "poisson", "exponential"]
+    | Loss
+    | LossFunction
+    | None = None,
     max_rules: int = 10,
     max_length: int = 5,
     l1_penalties: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
@@ -192,11 +217,12 @@ def path(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for every pair of penalties, trained side by side: what `fit` returns for each, up to rounding.
+    """One Fit for every pair of penalties, trained side by side: what `fit` returns
+    for each, up to rounding.
 
     Args:
-        l1_penalties, binary_penalties: the strengths; one fit per pair, in order, the first changing
-            slowest. Memory and time grow with the number of pairs.
+        l1_penalties, binary_penalties: the strengths; one fit per pair, in order, the first
+            changing slowest. Memory and time grow with the number of pairs.
 
     Other arguments and errors are those of `fit`.
     """
@@ -222,7 +248,9 @@ class _Plan:
     options: tuple[tuple[str, Any], ...]
 
 
-def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) -> list[Fit[RuleEnsemble]]:
+def _fits(
+    given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any
+) -> list[Fit[RuleEnsemble]]:
     """Check every argument, and train."""
     given = {**given, "loss": loss_for(given["y"], given["loss"])}
 
@@ -233,15 +261,20 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
     pairs = [
         (l1, binary)
         for l1 in _penalties("l1_penalty" if of_fit else "l1_penalties", l1_penalties, of_fit)
-        for binary in _penalties("binary_penalty" if of_fit else "binary_penalties", binary_penalties, of_fit)
+        for binary in _penalties(
+            "binary_penalty" if of_fit else "binary_penalties", binary_penalties, of_fit
+        )
     ]
     plan = _Plan(
         max_rules=count("max_rules"),
         max_length=count("max_length"),
-        straight_through=checks.choice("training", given["training"], ("soft", "straight_through")) != "soft",
+        straight_through=checks.choice("training", given["training"], ("soft", "straight_through"))
+        != "soft",
         steepness=checks.number("steepness", given["steepness"], above=0),
         iterations=count("iterations"),
-        learning_rate=checks.optional(checks.number, "learning_rate", given["learning_rate"], above=0, at_most=1000)
+        learning_rate=checks.optional(
+            checks.number, "learning_rate", given["learning_rate"], above=0, at_most=1000
+        )
         or 0.03,
         batch_size=checks.optional(checks.integer, "batch_size", given["batch_size"], at_least=1),
         restarts=count("restarts"),
@@ -258,16 +291,26 @@ def _fits(given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any) ->
     run = Run("ltrnet", given["time_limit"], given["progress"], total=plan.iterations)
     loss = given["loss"]
     data = training_data(
-        given["X"], given["y"], loss, sample_weight=given["sample_weight"], missing=given["missing"],
+        given["X"],
+        given["y"],
+        loss,
+        sample_weight=given["sample_weight"],
+        missing=given["missing"],
         binary=loss != logistic,
-    )  # fmt: skip
+    )
     constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
     constraints.warn_of_constants(data.table)
-    return _Training(replace(data, table=constraints.blanked(data.table)), constraints, plan, run).fits(pairs)
+    return _Training(
+        replace(data, table=constraints.blanked(data.table)), constraints, plan, run
+    ).fits(pairs)
 
 
 def _penalties(name: str, values: Any, one: bool) -> list[float]:
-    return [checks.penalty(name, values[0])] if one else checks.sequence(name, values, at_least=0).tolist()
+    return (
+        [checks.penalty(name, values[0])]
+        if one
+        else checks.sequence(name, values, at_least=0).tolist()
+    )
 
 
 # The network
@@ -305,7 +348,9 @@ def stepped(holds: Array, soft: Array) -> Array:
     return soft + jax.lax.stop_gradient(holds - soft)
 
 
-def forward(net: Net, columns: Array, steepness: float | Array, straight_through: bool = False) -> Array:
+def forward(
+    net: Net, columns: Array, steepness: float | Array, straight_through: bool = False
+) -> Array:
     """The scores of rows, (outputs, rows), from standardised columns, (columns, rows)."""
     z = jnp.einsum("rkd,dn->rkn", net.w, columns) - net.t[..., None]
     p = jax.nn.sigmoid(z)
@@ -339,7 +384,9 @@ class _Objective:
         weights, columns, target = rows
 
         def risk(net: Net, l1: Array, binary: Array, steepness: Array) -> Array:
-            losses = losses_of(self.loss, target, forward(net, columns, steepness, self.straight_through))
+            losses = losses_of(
+                self.loss, target, forward(net, columns, steepness, self.straight_through)
+            )
             return jnp.sum(jnp.where(weights > 0, weights * losses, 0)) + penalty(net, l1, binary)
 
         return jax.vmap(risk)(nets, *fixed)
@@ -348,7 +395,8 @@ class _Objective:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class SoftModel:
-    """The network before discretisation: ``soft_model(X)`` is differentiable in all arrays and in X.
+    """The network before discretisation: ``soft_model(X)`` is differentiable in all arrays and in
+    X.
 
         jax.grad(lambda soft: jnp.mean((y - soft(X)) ** 2))(fit.details["soft_model"])
 
@@ -371,18 +419,23 @@ class SoftModel:
         """The scores of rows, (rows,) or (rows, outputs).
 
         Args:
-            X: data with the columns of fit. Traced, it is an array in column order, categories as codes.
+            X: data with the columns of fit. Traced, it is an array in column
+                order, categories as codes.
         """
         if not isinstance(X, jax.core.Tracer):
             X = np.stack(conform(X, self.schema).columns, axis=1)
         raw = jnp.asarray(X).T
-        values = [raw[f] if code is None else (raw[f] == code).astype(float) for f, code in self.encoded]
+        values = [
+            raw[f] if code is None else (raw[f] == code).astype(float) for f, code in self.encoded
+        ]
         columns = [
             jnp.where(jnp.isnan(x), 0, (jnp.where(jnp.isnan(x), 0, x) - centre) / scale)
             for x, centre, scale in zip(values, self.centre, self.scale, strict=True)
         ]
         net = jax.tree.map(jnp.asarray, self.net)
-        scores = forward(net, jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1])), self.steepness).T
+        scores = forward(
+            net, jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1])), self.steepness
+        ).T
         return scores if scores.shape[1] > 1 else scores[:, 0]
 
 
@@ -390,7 +443,9 @@ class SoftModel:
 
 
 class _Proposition(NamedTuple):
-    """w'x >= t of standardised columns, whether rows with a missing number satisfy it, and the rows that do."""
+    """w'x >= t of standardised columns, whether rows with a missing number satisfy
+    it, and the rows that do.
+    """
 
     w: Floats
     t: float
@@ -417,7 +472,9 @@ class _Rules:
 
 
 class _Training:
-    """Data in the form of the network, training and discretisation. Targets of the squared loss are standardised."""
+    """Data in the form of the network, training and discretisation. Targets of the
+    squared loss are standardised.
+    """
 
     def __init__(self, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run) -> None:
         self.data, self.plan, self.run = data, plan, run
@@ -427,31 +484,45 @@ class _Training:
         self.target = (data.outputs - self.centre) / self.scale
         self.began = False
         self.directions = self.columns.directions(constraints)
-        # For each rule of each start: rises (1) or falls (-1) with constrained columns, or uses none (0).
+        # For each rule of each start: rises (1) or falls (-1) with constrained
+        # columns, or uses none (0).
         kinds = np.array([1, -1] if len(self.target) == 1 else [1, -1, 0])
-        self.sides = kinds[(np.arange(plan.restarts)[:, None] + np.arange(plan.max_rules)) % len(kinds)]
+        self.sides = kinds[
+            (np.arange(plan.restarts)[:, None] + np.arange(plan.max_rules)) % len(kinds)
+        ]
         # The effect of a rising rule on each output: raise it, lower it, or none.
         self.effects = np.zeros(len(self.target), int)
         self.effects[0], self.effects[-1] = -1, 1
 
     def starts(self) -> Net:
-        """Random networks: most rows satisfy every proposition, so that conjunctions hold somewhere."""
+        """Random networks: most rows satisfy every proposition, so that
+        conjunctions hold somewhere.
+        """
         plan, random = self.plan, np.random.default_rng(self.plan.seed)
         shape = (plan.restarts, plan.max_rules, plan.max_length)
         n_columns, outputs = len(self.columns.values), len(self.target)
         w = random.normal(size=(*shape, n_columns))
         if self.directions.any():
-            w = np.where(self.directions, np.abs(w) * self.directions * self.sides[..., None, None], w)
+            w = np.where(
+                self.directions, np.abs(w) * self.directions * self.sides[..., None, None], w
+            )
         sample = self.columns.values[:, random.choice(len(self.weights), _SAMPLE, p=self.weights)]
         share = random.uniform(0.05, 0.5, (*shape, 1))
-        t = np.take_along_axis(np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1)[..., 0]
+        t = np.take_along_axis(
+            np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1
+        )[..., 0]
         if outputs > 1:
             constants = np.log((1 + self.target) / 2 @ self.weights)
         else:
             constants = np.array([best_constant(self.data.loss, self.target[0], self.weights)])
-        v, b = random.uniform(size=shape), random.normal(scale=0.3, size=(plan.restarts, outputs, plan.max_rules))
+        v, b = (
+            random.uniform(size=shape),
+            random.normal(scale=0.3, size=(plan.restarts, outputs, plan.max_rules)),
+        )
         if self.directions.any():
-            b = np.where(self.sides[:, None], np.abs(b) * self.sides[:, None] * self.effects[:, None], b)
+            b = np.where(
+                self.sides[:, None], np.abs(b) * self.sides[:, None] * self.effects[:, None], b
+            )
         return Net(
             np.pad(w, [(0, 0)] * 3 + [(0, bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns)]),
             t,
@@ -461,7 +532,9 @@ class _Training:
         )
 
     def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
-        """Lower and upper bounds of the parameters of all networks, for `adam`; None if there are none."""
+        """Lower and upper bounds of the parameters of all networks, for
+        `adam`; None if there are none.
+        """
         if not self.directions.any():
             return None
         directions = np.pad(self.directions, (0, width - len(self.directions)))
@@ -479,9 +552,13 @@ class _Training:
     def fits(self, pairs: Sequence[tuple[float, float]]) -> list[Fit[RuleEnsemble]]:
         """The best start under every pair of penalties."""
         plan, run, n = self.plan, self.run, len(self.weights)
-        nets: Net = jax.tree.map(lambda array: np.tile(array, (len(pairs),) + (1,) * (array.ndim - 1)), self.starts())
+        nets: Net = jax.tree.map(
+            lambda array: np.tile(array, (len(pairs),) + (1,) * (array.ndim - 1)), self.starts()
+        )
         more = [(0, bucket(max(n, _SMALLEST_SHAPE[0])) - n)]
-        columns = np.pad(self.columns.values, [(0, nets.w.shape[-1] - len(self.columns.values)), *more])
+        columns = np.pad(
+            self.columns.values, [(0, nets.w.shape[-1] - len(self.columns.values)), *more]
+        )
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
         l1, binary = np.repeat(np.array(pairs), plan.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in pairs]
@@ -489,18 +566,27 @@ class _Training:
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(self.data.loss, plan.straight_through), nets, rows,
-                (l1, binary, np.full(len(l1), plan.steepness)), n_rows=n, iterations=plan.iterations,
-                learning_rate=plan.learning_rate, batch_size=plan.batch_size, seed=plan.seed,
-                ends=self.ends(len(pairs), nets.w.shape[-1]), stopped=run.stopped,
-            ):  # fmt: skip
+                _Objective(self.data.loss, plan.straight_through),
+                nets,
+                rows,
+                (l1, binary, np.full(len(l1), plan.steepness)),
+                n_rows=n,
+                iterations=plan.iterations,
+                learning_rate=plan.learning_rate,
+                batch_size=plan.batch_size,
+                seed=plan.seed,
+                ends=self.ends(len(pairs), nets.w.shape[-1]),
+                stopped=run.stopped,
+            ):
                 nets, values = descent.parameters, descent.values
                 risks = self.scale**2 * values.reshape(len(pairs), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
                     history.append(Step(risk, plan.max_rules, run.seconds()))
                 run.report(descent.steps, float(risks.min()), plan.max_rules)
         run.preparing("rules")
-        lanes = [jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))]
+        lanes = [
+            jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))
+        ]
         fits = []
         for p, pair in enumerate(pairs):
             of_pair = slice(p * plan.restarts, (p + 1) * plan.restarts)
@@ -510,7 +596,9 @@ class _Training:
     def finish(
         self, nets: Sequence[Net], values: Floats, pair: tuple[float, float], history: list[Step]
     ) -> Fit[RuleEnsemble]:
-        """The rules of the best network on the user's own scale; without time, of the network of least `values`."""
+        """The rules of the best network on the user's own scale; without time, of the
+        network of least `values`.
+        """
         data, plan = self.data, self.plan
         candidates: dict[int, _Rules] = {}
         for i in np.argsort(values, kind="stable").tolist():
@@ -524,13 +612,17 @@ class _Training:
         for rule, among in zip(best.rules, rows, strict=True):
             conditions.append([])
             for one in rule:
-                condition, holds = readable(self.columns, data.table, one.w, -one.t, one.admits, among)
+                condition, holds = readable(
+                    self.columns, data.table, one.w, -one.t, one.admits, among
+                )
                 conditions[-1].append(condition)
                 among &= holds
         weights, intercept = self.refitted(best.rules, rows, best.weights, best.intercept)
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
         kept = np.flatnonzero(weights.any(axis=1))  # a sign constraint may have made a weight 0
-        rules = Conjunctions.build(data.schema, conditions, [len(rule) for rule in best.rules]).take(kept)
+        rules = Conjunctions.build(
+            data.schema, conditions, [len(rule) for rule in best.rules]
+        ).take(kept)
         weights, rows = weights[kept], rows[kept]
         model = RuleEnsemble(
             rules, weights, intercept, None,
@@ -543,13 +635,25 @@ class _Training:
         w, t, v, b, b0 = nets[chosen]
         w, b, b0 = w[..., : len(self.columns.values)], self.scale * b, self.scale * b0 + self.centre
         soft = SoftModel(
-            Net(w, t, v, b, b0), self.columns.centre, self.columns.scale, self.columns.encoded, data.schema,
+            Net(w, t, v, b, b0),
+            self.columns.centre,
+            self.columns.scale,
+            self.columns.encoded,
+            data.schema,
             plan.steepness,
-        )  # fmt: skip
+        )
         fit = self.run.finish(
-            model, objective, "min", Status.CONVERGED, soft_model=soft, restart=chosen,
-            risks=tuple(self.scale**2 * candidates[i].risk if i in candidates else np.nan for i in range(len(nets))),
-        )  # fmt: skip
+            model,
+            objective,
+            "min",
+            Status.CONVERGED,
+            soft_model=soft,
+            restart=chosen,
+            risks=tuple(
+                self.scale**2 * candidates[i].risk if i in candidates else np.nan
+                for i in range(len(nets))
+            ),
+        )
         return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
 
     def discretised(self, net: Net, l1: float) -> _Rules:
@@ -563,16 +667,27 @@ class _Training:
             w = np.where(size >= _SMALL_ENTRIES * size.max(axis=1, keepdims=True, initial=0), w, 0)
             if (chosen & ~w.any(axis=1) & (net.t[i] > 0)).any():
                 continue  # it never holds
-            rule = [self.proposition(w[j], float(net.t[i][j])) for j in np.flatnonzero(chosen & w.any(axis=1))]
-            holds = np.array([one.holds for one in rule], bool).reshape(len(rule), len(self.weights))
+            rule = [
+                self.proposition(w[j], float(net.t[i][j]))
+                for j in np.flatnonzero(chosen & w.any(axis=1))
+            ]
+            holds = np.array([one.holds for one in rule], bool).reshape(
+                len(rule), len(self.weights)
+            )
             if self.plan.prune:
-                rule = [rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])]
+                rule = [
+                    rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])
+                ]
             held = np.logical_and.reduce(holds, axis=0)
             key = (held.tobytes(), self.side(rule)) if self.plan.prune else i
             if not rule:
                 intercept = intercept + b
             elif key in rules:
-                shorter = min(rule, rules[key][0], key=lambda rule: sum(1 + np.count_nonzero(one.w) for one in rule))
+                shorter = min(
+                    rule,
+                    rules[key][0],
+                    key=lambda rule: sum(1 + np.count_nonzero(one.w) for one in rule),
+                )
                 rules[key] = (shorter, held, rules[key][2] + b)
             elif b.any() and (held.any() or not self.plan.prune):
                 rules[key] = (rule, held, b)
@@ -580,9 +695,15 @@ class _Training:
         return self.weighed(list(parts), np.array(rows, bool), np.array(weights), intercept, l1)
 
     def proposition(self, w: Floats, t: float) -> _Proposition:
-        """w'x >= t; the majority of the rows with a missing number, counted as the mean, decides for all of them."""
+        """w'x >= t; the majority of the rows with a missing number, counted as the
+        mean, decides for all of them.
+        """
         holds = w @ self.columns.values >= t
-        lost = self.columns.missing[w != 0].any(axis=0) if len(self.columns.missing) else np.zeros_like(holds)
+        lost = (
+            self.columns.missing[w != 0].any(axis=0)
+            if len(self.columns.missing)
+            else np.zeros_like(holds)
+        )
         admits = bool(self.weights[lost] @ (2.0 * holds[lost] - 1) > 0)
         return _Proposition(w, t, admits, np.where(lost, admits, holds))
 
@@ -594,34 +715,51 @@ class _Training:
         found = self.columns.best_cut(gradients, signs) if self.began else None
         if found is None:
             return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), b0, 0.0)
-        rule = self.proposition(np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1])
+        rule = self.proposition(
+            np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1]
+        )
         share = float(self.weights @ rule.holds)
-        slope = self.target @ (self.weights * (rule.holds - share)) / max(share * (1 - share), _TINY)
+        slope = (
+            self.target @ (self.weights * (rule.holds - share)) / max(share * (1 - share), _TINY)
+        )
         if self.side([rule]):
             slope = np.where(signs[:, found[0]] * slope > 0, slope, 0.0)
         return self.weighed([[rule]], rule.holds[None], slope[None], b0 - share * slope, 0.0)
 
-    def weighed(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats, l1: float) -> _Rules:
+    def weighed(
+        self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats, l1: float
+    ) -> _Rules:
         """Rules with their final weights, and their risk."""
         rows, b = rows.reshape(-1, len(self.weights)), b.reshape(-1, len(b0))
         b, b0 = self.refitted(rules, rows, b, b0)
-        risk = float(self.weights @ losses_of(self.data.loss, self.target, b.T @ rows + b0[:, None]))
+        risk = float(
+            self.weights @ losses_of(self.data.loss, self.target, b.T @ rows + b0[:, None])
+        )
         size = sum(np.abs(one.w).sum() for rule in rules for one in rule) + np.abs(b).sum()
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
 
     def side(self, rule: list[_Proposition]) -> int:
-        """Whether a rule rises or falls with constrained columns, or does not use them: 1, -1 or 0."""
+        """Whether a rule rises or falls with constrained columns, or does
+        not use them: 1, -1 or 0.
+        """
         return int(np.sign(sum(float(one.w @ self.directions) for one in rule)))
 
-    def refitted(self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats) -> tuple[Floats, Floats]:
+    def refitted(
+        self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats
+    ) -> tuple[Floats, Floats]:
         """The best weights of the rules, if refitted."""
-        options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": self.weights}
+        options: dict[str, Any] = {
+            "l2_penalty": self.plan.l2_penalty,
+            "sample_weight": self.weights,
+        }
         if not self.plan.refit:
             return b, b0
         sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)
         signs, free = sides * self.effects, (sides == 0) | (self.effects != 0)
         if len(b0) > 1:
-            return refit_softmax(self.target.T, rows.T, start=(b, b0), free=free, signs=signs, **options)
+            return refit_softmax(
+                self.target.T, rows.T, start=(b, b0), free=free, signs=signs, **options
+            )
         weights, intercept = refit_weights(
             self.data.loss, self.target[0], rows.T, intercept=True, start=(b[:, 0], float(b0[0])),
             signs=signs[:, 0], **options,

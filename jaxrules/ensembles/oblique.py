@@ -1,7 +1,10 @@
-"""Propositions on linear combinations of columns: standardised columns for solvers, readable conditions for people.
+"""Propositions on linear combinations of columns: standardised columns for solvers,
+readable conditions for people.
 
-A solver works on `Standardised` columns: numbers and one indicator per category, with mean 0 and standard deviation
-1. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same on the user's own scale, with the fewest
+A solver works on `Standardised` columns: numbers and one indicator per category, with
+mean 0 and standard deviation
+1. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same on the user's
+    own scale, with the fewest
 digits that change the answer on no training row: ``2.81 variance + 1.5 skewness >= -0.28``.
 """
 
@@ -52,11 +55,14 @@ class Standardised:
         directions = dict(constraints.monotone)
         return np.array([directions.get(column.feature, 0) for column in self.encoded], int)
 
-    def best_cut(self, gradients: Floats, signs: NDArray[np.int_] | None = None) -> tuple[int, float] | None:
+    def best_cut(
+        self, gradients: Floats, signs: NDArray[np.int_] | None = None
+    ) -> tuple[int, float] | None:
         """The column and cut point that best separate the rows; used if there is no time for more.
 
         Args:
-            gradients: (outputs, rows); those beyond the cut have the largest sum. Large data are sampled.
+            gradients: (outputs, rows); those beyond the cut have the largest
+                sum. Large data are sampled.
             signs: of that sum, (outputs, columns): 1 or -1, or 0 for any.
         """
         step = 1 + self.values.size // _QUICK
@@ -95,24 +101,29 @@ class Standardised:
             centre[j], scale[j] = centre[j] * largest, scale[j] * largest
             if scale[j] < _LEAST_SCALE:
                 name = table.schema.names[encoded[j].feature]
-                raise ValueError(f"column {name!r} of X varies by only {scale[j]:.1g}; multiply it by a constant")
+                raise ValueError(
+                    f"column {name!r} of X varies by only {scale[j]:.1g}; multiply it by a constant"
+                )
         kept = np.flatnonzero(scale > 0)
         absent = missing[kept] if missing.any() else np.zeros((0, table.n_rows), bool)
         return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])
 
     def names(self, table: Table) -> list[str]:
         """The names of the columns."""
-        return [Direction((f,), (1.0,), (_code(c),)).describe(table.schema) for f, c in self.encoded]
+        return [
+            Direction((f,), (1.0,), (_code(c),)).describe(table.schema) for f, c in self.encoded
+        ]
 
 
 def readable(
     columns: Standardised, table: Table, w: Floats, b: float, missing: bool, among: Rows
 ) -> tuple[Condition, Rows]:
-    """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few digits as the rows allow.
+    """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few
+    digits as the rows allow.
 
-    A proposition on one number or one category becomes an ordinary condition. Otherwise the weights get the fewest
-    significant digits for which some threshold keeps every row on its side, and then the threshold the fewest
-    decimals.
+    A proposition on one number or one category becomes an ordinary condition. Otherwise the weights
+    get the fewest significant digits for which some threshold keeps every row on its side, and then
+    the threshold the fewest decimals.
 
     Args:
         columns: of the table.
@@ -133,10 +144,15 @@ def readable(
     threshold = float(weights @ columns.centre[on]) - b
     side = 1.0 if weights[0] > 0 else -1.0
     if len(on) > 1:
-        features, codes = tuple(c.feature for c in encoded), tuple(_code(c.category) for c in encoded)
+        features, codes = (
+            tuple(c.feature for c in encoded),
+            tuple(_code(c.category) for c in encoded),
+        )
         for digits in range(_ENOUGH_DIGITS):
             # Make the first weight positive, as it is printed without a sign.
-            direction = Direction(features, tuple(float(f"{side * weight:.{digits}e}") for weight in weights), codes)
+            direction = Direction(
+                features, tuple(float(f"{side * weight:.{digits}e}") for weight in weights), codes
+            )
             values = Directions.build([direction]).project(0, table)
             gap = _gap(side * values, holds, among)
             if gap is not None:
@@ -152,14 +168,18 @@ def readable(
         return _interval(feature, values, side, shortest_number(threshold, *gap), missing)
     if side > 0:
         return Condition.one_of(feature, [code]), values == code
-    return Condition.none_of(feature, [code], len(table.schema.features[feature].categories or ())), values != code
+    return Condition.none_of(
+        feature, [code], len(table.schema.features[feature].categories or ())
+    ), values != code
 
 
 def _interval(
     feature: int | Direction, values: Floats, side: float, threshold: float, missing: bool
 ) -> tuple[Condition, Rows]:
     """side * values >= threshold, and the rows that satisfy it."""
-    condition = (Condition.at_least if side > 0 else Condition.at_most)(feature, side * threshold, missing)
+    condition = (Condition.at_least if side > 0 else Condition.at_most)(
+        feature, side * threshold, missing
+    )
     return condition, np.where(np.isnan(values), missing, side * values >= threshold)
 
 
@@ -168,7 +188,9 @@ def _code(category: int | None) -> int:
 
 
 def _gap(values: Floats, holds: Rows, among: Rows) -> tuple[float, float] | None:
-    """The thresholds t, ``low < t <= high``, for which ``values >= t`` is `holds`; None if there is none."""
+    """The thresholds t, ``low < t <= high``, for which ``values >= t`` is
+    `holds`; None if there is none.
+    """
     known = among & ~np.isnan(values)
     low = values[known & ~holds].max(initial=-math.inf)
     high = values[known & holds].min(initial=math.inf)

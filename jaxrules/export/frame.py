@@ -19,12 +19,15 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
     """The model as a dataframe, one row per rule in use; a `Table` as a dataframe of its rows.
 
-    - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or "linear term"),
-      ``rule`` as text, ``conditions``, and ``weight``, or ``weight of CLASS`` for each of more than two classes.
-    - A rule list: ``rule``, ``conditions``, ``then`` (the label), ``probability of CLASS``; the default last.
+    - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or
+      "linear term"), ``rule`` as text, ``conditions``, and ``weight``, or ``weight of CLASS`` for
+      each of more than two classes.
+    - A rule list: ``rule``, ``conditions``, ``then`` (the label),
+      ``probability of CLASS``; the default last.
 
     Args:
-        model: any jaxrules model, or a Table: numbers with NaN, and categories as text with None, for missing values.
+        model: any jaxrules model, or a Table: numbers with NaN, and categories as text with
+            None, for missing values.
         backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
 
     Raises:
@@ -34,14 +37,25 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
     """
     if isinstance(model, Table):
         features = zip(model.schema.features, model.columns, strict=True)
-        return frame({feature.name: _values(feature, column) for feature, column in features}, backend)
+        return frame(
+            {feature.name: _values(feature, column) for feature, column in features}, backend
+        )
     program = program_of(model)
-    texts, conditions = [rule.text for rule in program.rules], [len(rule.tests) for rule in program.rules]
+    texts, conditions = (
+        [rule.text for rule in program.rules],
+        [len(rule.tests) for rule in program.rules],
+    )
     numbers: tuple[tuple[float, ...], ...]
     if isinstance(program, FirstMatch):
-        columns: dict[str, Any] = {"rule": [*texts, "no rule holds"], "conditions": [*conditions, 0]}
+        columns: dict[str, Any] = {
+            "rule": [*texts, "no rule holds"],
+            "conditions": [*conditions, 0],
+        }
         columns["then"] = list(program.labels)
-        named, numbers = [f"probability of {label}" for label in program.schema.classes or ()], program.shares
+        named, numbers = (
+            [f"probability of {label}" for label in program.schema.classes or ()],
+            program.shares,
+        )
     else:
         assert isinstance(program, Sum)
         columns = {
@@ -51,7 +65,11 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         }
         several = len(program.intercept) > 1
         named = [f"weight of {label}" for label in program.scored] if several else ["weight"]
-        numbers = (program.intercept, *(r.weights for r in program.rules), *(t.weights for t in program.terms))
+        numbers = (
+            program.intercept,
+            *(r.weights for r in program.rules),
+            *(t.weights for t in program.terms),
+        )
     columns |= dict(zip(named, map(list, zip(*numbers, strict=True)), strict=True))
     return frame(columns, backend)
 
@@ -78,7 +96,11 @@ def _values(feature: Feature, column: NDArray[Any]) -> Any:
 
 def _text(term: Term) -> str:
     clipped = math.isfinite(term.lower) or math.isfinite(term.upper)
-    ends = f", clipped to [{display.number(term.lower)}, {display.number(term.upper)}]" if clipped else ""
+    ends = (
+        f", clipped to [{display.number(term.lower)}, {display.number(term.upper)}]"
+        if clipped
+        else ""
+    )
     return f"{term.text}{ends}"
 
 

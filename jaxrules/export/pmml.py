@@ -15,20 +15,26 @@ from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, 
 from jaxrules.table import MISSING, Label
 
 _FUNCTIONS = {
-    "==": "equal", "<": "lessThan", "<=": "lessOrEqual", ">": "greaterThan", ">=": "greaterOrEqual", "in": "isIn",
+    "==": "equal",
+    "<": "lessThan",
+    "<=": "lessOrEqual",
+    ">": "greaterThan",
+    ">=": "greaterOrEqual",
+    "in": "isIn",
     "not in": "isNotIn",
-}  # fmt: skip
+}
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_pmml(model: Any) -> str:
     """The model as a PMML 4.4 document.
 
-    A rule list is a RuleSetModel (first hit) with the class shares as score distributions; it outputs only labels. An
-    ensemble or the last model of a coordinate path is a RegressionModel whose predictors are derived fields, "rule 1"
-    and so on, 1 if the rule holds. Classes that were fitted one against the rest are normalised by "simplemax", with
-    their own probabilities as predictors; the link "exponential" doubles the coefficients. PMML leaves the order of
-    sums, and ties between labels, to the consumer: scores agree up to rounding.
+    A rule list is a RuleSetModel (first hit) with the class shares as score distributions; it
+    outputs only labels. An ensemble or the last model of a coordinate path is a RegressionModel
+    whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. Classes that were
+    fitted one against the rest are normalised by "simplemax", with their own probabilities as
+    predictors; the link "exponential" doubles the coefficients. PMML leaves the order of sums, and
+    ties between labels, to the consumer: scores agree up to rounding.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path.
@@ -69,7 +75,11 @@ def to_pmml(model: Any) -> str:
         body.remove(derived)
     _check_text(document)
     ElementTree.indent(document)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(document, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + ElementTree.tostring(document, encoding="unicode")
+        + "\n"
+    )
 
 
 # Fields
@@ -95,7 +105,11 @@ def _label(value: Label) -> str:
 
 def _field(parent: Element, name: str, kind: str, values: Sequence[Label] | None) -> None:
     field = _add(
-        parent, "DataField", name=name, optype="continuous" if values is None else "categorical", dataType=kind
+        parent,
+        "DataField",
+        name=name,
+        optype="continuous" if values is None else "categorical",
+        dataType=kind,
     )
     for value in values or ():
         _add(field, "Value", value=_label(value))
@@ -103,26 +117,44 @@ def _field(parent: Element, name: str, kind: str, values: Sequence[Label] | None
 
 def _outputs(parent: Element, program: Program, names: list[str]) -> None:
     classes = program.schema.classes
-    kind = ("continuous", "double") if classes is None else ("categorical", _DATA_TYPES[type(classes[0])])
+    kind = (
+        ("continuous", "double")
+        if classes is None
+        else ("categorical", _DATA_TYPES[type(classes[0])])
+    )
     name = _new("prediction", names)
-    _add(parent, "OutputField", name=name, optype=kind[0], dataType=kind[1], feature="predictedValue")
+    _add(
+        parent, "OutputField", name=name, optype=kind[0], dataType=kind[1], feature="predictedValue"
+    )
     for label in map(_label, classes or () if isinstance(program, Sum) else ()):
         name = _new(f"probability({label})", names)
-        attributes = {"name": name, "optype": "continuous", "dataType": "double", "feature": "probability"}
+        attributes = {
+            "name": name,
+            "optype": "continuous",
+            "dataType": "double",
+            "feature": "probability",
+        }
         _add(parent, "OutputField", **attributes, value=label)
 
 
-def _derive(parent: Element, name: str, expression: Element, taken: list[str], text: str = "") -> str:
+def _derive(
+    parent: Element, name: str, expression: Element, taken: list[str], text: str = ""
+) -> str:
     name = _new(name, taken)
     described = {"displayName": text} if text else {}
-    _add(parent, "DerivedField", name=name, optype="continuous", dataType="double", **described).append(expression)
+    _add(
+        parent, "DerivedField", name=name, optype="continuous", dataType="double", **described
+    ).append(expression)
     return name
 
 
 def _check_text(document: Element) -> None:
     for element in document.iter():
         for text in (*element.attrib.values(), element.text or ""):
-            require(not _NOT_IN_XML.search(text), f"XML cannot write a control character in {text!r}; rename it")
+            require(
+                not _NOT_IN_XML.search(text),
+                f"XML cannot write a control character in {text!r}; rename it",
+            )
 
 
 # Expressions
@@ -130,7 +162,11 @@ def _check_text(document: Element) -> None:
 
 def _apply(function: str, *arguments: Element, missing: bool | None = None) -> Element:
     """A PMML function; `missing`: its value if an argument is missing."""
-    element = Element("Apply", {} if missing is None else {"mapMissingTo": str(missing).lower()}, function=function)
+    element = Element(
+        "Apply",
+        {} if missing is None else {"mapMissingTo": str(missing).lower()},
+        function=function,
+    )
     element.extend(arguments)
     return element
 
@@ -161,7 +197,11 @@ def _value(term: Term, program: Program) -> Element:
     if term.category == MISSING:
         return _one_where(_apply("isMissing", column))
     if term.category is not None:
-        return _one_where(_apply("equal", column, _constant((feature.categories or ())[term.category]), missing=False))
+        return _one_where(
+            _apply(
+                "equal", column, _constant((feature.categories or ())[term.category]), missing=False
+            )
+        )
     raised = _apply("max", column, _constant(term.lower)) if math.isfinite(term.lower) else column
     return _apply("min", raised, _constant(term.upper)) if math.isfinite(term.upper) else raised
 
@@ -189,21 +229,31 @@ def _values(value: Any) -> Sequence[Any]:
 # Sums
 
 
-def _regression(body: Element, derived: Element, program: Sum, columns: Sequence[str], names: list[str]) -> None:
+def _regression(
+    body: Element, derived: Element, program: Sum, columns: Sequence[str], names: list[str]
+) -> None:
     """The tables of coefficients, and their fields."""
     factor = 2.0 if program.link == "exponential" else 1.0
     constants, parts = [factor * value for value in program.intercept], []
     for number, rule in enumerate(program.rules, start=1):
         if rule.tests:
-            field = _derive(derived, f"rule {number}", _one_where(_holds(rule, columns)), names, rule.text)
+            field = _derive(
+                derived, f"rule {number}", _one_where(_holds(rule, columns)), names, rule.text
+            )
             parts.append((field, rule.weights))
         else:
-            constants = [value + factor * weight for value, weight in zip(constants, rule.weights, strict=True)]
+            constants = [
+                value + factor * weight
+                for value, weight in zip(constants, rule.weights, strict=True)
+            ]
     for number, term in enumerate(program.terms, start=1):
         value = _value(term, program)
         if term.category is None and term.feature not in program.refused:
             value = _apply(
-                "if", _apply("isMissing", Element("FieldRef", field=columns[term.feature])), _constant(0.0), value
+                "if",
+                _apply("isMissing", Element("FieldRef", field=columns[term.feature])),
+                _constant(0.0),
+                value,
             )
         parts.append((_derive(derived, f"term {number}", value, names, term.text), term.weights))
     tables = [
@@ -222,7 +272,10 @@ def _regression(body: Element, derived: Element, program: Sum, columns: Sequence
         targets = classes
     else:
         body.set("normalizationMethod", "simplemax")
-        shares = [_derive(derived, f"own probability {k + 1}", _share(*table), names) for k, table in enumerate(tables)]
+        shares = [
+            _derive(derived, f"own probability {k + 1}", _share(*table), names)
+            for k, table in enumerate(tables)
+        ]
         tables, targets = [(0.0, [(share, 1.0)]) for share in shares], classes
     for target, (constant, coefficients) in zip(targets, tables, strict=True):
         of = {} if target is None else {"targetCategory": _label(target)}
@@ -237,7 +290,9 @@ def _share(constant: float, coefficients: Iterable[tuple[str, float]]) -> Elemen
         _constant(-constant),
         *(_times(-weight, Element("FieldRef", field=field)) for field, weight in coefficients),
     ]
-    return _apply("/", _constant(1.0), _apply("+", _constant(1.0), _apply("exp", _nested("+", terms))))
+    return _apply(
+        "/", _constant(1.0), _apply("+", _constant(1.0), _apply("exp", _nested("+", terms)))
+    )
 
 
 # Rule lists
@@ -252,14 +307,22 @@ def _rule_set(body: Element, program: FirstMatch, columns: Sequence[str]) -> Non
     listed = zip(program.rules, program.labels, program.shares, strict=False)
     for number, (rule, label, shares) in enumerate(listed, start=1):
         confidence = repr(shares[classes.index(label)])
-        element = _add(body, "SimpleRule", id=str(number), score=_label(label), confidence=confidence)
+        element = _add(
+            body, "SimpleRule", id=str(number), score=_label(label), confidence=confidence
+        )
         element.append(_all([_predicate(test, columns[test.feature]) for test in rule.tests]))
         _distribution(element, classes, shares)
 
 
 def _distribution(parent: Element, classes: Sequence[Label], shares: Sequence[float]) -> None:
     for label, share in zip(classes, shares, strict=True):
-        _add(parent, "ScoreDistribution", value=_label(label), recordCount=repr(share), confidence=repr(share))
+        _add(
+            parent,
+            "ScoreDistribution",
+            value=_label(label),
+            recordCount=repr(share),
+            confidence=repr(share),
+        )
 
 
 def _all(predicates: Sequence[Element], operator: str = "and") -> Element:
@@ -284,6 +347,10 @@ def _predicate(test: Test, name: str) -> Element:
 
 def _comparison(name: str, operator: str, value: Any) -> Element:
     if isinstance(value, float):
-        return Element("SimplePredicate", field=name, operator=_FUNCTIONS[operator], value=repr(value))
+        return Element(
+            "SimplePredicate", field=name, operator=_FUNCTIONS[operator], value=repr(value)
+        )
     word, several = ("equal", "or") if operator == "in" else ("notEqual", "and")
-    return _all([Element("SimplePredicate", field=name, operator=word, value=one) for one in value], several)
+    return _all(
+        [Element("SimplePredicate", field=name, operator=word, value=one) for one in value], several
+    )

@@ -1,4 +1,6 @@
-"""The common form of models for all exports: tests of columns, from the lowered form, and consequents."""
+"""The common form of models for all exports: tests of columns, from the
+lowered form, and consequents.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ class Test(NamedTuple):
 
     Attributes:
         feature: the column; at least the number of columns for a direction.
-        asked: comparisons that a value must pass, all of them: ``(">", 30.0)``, ``("in", ("cook", "smith"))``,
-            ``("not in", ...)``. None: no value passes.
-        missing: whether a missing value passes; if no value does, nor a missing one, the rule never holds.
+        asked: comparisons that a value must pass, all of them: ``(">", 30.0)``,
+            ``("in", ("cook", "smith"))``, ``("not in", ...)``. None: no value passes.
+        missing: whether a missing value passes; if no value does, nor a missing
+            one, the rule never holds.
     """
 
     feature: int
@@ -38,7 +41,9 @@ class Test(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The tests that a row must pass, the rule as text, and its weight per output (none in a rule list)."""
+    """The tests that a row must pass, the rule as text, and its weight per
+    output (none in a rule list).
+    """
 
     tests: tuple[Test, ...]
     text: str
@@ -92,7 +97,8 @@ class Program:
 
 @dataclass(frozen=True)
 class Sum(Program):
-    """intercept + the weights of the rules that hold + the terms, in this order, under a link; see `RuleEnsemble`.
+    """intercept + the weights of the rules that hold + the terms, in this order, under a
+    link; see `RuleEnsemble`.
 
     Rules and terms without weight, and rules that never hold, are left out.
     """
@@ -109,7 +115,9 @@ class Sum(Program):
 
 @dataclass(frozen=True)
 class FirstMatch(Program):
-    """The label and the class shares of the first rule that holds; the last ones are the default; see `RuleList`."""
+    """The label and the class shares of the first rule that holds; the last ones are
+    the default; see `RuleList`.
+    """
 
     labels: tuple[Label, ...]
     shares: tuple[tuple[float, ...], ...]
@@ -145,7 +153,15 @@ def _(model: RuleEnsemble) -> Sum:
             name = f"linear term of {display.plain(schema.features[feature].name)}"
             terms.append(Term(feature, None, tuple(coefficients[t].tolist()), *ends, name))
     intercept = tuple(np.asarray(model.intercept, np.float64).tolist())
-    return Sum(schema, _directions(rules), tuple(kept), tuple(terms), _refused(schema), intercept, model.link)
+    return Sum(
+        schema,
+        _directions(rules),
+        tuple(kept),
+        tuple(terms),
+        _refused(schema),
+        intercept,
+        model.link,
+    )
 
 
 @program_of.register
@@ -162,8 +178,14 @@ def _(model: RuleList) -> FirstMatch:
 def _(model: ModelSequence) -> Sum:
     model.validate()
     columns = zip(model.columns, model.slopes().tolist(), model.names, strict=True)
-    terms = [Term(index, code, (slope,), text=display.plain(name)) for (index, code), slope, name in columns if slope]
-    complete = set(range(len(model.schema.features))) - {index for index, code in model.columns if code == MISSING}
+    terms = [
+        Term(index, code, (slope,), text=display.plain(name))
+        for (index, code), slope, name in columns
+        if slope
+    ]
+    complete = set(range(len(model.schema.features))) - {
+        index for index, code in model.columns if code == MISSING
+    }
     refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
     link: Link = "identity" if model.schema.classes is None else "logistic"
     return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)
@@ -176,7 +198,10 @@ def _refused(schema: Schema) -> frozenset[int]:
 def _directions(rules: Conjunctions) -> tuple[tuple[Term, ...], ...]:
     numeric = [feature.is_numeric for feature in rules.schema.features]
     listed = [zip(d.features, d.categories, d.weights, strict=True) for d in rules.directions]
-    return tuple(tuple(Term(f, None if numeric[f] else code, (w,)) for f, code, w in terms) for terms in listed)
+    return tuple(
+        tuple(Term(f, None if numeric[f] else code, (w,)) for f, code, w in terms)
+        for terms in listed
+    )
 
 
 def _tests(rules: Conjunctions) -> Iterator[tuple[Test, ...]]:
@@ -211,7 +236,8 @@ def class_of(program: Program, label: Label | None) -> Label | None:
         return None
     if label is None:
         checks.require(
-            len(classes) == 2, f"label must be one of the classes {classes}, since an expression is for one class"
+            len(classes) == 2,
+            f"label must be one of the classes {classes}, since an expression is for one class",
         )
         return classes[1]
     checks.require(label in classes, f"label must be one of the classes {classes}, got {label!r}")

@@ -13,14 +13,16 @@ from jaxrules.table import MISSING, are_numbers
 def to_python(model: Any) -> str:
     """The model as the source of a module that needs only Python.
 
-    Write it with ``Path("buys.py").write_text(jr.to_python(model), "utf-8")``.
-    Its functions take a row as a dict of column names and values: numbers, text for categories, None or NaN for a
+    Write it with ``Path("buys.py").write_text(jr.to_python(model), "utf-8")``. Its functions take a
+    row as a dict of column names and values: numbers, text for categories, None or NaN for a
     missing value. Columns that the model does not use may be absent; unknown columns are ignored.
 
     - ``predict(row)``: the label, value or expected count, as `jaxrules.predict`
-    - ``score(row)``: as `jaxrules.decision_function`; for more than two classes a dict by class. Not for rule lists.
+    - ``score(row)``: as `jaxrules.decision_function`; for more than two classes a dict by
+      class. Not for rule lists.
     - ``probabilities(row)``: a dict by class. Not for models that predict numbers.
-    - ``explain(row)``: a dict of these and of the ``parts``: the rules that hold, as text, with their contributions.
+    - ``explain(row)``: a dict of these and of the ``parts``: the rules that hold, as text,
+      with their contributions.
 
     Sums are taken in the same order as in jaxrules: scores and labels are the same.
 
@@ -41,20 +43,30 @@ def to_python(model: Any) -> str:
     constants += [("REQUIRED", _chosen(names, [f for f in program.reads if f in program.refused]))]
     blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
     blocks += [
-        f"def direction_{d}(x):\n    return {_sum(terms, program)}" for d, terms in enumerate(program.directions)
+        f"def direction_{d}(x):\n    return {_sum(terms, program)}"
+        for d, terms in enumerate(program.directions)
     ]
     if isinstance(program, FirstMatch):
         listed = zip(program.rules, program.labels, program.shares, strict=False)
         rules = [(rule, f"{label!r}, {shares!r}") for rule, label, shares in listed]
-        blocks += [_rules("# (in words, the label, the class shares, whether it holds)", rules, program)]
+        blocks += [
+            _rules("# (in words, the label, the class shares, whether it holds)", rules, program)
+        ]
         blocks += [f"DEFAULT = ({program.labels[-1]!r}, {program.shares[-1]!r})", _LIST]
     else:
         assert isinstance(program, Sum)
         rules = [(rule, repr(rule.weights)) for rule in program.rules]
         blocks += [f"INTERCEPT = {program.intercept!r}"]
-        blocks += [_rules("# (in words, what it adds to each score, whether it holds)", rules, program)]
-        terms = [f"    ({t.text!r}, {t.weights!r}, lambda x: {_value(t, program)}),\n" for t in program.terms]
-        blocks += [f"TERMS = (  # (in words, its coefficient in each score, its value)\n{''.join(terms)})"]
+        blocks += [
+            _rules("# (in words, what it adds to each score, whether it holds)", rules, program)
+        ]
+        terms = [
+            f"    ({t.text!r}, {t.weights!r}, lambda x: {_value(t, program)}),\n"
+            for t in program.terms
+        ]
+        blocks += [
+            f"TERMS = (  # (in words, its coefficient in each score, its value)\n{''.join(terms)})"
+        ]
         blocks += _functions(program)
     return "\n\n\n".join([*blocks, _READ]) + "\n"
 
@@ -64,7 +76,9 @@ def _chosen(names: Sequence[str], columns: Iterable[int]) -> tuple[str, ...]:
 
 
 def _rules(comment: str, rules: Iterable[tuple[Rule, str]], program: Program) -> str:
-    lines = [f"    ({rule.text!r}, {says}, lambda x: {_holds(rule, program)}),\n" for rule, says in rules]
+    lines = [
+        f"    ({rule.text!r}, {says}, lambda x: {_holds(rule, program)}),\n" for rule, says in rules
+    ]
     return f"RULES = (  {comment}\n{''.join(lines)})"
 
 
@@ -74,7 +88,11 @@ def _holds(rule: Rule, program: Program) -> str:
 
 def _test(test: Test, program: Program) -> str:
     names = program.schema.names
-    column = f"x[{names[test.feature]!r}]" if test.feature < len(names) else f"direction_{test.feature - len(names)}(x)"
+    column = (
+        f"x[{names[test.feature]!r}]"
+        if test.feature < len(names)
+        else f"direction_{test.feature - len(names)}(x)"
+    )
     if test.asked is None:
         return f"missing({column})" if test.missing else "False"
     if not test.asked:
@@ -123,10 +141,21 @@ def _functions(program: Sum) -> list[str]:
     form = "dict(zip(CLASSES, totals))" if several else "totals[0]"
     blocks = [_SCORE.replace("FORM", form)]
     if classes is None:
-        return [*blocks, _COUNT if program.link == "log" else _VALUE, _EXPLAIN.replace("SHARES", "None")]
-    margins = "[2.0 * total for total in totals(read(row))]" if program.link == "exponential" else "totals(read(row))"
+        return [
+            *blocks,
+            _COUNT if program.link == "log" else _VALUE,
+            _EXPLAIN.replace("SHARES", "None"),
+        ]
+    margins = (
+        "[2.0 * total for total in totals(read(row))]"
+        if program.link == "exponential"
+        else "totals(read(row))"
+    )
     kind = "softmax" if program.link == "softmax" else "several" if several else "two"
-    blocks += [_LABEL_OF_SEVERAL if several else _LABEL_OF_TWO, _PROBABILITIES[kind].replace("MARGINS", margins)]
+    blocks += [
+        _LABEL_OF_SEVERAL if several else _LABEL_OF_TWO,
+        _PROBABILITIES[kind].replace("MARGINS", margins),
+    ]
     return [*blocks, _EXPLAIN.replace("SHARES", "probabilities(row)")]
 
 

@@ -19,37 +19,51 @@ _MOST_PARTS = 900
 """sqlite and DuckDB nest expressions at most 1000 deep: longer sums are sums of sums."""
 
 
-def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None, table: str | None = None) -> str:
-    """The model as one ANSI SQL expression, for a SELECT list: ``f"SELECT id, {to_sql(model)} AS says FROM people"``.
+def to_sql(
+    model: Any, what: What = "prediction", *, label: Label | None = None, table: str | None = None
+) -> str:
+    """The model as one ANSI SQL expression, for a SELECT list:
+    ``f"SELECT id, {to_sql(model)} AS says FROM people"``.
 
-    Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it into NULL). If
-    a column in which the model refuses missing values is NULL, the expression is NULL. Numbers are written to read
-    back exactly, and sums (of up to 900 rules) have the order of `jaxrules.predict`: scores and labels are the same.
+    Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it
+    into NULL). If a column in which the model refuses missing values is NULL, the expression is
+    NULL. Numbers are written to read back exactly, and sums (of up to 900 rules) have the order of
+    `jaxrules.predict`: scores and labels are the same.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
-        what: "prediction": the label, value or expected count; "score": see `jaxrules.decision_function`; or
-            "probability", for which scores beyond 700 count as 700.
-        label: the class of the score or probability, None for the second of two. Required for more classes, with one
-            expression per class. The prediction of K classes makes K (K - 1) comparisons of scores.
+        what: "prediction": the label, value or expected count; "score": see
+            `jaxrules.decision_function`; or "probability", for which scores beyond 700 count as
+            700.
+        label: the class of the score or probability, None for the second of two. Required for
+            more classes, with one expression per class. The prediction of K classes makes K (K -
+            1) comparisons of scores.
         table: the table's name or alias, put before every column: ``"people"."age"``.
 
     Raises:
         TypeError: for something else than a model, or the score of a rule list.
-        ValueError: for an unknown `what` or `label`, the probability of a number, or a name that SQL cannot write.
+        ValueError: for an unknown `what` or `label`, the probability of a number, or a
+            name that SQL cannot write.
     """
     what = checks.choice("what", what, get_args(What))
     program = program_of(model)
     if what == "prediction" and label is not None:
-        raise ValueError("label is only for what='score' or 'probability'; a prediction covers all classes")
+        raise ValueError(
+            "label is only for what='score' or 'probability'; a prediction covers all classes"
+        )
     if table is not None and not isinstance(table, str):
         raise TypeError(f"table must be text, got {type(table).__name__}")
     chosen = None if what == "prediction" else class_of(program, label)
     if what == "probability" and chosen is None:
-        raise ValueError("model predicts numbers and has no classes; use what='prediction' or 'score'")
+        raise ValueError(
+            "model predicts numbers and has no classes; use what='prediction' or 'score'"
+        )
     prefix = "" if table is None else _name(table) + "."
     columns = [prefix + _name(name) for name in program.schema.names]
-    columns += [f"({' + '.join(_times(term, 0, columns, program) for term in d)})" for d in program.directions]
+    columns += [
+        f"({' + '.join(_times(term, 0, columns, program) for term in d)})"
+        for d in program.directions
+    ]
     if isinstance(program, FirstMatch):
         if what == "score":
             raise TypeError("a RuleList has no scores; use what='prediction' or 'probability'")
@@ -57,7 +71,9 @@ def to_sql(model: Any, what: What = "prediction", *, label: Label | None = None,
     else:
         assert isinstance(program, Sum)
         writer = {"prediction": _prediction, "score": _score_of, "probability": _probability}[what]
-        text = writer(program, [_score(program, k, columns) for k in range(len(program.intercept))], chosen)
+        text = writer(
+            program, [_score(program, k, columns) for k in range(len(program.intercept))], chosen
+        )
     refused = [f"{columns[f]} IS NULL" for f in program.reads if f in program.refused]
     return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {text} END" if refused else text
 
@@ -79,7 +95,9 @@ def _writable(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A literal of type DOUBLE: the shortest, or more digits where that lies next to the middle of two numbers."""
+    """A literal of type DOUBLE: the shortest, or more digits where that lies next to
+    the middle of two numbers.
+    """
     text = repr(value)
     if abs(Decimal(text) - Decimal(value)) > Decimal("0.45") * Decimal(math.ulp(value)):
         text = f"{value:.18e}"
@@ -89,7 +107,9 @@ def _number(value: float) -> str:
 def _literal(label: Label) -> str:
     if isinstance(label, str):
         return _text(label)
-    return _number(label) if isinstance(label, float) else str(label).upper()  # TRUE, FALSE or an integer
+    return (
+        _number(label) if isinstance(label, float) else str(label).upper()
+    )  # TRUE, FALSE or an integer
 
 
 # Rules
@@ -105,7 +125,9 @@ def _test(test: Test, column: str) -> str:
     if not test.asked:
         return f"{column} IS NOT NULL"
     text = " AND ".join(_comparison(column, operator, value) for operator, value in test.asked)
-    return f"({text} OR {column} IS NULL)" if test.missing else text  # a comparison with NULL does not hold
+    return (
+        f"({text} OR {column} IS NULL)" if test.missing else text
+    )  # a comparison with NULL does not hold
 
 
 def _comparison(column: str, operator: str, value: Any) -> str:
@@ -135,10 +157,16 @@ def _times(term: Term, output: int, columns: Sequence[str], program: Program) ->
     column, weight = columns[term.feature], _number(term.weights[output])
     if term.category is not None:
         categories = program.schema.features[term.feature].categories or ()
-        condition = "IS NULL" if term.category == MISSING else f"= {_text(categories[term.category])}"
+        condition = (
+            "IS NULL" if term.category == MISSING else f"= {_text(categories[term.category])}"
+        )
         return f"CASE WHEN {column} {condition} THEN {weight} ELSE 0.0E0 END"
     ends = [("<", term.lower), (">", term.upper)]
-    cases = [f"WHEN {column} {side} {_number(end)} THEN {_number(end)}" for side, end in ends if math.isfinite(end)]
+    cases = [
+        f"WHEN {column} {side} {_number(end)} THEN {_number(end)}"
+        for side, end in ends
+        if math.isfinite(end)
+    ]
     return f"{weight} * {'CASE ' + ' '.join(cases) + f' ELSE {column} END' if cases else column}"
 
 
@@ -154,7 +182,11 @@ def _score(program: Sum, output: int, columns: Sequence[str]) -> str:
             never_null = term.category is not None or term.feature in program.refused
             parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
     blocks = ["\n + ".join(parts[i : i + _MOST_PARTS]) for i in range(0, len(parts), _MOST_PARTS)]
-    return "(" + (blocks[0] if len(blocks) == 1 else " + ".join(f"({block})" for block in blocks)) + ")"
+    return (
+        "("
+        + (blocks[0] if len(blocks) == 1 else " + ".join(f"({block})" for block in blocks))
+        + ")"
+    )
 
 
 def _score_of(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
@@ -168,7 +200,9 @@ def _prediction(program: Sum, scores: Sequence[str], chosen: Label | None) -> st
     labels = [_literal(label) for label in program.schema.classes]
     if len(scores) == 1:
         return f"CASE WHEN {scores[0]} > 0.0E0 THEN {labels[1]} ELSE {labels[0]} END"
-    cases = []  # the first of the largest: earlier classes are excluded, so it must be no smaller than later ones
+    # the first of the largest: earlier classes are excluded, so it must be no
+    # smaller than later ones
+    cases = []
     for k, score in enumerate(scores[:-1]):
         largest = " AND ".join(f"{score} >= {other}" for other in scores[k + 1 :])
         cases.append(f"WHEN {largest} THEN {labels[k]}")
@@ -189,7 +223,9 @@ def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> s
     if len(scores) == 1:
         return f"(1.0E0 / (1.0E0 + {exp(margins[0] if place == 0 else '-' + margins[0])}))"
     if program.link == "softmax":
-        others = [exp(f"{margin} - {margins[place]}") for k, margin in enumerate(margins) if k != place]
+        others = [
+            exp(f"{margin} - {margins[place]}") for k, margin in enumerate(margins) if k != place
+        ]
         return f"(1.0E0 / (1.0E0 + {' + '.join(others)}))"
     own = [f"1.0E0 / (1.0E0 + {exp('-' + margin)})" for margin in margins]
     return f"({own[place]} / ({' + '.join(own)}))"
@@ -197,7 +233,9 @@ def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> s
 
 def _largest(program: Sum, output: int) -> float:
     """An upper bound on the size of the score."""
-    total = abs(program.intercept[output]) + sum(abs(rule.weights[output]) for rule in program.rules)
+    total = abs(program.intercept[output]) + sum(
+        abs(rule.weights[output]) for rule in program.rules
+    )
     for term in program.terms:
         size = 1.0 if term.category is not None else max(-term.lower, term.upper)
         total += abs(term.weights[output]) * size if term.weights[output] else 0.0

@@ -4,39 +4,45 @@ Primal. Over supports S of at most K columns, weights b and a free intercept b_0
 
     minimise  L(b_0 + X b) + sum_{j in S} r_j b_j^2 / 2 + gamma |S| + lambda P(S) / |S|,    |b_j| <= B_j, 0 outside S
 
-L is the mean loss, P(S) the sum of the coverages p_j over S, r_j the ridge and B_j the cap on weights.
+L is the mean loss, P(S) the sum of the coverages p_j over S, r_j the ridge
+and B_j the cap on weights.
 
-Relaxation. Where |S| <= u and no coverage is below p, lambda P(S) / |S| >= lambda p + lambda sum_S (p_j - p) / u.
-So column j has a price of its own, c_j = gamma + lambda (p_j - p) / u. The largest convex function below
-c_j [b != 0] + r_j b^2 / 2 is the perspective min_z c_j z + r_j b^2 / 2z, 0 <= z <= 1 (Frangioni and Gentile 2006,
-Guenluek and Linderoth 2010). Its best z is |b| / t_j, t_j = sqrt(2 c_j / r_j), which leaves the reverse Huber penalty
+Relaxation. Where |S| <= u and no coverage is below p, lambda P(S) / |S| >= lambda p + lambda sum_S
+(p_j - p) / u. So column j has a price of its own, c_j = gamma + lambda (p_j - p) / u. The largest
+convex function below c_j [b != 0] + r_j b^2 / 2 is the perspective min_z c_j z + r_j b^2 / 2z, 0 <=
+z <= 1 (Frangioni and Gentile 2006, Guenluek and Linderoth 2010). Its best z is |b| / t_j, t_j =
+sqrt(2 c_j / r_j), which leaves the reverse Huber penalty
 
     sqrt(2 c_j r_j) |b|  up to |b| = t_j,     c_j + r_j b^2 / 2  beyond
 
-(Dong, Chen and Linderoth 2015, Pilanci et al. 2015); with a cap below t_j it is the line from 0 to the cap. The more
-ridge, the closer it comes. Proximal Newton steps minimise loss plus penalty (`Relaxation.solve`).
+(Dong, Chen and Linderoth 2015, Pilanci et al. 2015); with a cap below t_j it is the line from 0
+to the cap. The more ridge, the closer it comes. Proximal Newton steps minimise loss plus
+penalty (`Relaxation.solve`).
 
-Dual. The solution only suggests a dual point; what is proved follows from the dual point alone. For every theta (a
-number per row pattern, of sum 0: the intercept is free) L(f) >= theta'f - L*(theta) by Fenchel's inequality, so that
+Dual. The solution only suggests a dual point; what is proved follows from the dual point alone. For
+every theta (a number per row pattern, of sum 0: the intercept is free) L(f) >= theta'f - L*(theta)
+by Fenchel's inequality, so that
 
     objective >= -L*(theta) + min_S { gamma |S| + lambda P(S) / |S| - sum_{j in S} w_j },
     w_j = max_{|b| <= B_j} g_j b - r_j b^2 / 2,     g = X'theta.
 
-The minimum over supports is exact, mean coverage included: for every size k it takes the k columns of the smallest
-lambda p_j / k - w_j (`Relaxation.bounds`). theta is the gradient of the loss at the relaxation's solution f, where
--L*(theta) = L(f) - theta'f, and the bound is no lower than the relaxation. The intercept of f makes it sum to nearly 0.
-What is left of the sum is paid for: the best intercept of any model within the caps is at most sum_j B_j away from that
-of the best constant.
+The minimum over supports is exact, mean coverage included: for every size k it takes the k
+columns of the smallest lambda p_j / k - w_j (`Relaxation.bounds`). theta is the gradient of
+the loss at the relaxation's solution f, where -L*(theta) = L(f) - theta'f, and the bound is no
+lower than the relaxation. The intercept of f makes it sum to nearly 0. What is left of the sum
+is paid for: the best intercept of any model within the caps is at most sum_j B_j away from
+that of the best constant.
 
-Branching. A node has columns that are in, columns that are out, and a range of sizes; of a required set of which none
-is in, one of the free columns has to enter, the cheapest at least. The bounds by size narrow the
-range; the same sorted sums tell what it costs each free column to enter, or to stay out, and columns for which one of
-the two exceeds the incumbent are fixed. The node of the least bound is split where both halves promise to rise, by a
-second-order estimate of what it costs the relaxation to drop a column, and to pay its whole price. The supports that
-relaxations suggest are refitted; one that is better is improved by the local search, and is the new incumbent.
+Branching. A node has columns that are in, columns that are out, and a range of sizes; of a required
+set of which none is in, one of the free columns has to enter, the cheapest at least. The bounds by
+size narrow the range; the same sorted sums tell what it costs each free column to enter, or to stay
+out, and columns for which one of the two exceeds the incumbent are fixed. The node of the least
+bound is split where both halves promise to rise, by a second-order estimate of what it costs the
+relaxation to drop a column, and to pay its whole price. The supports that relaxations suggest are
+refitted; one that is better is improved by the local search, and is the new incumbent.
 
-Rounding. All is float64. Sums over patterns, in any order, err by some 1e-14 of the loss; bounds are lowered by 1e-9 of
-the loss of the best constant, far more than that.
+Rounding. All is float64. Sums over patterns, in any order, err by some 1e-14 of the loss; bounds
+are lowered by 1e-9 of the loss of the best constant, far more than that.
 """
 
 from __future__ import annotations
@@ -68,7 +74,9 @@ _PASSES = 3  # solutions of one node, while it fixes columns
 
 
 class Node(NamedTuple):
-    """A part of all supports: those with every column that is IN, others that are FREE alone, of sizes from..to."""
+    """A part of all supports: those with every column that is IN, others that are FREE
+    alone, of sizes from..to.
+    """
 
     bound: float
     number: int  # orders nodes of one bound
@@ -84,7 +92,8 @@ class Solution(NamedTuple):
     Attributes:
         weights, intercept: (columns,), and a number.
         share: z, (columns,).
-        rise: estimates of how much it rises where a column is left out, and where it must enter, (columns, 2).
+        rise: estimates of how much it rises where a column is left out, and where it
+            must enter, (columns, 2).
     """
 
     weights: Floats
@@ -126,36 +135,64 @@ class Relaxation:
         if problem.loss.quadratic:
             weighted = 2 * mass[:, None] * entries
             gram, along = entries.T @ weighted, weighted.sum(axis=0)
-        # The constant is a model of every support, all weights 0: no best weight's ridge exceeds its loss.
+        # The constant is a model of every support, all weights 0: no best weight's
+        # ridge exceeds its loss.
         ridge = search.ridge[self.columns]
         with np.errstate(divide="ignore"):
             cap = np.minimum(problem.cap, np.sqrt(2 * empty.loss / ridge))
-        self.constant, self.loss, self.centre = problem.constant, empty.loss, float(empty.weights[0])
+        self.constant, self.loss, self.centre = (
+            problem.constant,
+            empty.loss,
+            float(empty.weights[0]),
+        )
         self.data = bound_kernels.Data(
-            bound_kernels.LOSSES.index(problem.loss.name), target.copy(), mass.copy(), np.ascontiguousarray(entries.T),
-            gram, along, ridge, problem.coverage[self.columns], cap, float(search.gamma), float(search.lam),
-        )  # fmt: skip
+            bound_kernels.LOSSES.index(problem.loss.name),
+            target.copy(),
+            mass.copy(),
+            np.ascontiguousarray(entries.T),
+            gram,
+            along,
+            ridge,
+            problem.coverage[self.columns],
+            cap,
+            float(search.gamma),
+            float(search.lam),
+        )
 
     def solve(self, node: Node, accuracy: float) -> Solution:
         """The relaxation's minimum, by proximal Newton steps on the columns that move."""
-        weights, intercept, size = node.weights.astype(np.float64), node.intercept, self.data.columns.size
+        weights, intercept, size = (
+            node.weights.astype(np.float64),
+            node.intercept,
+            self.data.columns.size,
+        )
         at_once = max(1, _ENTRIES // size)
         for _ in range(0, _NEWTON_STEPS, at_once):
             intercept, share, rise, done = self.kernels.relax(
-                self.data, node.state, node.sizes[1], weights, intercept, accuracy, min(at_once, _NEWTON_STEPS)
+                self.data,
+                node.state,
+                node.sizes[1],
+                weights,
+                intercept,
+                accuracy,
+                min(at_once, _NEWTON_STEPS),
             )
             if done or self.stopped():
                 break
         return Solution(weights, intercept, share, rise)
 
     def bounds(self, node: Node, weights: Floats, intercept: float) -> Bounds:
-        """What the gradient of the loss at these weights proves, by size, and with and without every free column."""
+        """What the gradient of the loss at these weights proves, by size, and with and
+        without every free column.
+        """
         value, *found = self.kernels.dual(
             self.data, node.state, *node.sizes, weights, intercept, self.centre, self.loss
         )
         lowered = self.constant - _ROUNDING * self.loss
         worth, of_size, entering, leaving = found
-        return Bounds(value + lowered, worth, of_size + lowered, entering + lowered, leaving + lowered)
+        return Bounds(
+            value + lowered, worth, of_size + lowered, entering + lowered, leaving + lowered
+        )
 
 
 class BranchAndBound:
@@ -169,14 +206,18 @@ class BranchAndBound:
         closed: whether bound and incumbent agree within `TOLERANCE`.
     """
 
-    def __init__(self, search: Search, best: Incumbent, proved: Callable[[float], None] = lambda bound: None) -> None:
+    def __init__(
+        self, search: Search, best: Incumbent, proved: Callable[[float], None] = lambda bound: None
+    ) -> None:
         self.search, self.best, self.proved = search, best, proved
         self.bound, self.nodes, self.closed = 0.0, 0, False
         self._finished = np.inf  # the least bound of the nodes that are done
         self._tried: set[bytes] = set()
 
     def run(self, max_nodes: int | None = None) -> None:
-        """Split the node of the least bound until the gap is closed, `max_nodes` are, or the search is stopped."""
+        """Split the node of the least bound until the gap is closed, `max_nodes` are,
+        or the search is stopped.
+        """
         search = self.search
         self._relaxation = relaxation = Relaxation(search)
         n, self._required = len(relaxation.columns), search.problem.required[:, relaxation.columns]
@@ -184,7 +225,8 @@ class BranchAndBound:
         fixed = np.isin(relaxation.columns, search.problem.fixed)
         state = np.where(fixed, relaxation.kernels.IN, relaxation.kernels.FREE).astype(np.int8)
         root = Node(0.0, 0, state, (int(fixed.sum()), largest), np.zeros(n), relaxation.centre)
-        # Parts that wait to be bounded, or split, have the bound of the part that they were split from.
+        # Parts that wait to be bounded, or split, have the bound of the part
+        # that they were split from.
         waiting, number = [root], 0
         while waiting and waiting[0].bound < self._goal:
             known, self.bound = self.bound, max(self.bound, min(waiting[0].bound, self._finished))
@@ -217,7 +259,9 @@ class BranchAndBound:
             # The dual bound of the node, and the sizes that it leaves open
             bound, open_ = max(node.bound, found.least), np.flatnonzero(found.of_size < self._goal)
             is_free, last = node.state == free, np.zeros(len(node.state), bool)
-            for serves in self._required:  # of a required set one has to enter, the cheapest at least
+            for (
+                serves
+            ) in self._required:  # of a required set one has to enter, the cheapest at least
                 if not (node.state[serves] == inside).any():
                     choices = serves & is_free
                     bound = max(bound, found.entering[choices].min(initial=np.inf))
@@ -226,12 +270,19 @@ class BranchAndBound:
                 self._finished = min(self._finished, bound)
                 return []
             # Columns without which, or with which, the bound exceeds the incumbent, are fixed
-            enters, leaves = last | is_free & (found.leaving >= self._goal), is_free & (found.entering >= self._goal)
+            enters, leaves = (
+                last | is_free & (found.leaving >= self._goal),
+                is_free & (found.entering >= self._goal),
+            )
             fixed, sizes = bool(enters.any() or leaves.any()), (int(open_[0]), int(open_[-1]))
             # What is cut off here is no better than the goal.
             if fixed or sizes != node.sizes:
                 self._finished = min(self._finished, self._goal)
-            state = np.where(enters, inside, np.where(leaves, out, node.state)).astype(np.int8) if fixed else node.state
+            state = (
+                np.where(enters, inside, np.where(leaves, out, node.state)).astype(np.int8)
+                if fixed
+                else node.state
+            )
             smaller = fixed or sizes[1] < 0.8 * node.sizes[1]
             node = Node(bound, 0, state, sizes, weights.astype(np.float32), intercept)
             if not smaller:
@@ -254,7 +305,11 @@ class BranchAndBound:
         """Refit a support that may be better than the incumbent; where it is, search on from it."""
         search, key = self.search, np.packbits(chosen).tobytes()
         columns = np.append(0, self._relaxation.columns[chosen])
-        least = found.value - found.worth[chosen].sum() + search.problem.penalty(columns, search.gamma, search.lam)
+        least = (
+            found.value
+            - found.worth[chosen].sum()
+            + search.problem.penalty(columns, search.gamma, search.lam)
+        )
         too_large = search.most is not None and np.count_nonzero(chosen) > search.most
         if least >= self._goal or too_large or key in self._tried or not search.keeps(columns):
             return

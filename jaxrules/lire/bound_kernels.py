@@ -1,5 +1,6 @@
-"""The relaxation's minimum and its dual bound (`jaxrules.lire.bound`), compiled; imported on first use:
-numba is. A node of some hundred patterns and forty columns takes a fraction of a millisecond."""
+"""The relaxation's minimum and its dual bound (`jaxrules.lire.bound`), compiled; imported on first
+use: numba is. A node of some hundred patterns and forty columns takes a fraction of a millisecond.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ LOSSES = ("exponential", "logistic", "squared")
 OUT, IN, FREE = 0, 1, 2
 """What a node says of a column."""
 _SWEEPS = 200  # of coordinate descent in a Newton step
-_CENTRED = 1e-10  # of the loss of the best constant: what the slope along the intercept may take off the bound
+# of the loss of the best constant: what the slope along the intercept may take off the bound
+_CENTRED = 1e-10
 _CENTRING_STEPS = 20
 _SUMS = {"reassoc", "contract", "nsz"}  # sums in any order, no other liberty
 
@@ -30,7 +32,8 @@ class Data(NamedTuple):
         loss: index into `LOSSES`.
         target, mass: of every pattern, (patterns,).
         columns: encoded, (columns, patterns).
-        gram, along: of the squared loss: its Hessian, (columns, columns) and (columns,) with the intercept; else empty.
+        gram, along: of the squared loss: its Hessian, (columns, columns) and (columns,) with
+            the intercept; else empty.
         ridge, coverage, cap: (columns,).
         gamma, lam: the penalties.
     """
@@ -69,14 +72,22 @@ def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvat
     for i in range(len(target)):
         if loss == 0:
             power = math.exp(min(max(scores[i], -600.0), 600.0))
-            right, wrong = mass[i] * (1 + target[i]) / 2 / power, mass[i] * (1 - target[i]) / 2 * power
+            right, wrong = (
+                mass[i] * (1 + target[i]) / 2 / power,
+                mass[i] * (1 - target[i]) / 2 * power,
+            )
             value += right + wrong
             downhill[i], curvature[i] = right - wrong, right + wrong
         elif loss == 1:
             tail, positive = math.exp(-abs(scores[i])), (1 + target[i]) / 2
-            value += mass[i] * (math.log1p(tail) + max((1 - positive) * scores[i], -positive * scores[i]))
+            value += mass[i] * (
+                math.log1p(tail) + max((1 - positive) * scores[i], -positive * scores[i])
+            )
             chance = (1.0 if scores[i] > 0 else tail) / (1 + tail)
-            downhill[i], curvature[i] = mass[i] * (positive - chance), mass[i] * chance * (1 - chance)
+            downhill[i], curvature[i] = (
+                mass[i] * (positive - chance),
+                mass[i] * chance * (1 - chance),
+            )
         else:
             residual = target[i] - scores[i]
             value += mass[i] * residual**2
@@ -86,7 +97,9 @@ def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvat
 
 @_summing
 def _second_order(data: Data, chosen: Any, curvature: Any) -> tuple[Any, Any, float]:
-    """The Hessian of these columns once the intercept follows, their products with the intercept, and its own."""
+    """The Hessian of these columns once the intercept follows, their products with
+    the intercept, and its own.
+    """
     size, total = len(chosen), curvature.sum()
     hessian, along, weighted = np.empty((size, size)), np.empty(size), np.empty(len(curvature))
     for a in range(size):
@@ -111,10 +124,12 @@ def _second_order(data: Data, chosen: Any, curvature: Any) -> tuple[Any, Any, fl
 
 @_compiled
 def _reverse_huber(data: Data, state: Any, largest: int) -> tuple[Any, Any, Any, Any]:
-    """What stands for the price of every column in a node, each (columns,): price, slope, turn and cap.
+    """What stands for the price of every column in a node, each (columns,):
+    price, slope, turn and cap.
 
-    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond; with a cap before the turn, which is infinite
-    then, the line to the cap. Columns that are in cost their ridge alone; a cap of 0 keeps a column out.
+    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond; with a cap before the
+    turn, which is infinite then, the line to the cap. Columns that are in cost their ridge alone;
+    a cap of 0 keeps a column out.
     """
     n = len(state)
     price, slope, turn, cap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
@@ -151,7 +166,11 @@ def _spread(matrix: Any) -> Any:
             left = matrix[i, j]
             for k in range(j):
                 left -= factor[i, k] * factor[j, k]
-            factor[i, j] = left / factor[j, j] if j < i else math.sqrt(max(left, 1e-12 * matrix[i, i] + 1e-300))
+            factor[i, j] = (
+                left / factor[j, j]
+                if j < i
+                else math.sqrt(max(left, 1e-12 * matrix[i, i] + 1e-300))
+            )
     for j in range(n):
         inverse[j, j] = 1 / factor[j, j]
         for i in range(j + 1, n):
@@ -166,20 +185,28 @@ def _spread(matrix: Any) -> Any:
 
 @_compiled
 def relax(
-    data: Data, state: Any, largest: int, weights: Any, intercept: float, accuracy: float, steps: int
+    data: Data,
+    state: Any,
+    largest: int,
+    weights: Any,
+    intercept: float,
+    accuracy: float,
+    steps: int,
 ) -> tuple[float, Any, Any, bool]:
     """Proximal Newton steps on the relaxation of a node.
 
     Args:
         state: OUT, IN or FREE, (columns,).
         largest: size of the supports in this node.
-        weights: a first guess, (columns,), changed in place; so is the intercept, which is returned.
+        weights: a first guess, (columns,), changed in place; so is the
+            intercept, which is returned.
         accuracy: predicted decrease at which they end.
         steps: how many at most.
 
     Returns:
-        The intercept, z of every column, estimates of how much the minimum rises where a column is left out, and where
-        it must enter, (columns, 2), to second order once the others follow, and whether the accuracy was reached.
+        The intercept, z of every column, estimates of how much the minimum rises where a column is
+        left out, and where it must enter, (columns, 2), to second order once the others follow, and
+        whether the accuracy was reached.
     """
     n, ridge = len(state), data.ridge
     price, slope, turn, cap = _reverse_huber(data, state, largest)
@@ -202,10 +229,20 @@ def relax(
                     chosen[size] = j
                     size += 1
         chosen = chosen[:size]
-        # The Newton step: the second-order model with the reverse Huber penalty, by coordinate descent
+        # The Newton step: the second-order model with the reverse Huber
+        # penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
         moved, gradient = weights[chosen], along * (tilt / total) - pull[chosen]
-        reverse_huber_sweep(hessian, slope[chosen], turn[chosen], ridge[chosen], cap[chosen], moved, gradient, _SWEEPS)
+        reverse_huber_sweep(
+            hessian,
+            slope[chosen],
+            turn[chosen],
+            ridge[chosen],
+            cap[chosen],
+            moved,
+            gradient,
+            _SWEEPS,
+        )
         change = moved - weights[chosen]
         shift = (tilt - _dot(along, change)) / total
         before, predicted = 0.0, tilt * shift
@@ -229,7 +266,9 @@ def relax(
             for a in range(size):
                 j = chosen[a]
                 there += _paid(weights[j] + scale * change[a], slope[j], turn[j], ridge[j])
-            new = _terms(data.loss, data.target, data.mass, scores + scale * step, downhill, curvature)
+            new = _terms(
+                data.loss, data.target, data.mass, scores + scale * step, downhill, curvature
+            )
             if new + there <= value + before - 0.01 * scale * predicted or scale < 1e-6:
                 break
             scale /= 2
@@ -243,9 +282,19 @@ def relax(
 
 @_compiled
 def _share_and_rise(
-    data: Data, state: Any, weights: Any, chosen: Any, hessian: Any, price: Any, slope: Any, turn: Any, cap: Any
+    data: Data,
+    state: Any,
+    weights: Any,
+    chosen: Any,
+    hessian: Any,
+    price: Any,
+    slope: Any,
+    turn: Any,
+    cap: Any,
 ) -> tuple[Any, Any]:
-    """z of every column, and the estimates of `relax`; `hessian` is that of the chosen columns, changed in place."""
+    """z of every column, and the estimates of `relax`; `hessian` is that of the chosen
+    columns, changed in place.
+    """
     n, ridge = len(state), data.ridge
     share, rise = np.zeros(n), np.zeros((n, 2))
     for j in range(n):  # z = |b| / t, or |b| / cap on the line to the cap
@@ -254,7 +303,9 @@ def _share_and_rise(
             share[j] = 1.0
         elif state[j] == FREE:
             share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
-    for a in range(len(chosen)):  # the Hessian of loss and penalty: reverse Huber's has its ridge beyond t alone
+    for a in range(
+        len(chosen)
+    ):  # the Hessian of loss and penalty: reverse Huber's has its ridge beyond t alone
         j = chosen[a]
         hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
     spread = _spread(hessian)
@@ -262,7 +313,9 @@ def _share_and_rise(
         j = chosen[a]
         size_of = abs(weights[j])
         rise[j, 0] = size_of**2 / (2 * spread[a])  # left out: b^2 / (2 (H^-1)_jj)
-        if size_of <= turn[j]:  # enters: price and ridge in place of the slope, less what the weight then wins
+        if (
+            size_of <= turn[j]
+        ):  # enters: price and ridge in place of the slope, less what the weight then wins
             uphill = max(slope[j] - ridge[j] * size_of, 0.0)
             more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of
             rise[j, 1] = max(more - uphill**2 / 2 / (1 / spread[a] + ridge[j]), 0.0)
@@ -271,7 +324,14 @@ def _share_and_rise(
 
 @_compiled
 def dual(
-    data: Data, state: Any, least: int, largest: int, weights: Any, intercept: float, centre: float, loss: float
+    data: Data,
+    state: Any,
+    least: int,
+    largest: int,
+    weights: Any,
+    intercept: float,
+    centre: float,
+    loss: float,
 ) -> tuple[float, Any, Any, Any, Any]:
     """What the gradient of the loss at these scores proves about the supports of a node.
 
@@ -281,8 +341,9 @@ def dual(
         centre, loss: of the best constant: its intercept and its loss.
 
     Returns:
-        The dual's value but for what depends on the support; what each column of a support takes off, (columns,); lower
-        bounds of every size, (columns + 1,), infinite outside the range; and with and without every free column.
+        The dual's value but for what depends on the support; what each column of a support takes
+        off, (columns,); lower bounds of every size, (columns + 1,), infinite outside the range; and
+        with and without every free column.
     """
     n = len(state)
     scores, reach = np.full(len(data.target), intercept), abs(centre)
@@ -312,11 +373,16 @@ def dual(
         best = data.cap[j] if pull >= ridge * data.cap[j] else pull / ridge
         worth[j] = pull * best - ridge * best**2 / 2
         if state[j] == IN:
-            inside, covered, taken_off = inside + 1, covered + data.coverage[j], taken_off + worth[j]
+            inside, covered, taken_off = (
+                inside + 1,
+                covered + data.coverage[j],
+                taken_off + worth[j],
+            )
         else:
             free[n_free] = j
             n_free += 1
-    # For every size k: the k columns of the smallest lambda p_j / k - w_j, those that are in among them
+    # For every size k: the k columns of the smallest lambda p_j / k - w_j,
+    # those that are in among them
     of_size, entering, leaving = np.full(n + 1, np.inf), np.full(n, np.inf), np.full(n, np.inf)
     cost = np.empty(n_free)
     for size in range(max(least, inside), min(largest, inside + n_free) + 1):

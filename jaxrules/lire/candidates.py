@@ -38,21 +38,31 @@ class Candidates:
 
     @classmethod
     def of(
-        cls, rules: RuleSource | None, first: Conjunctions | None, constraints: Constraints, data: TrainingData,
-        run: Run, options: Options, start: RuleEnsemble | None = None,
-    ) -> Candidates:  # fmt: skip
+        cls,
+        rules: RuleSource | None,
+        first: Conjunctions | None,
+        constraints: Constraints,
+        data: TrainingData,
+        run: Run,
+        options: Options,
+        start: RuleEnsemble | None = None,
+    ) -> Candidates:
         """What the arguments of a fit of these names say about its rules.
 
         Raises:
             TypeError, ValueError: as `jaxrules.lire.fit` for these arguments.
         """
-        experts = constraints.first(data.table.schema, first, len(data.outputs)).with_schema(data.schema)
+        experts = constraints.first(data.table.schema, first, len(data.outputs)).with_schema(
+            data.schema
+        )
         n_first = len(experts)
         if options.max_support is not None and n_first > options.max_support:
             raise ValueError(f"first has {n_first} rules, but max_support is {options.max_support}")
         pool = rule_pool(rules, data, options.seed, run, n_first > 0, constraints)
         if n_first:
-            pool = RulePool(experts, Activations.of(experts, data.table)).with_rules(pool.rules, data.table)
+            pool = RulePool(experts, Activations.of(experts, data.table)).with_rules(
+                pool.rules, data.table
+            )
         n_rules = len(pool.rules)
         if start is not None:
             pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
@@ -82,21 +92,37 @@ class Candidates:
 
 
 def _problems(
-    pool: RulePool, data: TrainingData, constraints: Constraints, options: Options, encoding: Encoding, n_first: int,
+    pool: RulePool,
+    data: TrainingData,
+    constraints: Constraints,
+    options: Options,
+    encoding: Encoding,
+    n_first: int,
     required: Sequence[NDArray[np.bool_]],
-) -> list[Problem]:  # fmt: skip
+) -> list[Problem]:
     """One per output, on the same columns."""
     n_outputs = len(data.outputs)
     problem = make_problem(
-        pool.activations, data.outputs[0], data.weights, options.loss, encoding, options.penalise_intercept,
-        signs=constraints.allows(pool.rules, 2) if constraints.monotone else None, n_fixed=n_first, required=required,
-    )  # fmt: skip
+        pool.activations,
+        data.outputs[0],
+        data.weights,
+        options.loss,
+        encoding,
+        options.penalise_intercept,
+        signs=constraints.allows(pool.rules, 2) if constraints.monotone else None,
+        n_fixed=n_first,
+        required=required,
+    )
     if not problem.required.any(axis=1).all():
-        raise ValueError("required names a column of which every rule holds on all rows, or on none")
+        raise ValueError(
+            "required names a column of which every rule holds on all rows, or on none"
+        )
     problems = [problem.with_target(target) for target in data.outputs]
     if not constraints.monotone:
         return problems
-    return [one.within(constraints.signs(pool.rules, k, n_outputs)) for k, one in enumerate(problems)]
+    return [
+        one.within(constraints.signs(pool.rules, k, n_outputs)) for k, one in enumerate(problems)
+    ]
 
 
 def _required(
@@ -107,7 +133,8 @@ def _required(
     left = [using for using in constraints.using(rules) if not using[:n_first].any()]
     if max_support is not None and len(left) > max_support - n_first:
         raise ValueError(
-            f"required names {len(left)} columns more than first uses, but max_support={max_support} leaves "
+            f"required names {len(left)} columns more than first uses, but "
+            f"max_support={max_support} leaves "
             f"{max_support - n_first} rules"
         )
     return left

@@ -1,8 +1,8 @@
 """The search from all its starts: what `jaxrules.lire.fit` does for one output.
 
-Local moves end in a local optimum (`jaxrules.lire.search`), so that the search descends from several starts and keeps
-the best: the empty model, L1 solutions, a given model, the previous model of a path, what falling ridges lead to, and
-the best model perturbed.
+Local moves end in a local optimum (`jaxrules.lire.search`), so that the search descends from
+several starts and keeps the best: the empty model, L1 solutions, a given model, the previous model
+of a path, what falling ridges lead to, and the best model perturbed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Floats = NDArray[np.float64]
 
 _RESTARTS = 20
 _PROMISING = 1.1
-"""Times the best objective: a descent that has to show promise is given up unless its first moves lead below."""
+"""Times the best objective: a descent that has to show promise is given up unless
+its first moves lead below.
+"""
 _IDLE = 8
 """Restarts in a row that are given up: more of them are not worth their time."""
 _RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
@@ -48,7 +50,8 @@ class Output:
         problem: its data.
         l1_start: its L1 solutions, by penalty.
         given: the start that the caller gave.
-        signed: for binary rules on small data: the same columns with signs, whose search ends lower.
+        signed: for binary rules on small data: the same columns with signs, whose search ends
+            lower.
         previous: the best model at the penalties before.
     """
 
@@ -79,24 +82,36 @@ class Watch:
     def __call__(self, incumbent: Incumbent) -> None:
         if self.best is None or incumbent.objective < self.best.objective:
             self.best, self.best_start = incumbent, self.start
-        self.run.step(self.best.objective, int(self.problem.counted[self.best.columns].sum()), bound=self.bound)
+        self.run.step(
+            self.best.objective,
+            int(self.problem.counted[self.best.columns].sum()),
+            bound=self.bound,
+        )
 
     def proved(self, bound: float) -> None:
         """Tell of a bound that closes a hundredth of the gap."""
         assert self.best is not None  # no proof begins without
-        if self.bound is None or self.best.objective - bound < 0.99 * (self.best.objective - self.bound):
+        if self.bound is None or self.best.objective - bound < 0.99 * (
+            self.best.objective - self.bound
+        ):
             self.bound = bound
             self(self.best)
 
 
 def minimise(output: Output, search: Search, watch: Watch, options: Options) -> bool:
-    """Descend from every start, so that `watch` has the best; whether the limit on moves ended one of them."""
+    """Descend from every start, so that `watch` has the best; whether the limit
+    on moves ended one of them.
+    """
     exhausted, run, idle = False, watch.run, 0
     begun = _first_incumbents(output, search, watch)
     for start in _starts(output, search, watch, options, begun):
         watch.start, run.phase = start.name, "restarts" if start.name == "restart" else "search"
         search.moves = options.max_iterations
-        promising = _PROMISING * watch.best.objective if start.promises and watch.best is not None else np.inf
+        promising = (
+            _PROMISING * watch.best.objective
+            if start.promises and watch.best is not None
+            else np.inf
+        )
         reached = search.descend(start.incumbent, promising)
         exhausted |= search.moves <= 0
         if reached is watch.best:
@@ -108,8 +123,9 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
 
 
 def _first_incumbents(output: Output, search: Search, watch: Watch) -> Incumbent | None:
-    """Something at once, before the first descent: the previous model, the given one (which is returned), and, where
-    time is short, L1 solutions, which need no kernel."""
+    """Something at once, before the first descent: the previous model, the given one (which is
+    returned), and, where time is short, L1 solutions, which need no kernel.
+    """
     begun = None
     if output.previous is not None:
         watch.start = "previous"
@@ -134,11 +150,15 @@ class _Start(NamedTuple):
 def _starts(
     output: Output, search: Search, watch: Watch, options: Options, begun: Incumbent | None
 ) -> Iterator[_Start]:
-    """Each is made when the descent before it is over. On large data the previous model stands for the empty one."""
+    """Each is made when the descent before it is over. On large data the previous model
+    stands for the empty one.
+    """
     small, restarts = search.problem.size <= SMALL, options.restarts
     ridges = small and not search.l2_penalty and output.signed is None and restarts != 0
     if output.previous is not None:
-        yield _Start("previous", search.start_from(output.previous.columns, output.previous.weights))
+        yield _Start(
+            "previous", search.start_from(output.previous.columns, output.previous.weights)
+        )
     if ridges:
         yield from (_Start("ridge", start) for start in _falling(search))
     if output.previous is None or small:
@@ -148,15 +168,22 @@ def _starts(
     watch.run.phase = "start"
     for columns, weights in output.l1_start.starts(search.gamma, watch.run):
         yield _Start("l1", search.start_from(columns, weights), ridges)
-    if output.signed is not None and (found := _signed(output.signed, search, watch.run, options)) is not None:
-        yield _Start("signed", search.start_from(found.columns, 2 * found.weights))  # signed weights are half as large
+    if (
+        output.signed is not None
+        and (found := _signed(output.signed, search, watch.run, options)) is not None
+    ):
+        yield _Start(
+            "signed", search.start_from(found.columns, 2 * found.weights)
+        )  # signed weights are half as large
     if restarts is None:
         restarts = _RESTARTS if small and not watch.certified else 0
     rng = np.random.default_rng(options.seed)
     for restart in range(restarts):
         if watch.best is None or not (watch.best.columns != ONES).any():
             return
-        yield _Start("restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0), promises=True)
+        yield _Start(
+            "restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0), promises=True
+        )
 
 
 def _falling(search: Search) -> Iterator[Incumbent]:
@@ -165,7 +192,9 @@ def _falling(search: Search) -> Iterator[Incumbent]:
     for ridges in _RIDGES:
         best = begun
         for ridge in ridges if begun is start else ridges[1:]:  # the first is the same
-            with_ridge = dataclasses.replace(search, l2_penalty=ridge, observe=lambda incumbent: None)
+            with_ridge = dataclasses.replace(
+                search, l2_penalty=ridge, observe=lambda incumbent: None
+            )
             best = with_ridge.descend(with_ridge.start_from(best.columns, best.weights))
             begun = best if begun is start else begun
         yield search.start_from(best.columns, best.weights)

@@ -1,9 +1,10 @@
 """All moves at once, for `search`: rank all full-refit moves, and sweep closed-form moves.
 
-Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per entry, and serves
-predictions in float32; margins, weights and what is accepted are float64. Nearly all of the time goes to one product
-with the matrix. On a CPU it is BLAS's, so that nothing is compiled, for no shape of the data and for no size of the
-support; where JAX has an accelerator, a large matrix lies there, and the product is a kernel of JAX's.
+Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per
+entry, and serves predictions in float32; margins, weights and what is accepted are float64. Nearly
+all of the time goes to one product with the matrix. On a CPU it is BLAS's, so that nothing is
+compiled, for no shape of the data and for no size of the support; where JAX has an accelerator, a
+large matrix lies there, and the product is a kernel of JAX's.
 """
 
 from __future__ import annotations
@@ -41,17 +42,21 @@ _BLOCK = 192, 1024
 _FEW = 1 << 20
 """Entries for which threads do not pay."""
 _ON_DEVICE = 256, 8192, 32
-"""What columns, patterns and rows are padded to on an accelerator: few shapes are compiled. Patterns are cast by
-blocks: a float32 copy of all would be four times as large."""
+"""What columns, patterns and rows are padded to on an accelerator: few shapes are compiled.
+Patterns are cast by blocks: a float32 copy of all would be four times as large.
+"""
 ONES = 0
 """The column of ones, the intercept."""
 
-_quiet = np.errstate(all="ignore")  # predictions may overflow or be tiny; nothing is accepted unseen
+_quiet = np.errstate(
+    all="ignore"
+)  # predictions may overflow or be tiny; nothing is accepted unseen
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), int8, and the mean target and the weight of every pattern (P,), float64; and the matrix
-    `on_accelerator`."""
+    """The matrix (C, P), int8, and the mean target and the weight of every pattern (P,), float64;
+    and the matrix `on_accelerator`.
+    """
 
     columns: NDArray[np.int8]
     target: Floats
@@ -60,8 +65,9 @@ class Data(NamedTuple):
 
 
 class Charges(NamedTuple):
-    """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its squared weight; the
-    ends of its weight; and whether it may enter, and leave."""
+    """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its
+    squared weight; the ends of its weight; and whether it may enter, and leave.
+    """
 
     coverage: Floats
     counted: Floats
@@ -88,8 +94,10 @@ class Terms(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the patterns sum to at some margins: the loss, X d (C,), the curvature of every column alone (C,), and
-    X_S diag(v) X' (K, C), where d is the downhill slope and v the curvature of every pattern."""
+    """What the patterns sum to at some margins: the loss, X d (C,), the curvature of every
+    column alone (C,), and X_S diag(v) X' (K, C), where d is the downhill slope and v the
+    curvature of every pattern.
+    """
 
     value: float
     slope: Reals
@@ -98,11 +106,15 @@ class Sums(NamedTuple):
 
 
 def _product(rows: Reals, data: Data) -> Reals:
-    """rows @ columns.T in float32, (R, C). How it rounds does not depend on the number of threads."""
+    """rows @ columns.T in float32, (R, C). How it rounds does not depend
+    on the number of threads.
+    """
     if data.device is not None:
         size, (n_blocks, _, width) = len(rows), data.device.shape
         padding = (0, -size % _ON_DEVICE[2]), (0, n_blocks * width - rows.shape[1])
-        return np.asarray(_device_product(np.pad(rows, padding), data.device)[:size, : len(data.columns)])
+        return np.asarray(
+            _device_product(np.pad(rows, padding), data.device)[:size, : len(data.columns)]
+        )
     columns, (height, width) = data.columns, _BLOCK
     result = np.zeros((len(columns), len(rows)), np.float32)
 
@@ -124,7 +136,9 @@ def _product(rows: Reals, data: Data) -> Reals:
 
 
 def on_accelerator(columns: NDArray[np.int8]) -> jax.Array | None:
-    """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of JAX's accelerator, if any."""
+    """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of
+    JAX's accelerator, if any.
+    """
     if not worth_an_accelerator(columns.size):
         return None
     height, width, _ = _ON_DEVICE
@@ -143,7 +157,9 @@ def _device_product(rows: Any, blocks: Any) -> Any:
 
     def add(total: Any, part: tuple[Any, Any]) -> tuple[Any, None]:
         rows, block = part
-        product = lax.dot_general(rows, block.astype(rows.dtype), (((1,), (1,)), ((), ())), precision="highest")
+        product = lax.dot_general(
+            rows, block.astype(rows.dtype), (((1,), (1,)), ((), ())), precision="highest"
+        )
         return total + product, None
 
     return lax.scan(add, jnp.zeros((len(rows), blocks.shape[1]), rows.dtype), (parts, blocks))[0]
@@ -155,9 +171,15 @@ def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: E
     value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
     single = np.stack([slope, curvature]).astype(np.float32)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
-    rows = np.concatenate([data.columns[columns] * single[1], single if encoding == "binary" else single[:1]])
+    rows = np.concatenate(
+        [data.columns[columns] * single[1], single if encoding == "binary" else single[:1]]
+    )
     products, size = _product(rows, data), len(columns)
-    own = products[-1] if encoding == "binary" else np.full(len(data.columns), curvature.sum(), np.float32)
+    own = (
+        products[-1]
+        if encoding == "binary"
+        else np.full(len(data.columns), curvature.sum(), np.float32)
+    )
     return Sums(float(value), products[size], own, products[:size])
 
 
@@ -168,7 +190,9 @@ def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Any, Any]:
     return charges.counted[columns].sum(), charges.coverage[columns].sum()
 
 
-def _move_penalties(charges: Charges, columns: Integers, terms: Terms) -> tuple[Reals, Reals, Reals]:
+def _move_penalties(
+    charges: Charges, columns: Integers, terms: Terms
+) -> tuple[Reals, Reals, Reals]:
     """The penalty after every drop (K,), addition (C,) and swap (K, C)."""
     prices = terms.gamma, terms.lam
     size, covered = _size_and_coverage(charges, columns)
@@ -186,7 +210,9 @@ def _paid(charges: Charges, support: Support) -> float:
 
 
 def _allowed(charges: Charges, columns: Integers, terms: Terms) -> tuple[Bools, Bools, Bools]:
-    """Which columns of the support may leave it (K,), and which may enter by a swap or an addition (C,)."""
+    """Which columns of the support may leave it (K,), and which may enter by a
+    swap or an addition (C,).
+    """
     size, _ = _size_and_coverage(charges, columns)
     outside = charges.addable.copy()
     outside[columns] = False
@@ -205,7 +231,10 @@ def rank_moves(
     products, slope = sums.products.copy(), sums.slope.copy()
     products[np.arange(len(columns)), columns] += ridge[columns]
     slope[columns] -= (charges.ridge[columns] * support.weights).astype(np.float32)
-    value, curved = sums.value + _paid(charges, support), sums.value if loss == exponential else None
+    value, curved = (
+        sums.value + _paid(charges, support),
+        sums.value if loss == exponential else None,
+    )
     return _rank(products, slope, sums.own + ridge, value, charges, support, terms, curved)
 
 
@@ -235,17 +264,20 @@ def _rank(
     terms: Terms,
     curved: float | None,
 ) -> tuple[Reals, Reals, Reals, Floats]:
-    """Predicted objective of every move, all weights refitted, by the second-order model of loss and ridge.
+    """Predicted objective of every move, all weights refitted, by the
+    second-order model of loss and ridge.
 
-    With H the Hessian on the support and g_j its products with column j, the curvature of j once the
-    support follows is s_j = h_jj - g_j' H^-1 g_j; dropping column k costs b_k^2 / (2 (H^-1)_kk); a swap does both.
+    With H the Hessian on the support and g_j its products with column j, the curvature of j once
+    the support follows is s_j = h_jj - g_j' H^-1 g_j; dropping column k costs b_k^2 / (2
+    (H^-1)_kk); a swap does both.
 
     Args:
         products: X_S diag(v) X' (K, C); its dtype is that of the predictions.
         slope: X d (C,).
         own: h_jj (C,).
         value: the loss with the ridge.
-        curved: the exponential loss alone, whose gains are more than quadratic; None for other losses.
+        curved: the exponential loss alone, whose gains are more than
+            quadratic; None for other losses.
 
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
@@ -267,7 +299,9 @@ def _rank(
         square = slope * slope
         square /= curvature
         square[np.where(slope > 0, charges.most <= 0, charges.least >= 0)] = 0
-        if curved is not None:  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
+        if (
+            curved is not None
+        ):  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
             total = dtype.type(curved)
             return total * (1 - np.sqrt(1 - np.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
@@ -294,13 +328,20 @@ def _rank(
 
 @_quiet
 def sweep(
-    data: Data, sums: Sums, charges: Charges, support: Support, margins: Floats, terms: Terms, tolerance: float,
+    data: Data,
+    sums: Sums,
+    charges: Charges,
+    support: Support,
+    margins: Floats,
+    terms: Terms,
+    tolerance: float,
     encoding: Encoding,
-) -> tuple[Support, int]:  # fmt: skip
+) -> tuple[Support, int]:
     """Score every move in closed form, the other weights fixed; then take the good ones in turn.
 
-    The best move of every column (a drop or a swap) and the best additions are sorted by their objective;
-    each is evaluated afresh in float64 after those taken before it, and taken if it improves.
+    The best move of every column (a drop or a swap) and the best additions are sorted
+    by their objective; each is evaluated afresh in float64 after those taken before it,
+    and taken if it improves.
 
     Args:
         sums: at these margins.
@@ -326,9 +367,15 @@ def sweep(
     size, covered = _size_and_coverage(charges, columns)
     paid = _paid(charges, support)
     objective = sums.value + paid + float(penalty(size, covered, terms.gamma, terms.lam))
-    state = _Sweep(list(columns), list(support.weights), margins, objective, paid, float(size), float(covered))
-    for move in np.argsort(predicted, kind="stable")[: np.count_nonzero(predicted < objective - tolerance)]:
-        state = _take_if_better(state, int(slots[move]), int(entering[move]), data, charges, terms, tolerance)
+    state = _Sweep(
+        list(columns), list(support.weights), margins, objective, paid, float(size), float(covered)
+    )
+    for move in np.argsort(predicted, kind="stable")[
+        : np.count_nonzero(predicted < objective - tolerance)
+    ]:
+        state = _take_if_better(
+            state, int(slots[move]), int(entering[move]), data, charges, terms, tolerance
+        )
     kept = [slot for slot, column in enumerate(state.columns) if column >= 0]
     chosen = Support(np.array(state.columns, np.int64)[kept], np.array(state.weights)[kept])
     return chosen, state.taken
@@ -348,8 +395,15 @@ class _Sweep(NamedTuple):
 def _take_if_better(
     state: _Sweep, slot: int, new: int, data: Data, charges: Charges, terms: Terms, tolerance: float
 ) -> _Sweep:
-    """One move, exactly: the column of the slot leaves (-1: none does), and another one enters (-1: none does)."""
-    columns, weights, margins, size, covered, paid = (*state[:3], state.size, state.covered, state.paid)
+    """One move, exactly: the column of the slot leaves (-1: none does), and another
+    one enters (-1: none does).
+    """
+    columns, weights, margins, size, covered, paid = (
+        *state[:3],
+        state.size,
+        state.covered,
+        state.paid,
+    )
     if (new >= 0 and new in columns) or (slot < 0 and size >= terms.most):
         return state
     columns, weights = columns.copy(), weights.copy()
@@ -392,10 +446,15 @@ def _closed_form_losses(
 ) -> tuple[Reals, Reals, Reals]:
     """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 
-    Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so that
-    e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product for each sign of the target.
+    Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 =
+    1, so that e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product
+    for each sign of the target.
     """
-    columns, weights, ridge = support.columns, support.weights.astype(np.float32), charges.ridge.astype(np.float32)
+    columns, weights, ridge = (
+        support.columns,
+        support.weights.astype(np.float32),
+        charges.ridge.astype(np.float32),
+    )
     charged = ridge, charges.least.astype(np.float32), charges.most.astype(np.float32)
     value, slopes, paid = np.float32(sums.value), sums.slope, np.float32(_paid(charges, support))
     left = paid - ridge[columns] * weights**2 / 2
@@ -407,7 +466,11 @@ def _closed_form_losses(
         def least(moved: Any, slope: Reals) -> Reals:
             return least_loss((moved + slope) / 2, (moved - slope) / 2, *charged)
 
-        return left + drop, paid + least(value, slopes), left[:, None] + least(drop[:, None], swap_slopes)
+        return (
+            left + drop,
+            paid + least(value, slopes),
+            left[:, None] + least(drop[:, None], swap_slopes),
+        )
 
     _, slope, _ = loss_terms(exponential, data.target, data.weight, margins)
     tilted = _product(data.columns[columns] * slope.astype(np.float32), data)

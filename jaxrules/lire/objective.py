@@ -1,8 +1,8 @@
-"""G: what a support costs, what a move changes (Lemma 1) and what one rule can win (Theorem 1 of Kanamori, 2023); and
-G of a whole model, `objective`.
+"""G: what a support costs, what a move changes (Lemma 1) and what one rule can win (Theorem 1 of
+Kanamori, 2023); and G of a whole model, `objective`.
 
-The formulas work element by element, on numbers, NumPy arrays and jax arrays, traced ones included: the searches call
-them, and so do the tests.
+The formulas work element by element, on numbers, NumPy arrays and jax arrays, traced ones included:
+the searches call them, and so do the tests.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ from jaxrules.table import check_sample_weight, conform, regression_target
 Array = Any  # a number, a NumPy array or a jax array
 
 SHARE_CLIP = 1e-10
-"""Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10]: separable data have finite
-weights."""
+"""Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10]: separable
+data have finite weights.
+"""
 WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
-"""The largest weight of a signed column under the exponential loss, which the clip implies: 11.5."""
+"""The largest weight of a signed column under the exponential loss,
+which the clip implies: 11.5.
+"""
 PUBLISHED = "lire.published"
-"""The name of `jaxrules.lire.published` in the options of its models: they count the intercept as a rule."""
+"""The name of `jaxrules.lire.published` in the options of its models: they
+count the intercept as a rule.
+"""
 _NEWTON_STEPS = 3  # to 1e-10 of the loss that a rule moves
 _PURE = 1e-24  # of the loss a rule moves, on wrong rows: less is as good as none
 
@@ -49,7 +54,8 @@ def penalty_increase(
 ) -> Array:
     """C_m: by how much the penalty rises when rule m joins the support (Lemma 1).
 
-    It is negative when the rule covers so little that it lowers Omega_L by more than gamma is worth.
+    It is negative when the rule covers so little that it lowers Omega_L by
+    more than gamma is worth.
 
     Args:
         size: |supp| before.
@@ -68,24 +74,26 @@ def best_weight(
     least: Array = -WEIGHT_CAP,
     most: Array = WEIGHT_CAP,
 ) -> Array:
-    """The weight of one rule outside the support that minimises G, the other weights fixed (Theorem 1).
+    """The weight of one rule outside the support that minimises G, the other
+    weights fixed (Theorem 1).
 
-    The printed theorem decides by an interval around 1/2, and squares an inequality to get it. That loses a
-    sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. The decrease itself decides here:
-    the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) > C_m. With a ridge the decrease is that of
-    eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2 / 2.
+    The printed theorem decides by an interval around 1/2, and squares an inequality to get it. That
+    loses a sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. The decrease itself
+    decides here: the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) > C_m. With a
+    ridge the decrease is that of eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2 / 2.
 
     Args:
-        loss: eps, the mean exponential loss on the rows that the rule moves (0 elsewhere); at least 0.
-        wrong_share: eps-, the share of it on rows of the negative class, in [0, 1]. It is clipped to
-            [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
+        loss: eps, the mean exponential loss on the rows that the rule moves
+            (0 elsewhere); at least 0.
+        wrong_share: eps-, the share of it on rows of the negative class, in [0, 1]. It is clipped
+            to [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
         increase: C_m, see `penalty_increase`.
         ridge: the price of half the squared weight.
         least, most: the ends between which the weight has to lie; 0 lies between them, or is one.
 
     Returns:
-        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 where the rule stays out: also where eps = 0, and where
-        eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
+        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 where the rule stays out: also where eps =
+        0, and where eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
     """
     xp = jnp if isinstance(loss, jax.Array) else np
     helped, harmed = loss * (1 - wrong_share), loss * wrong_share
@@ -95,16 +103,24 @@ def best_weight(
 
 
 def least_loss(
-    helped: Array, harmed: Array, ridge: Array = 0.0, least: Array = -WEIGHT_CAP, most: Array = WEIGHT_CAP
+    helped: Array,
+    harmed: Array,
+    ridge: Array = 0.0,
+    least: Array = -WEIGHT_CAP,
+    most: Array = WEIGHT_CAP,
 ) -> Array:
-    """What the best weight leaves of the exponential loss on the rows that a rule moves, its own ridge included.
+    """What the best weight leaves of the exponential loss on the rows that a rule
+    moves, its own ridge included.
 
     Args:
-        helped, harmed: that loss where a positive weight helps and harms: eps (1 - eps-) and eps eps-.
+        helped, harmed: that loss where a positive weight helps and harms:
+            eps (1 - eps-) and eps eps-.
         ridge, least, most: as in `best_weight`.
     """
     xp = jnp if isinstance(helped, jax.Array) else np
-    return _loss_at(xp.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge)
+    return _loss_at(
+        xp.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge
+    )
 
 
 def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
@@ -113,12 +129,13 @@ def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array
 
 
 def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
-    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2; ties are 0. As this is convex, the best b between two
-    ends is the b that is clipped to them.
+    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2; ties are 0. As this is convex, the
+    best b between two ends is the b that is clipped to them.
 
-    With s = sqrt(helped harmed) and b_0 = 1/2 ln(helped / harmed), the best weight without a ridge, it solves
-    b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the smaller of two upper bounds: b_0,
-    and the weight W(helped / ridge) of a pure rule (Lambert's function, approximately).
+    With s = sqrt(helped harmed) and b_0 = 1/2 ln(helped / harmed), the best weight without a ridge,
+    it solves b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the
+    smaller of two upper bounds: b_0, and the weight W(helped / ridge) of a pure rule (Lambert's
+    function, approximately).
     """
     xp = jnp if isinstance(helped, jax.Array) else np
     least = xp.finfo(xp.result_type(helped)).tiny / _PURE**1.1  # so that nothing below overflows
@@ -137,11 +154,15 @@ def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
     return xp.copysign(weight, helped - harmed)
 
 
-def loss_terms(loss: Loss, target: Array, weight: Array, margins: Array) -> tuple[Array, Array, Array]:
-    """The loss, summed, and downhill slope and curvature of every pattern at these margins; all shape (patterns,).
+def loss_terms(
+    loss: Loss, target: Array, weight: Array, margins: Array
+) -> tuple[Array, Array, Array]:
+    """The loss, summed, and downhill slope and curvature of every pattern at these
+    margins; all shape (patterns,).
 
     Args:
-        target, weight: the mean target and the weight of every pattern, see `jaxrules.losses.merge_rows`.
+        target, weight: the mean target and the weight of every pattern, see
+            `jaxrules.losses.merge_rows`.
     """
     value, gradient, curvature = loss.terms(target, margins)
     return (weight * value).sum(), -weight * gradient, weight * curvature
@@ -163,16 +184,18 @@ def objective(
 ) -> float:
     """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L, and a ridge.
 
-    Rules of weight 0 are not in the support, an expert's neither. (A fit charges for one that `required` alone keeps.)
+    Rules of weight 0 are not in the support, an expert's neither. (A fit charges for one
+    that `required` alone keeps.)
 
     Args:
-        model: an ensemble of rules without linear terms; of several outputs, G is the mean over the classes.
+        model: an ensemble of rules without linear terms; of several outputs, G is
+            the mean over the classes.
         X, y: the data, shape (rows, features) and (rows,).
         global_penalty, local_penalty: gamma and lambda.
         l2_penalty: mu: with that of a fit it is its objective, with 0 the paper's.
-        penalise_intercept: count the intercept as a rule of coverage 1 where it is not 0; None does as the
-            model was fitted, by `jaxrules.lire.published` always. With signed rules it is a_0 + sum_m a_m / 2 that
-            counts.
+        penalise_intercept: count the intercept as a rule of coverage 1 where it is not 0; None does
+            as the model was fitted, by `jaxrules.lire.published` always. With signed rules it is
+            a_0 + sum_m a_m / 2 that counts.
         sample_weight: weight of every row; all means are weighted.
 
     Raises:
@@ -203,13 +226,20 @@ def objective(
         if truth.shape != scores.shape[:1] or not np.isin(truth, classes).all():
             raise ValueError(f"y must hold one of the classes {classes} for every row of X")
         target = np.where(truth[:, None] == np.asarray(classes[-model.n_outputs :]), 1.0, -1.0)
-    total, loss = 0.0, loss_by_name(model.loss or {"identity": "squared"}.get(model.link, model.link))
+    total, loss = (
+        0.0,
+        loss_by_name(model.loss or {"identity": "squared"}.get(model.link, model.link)),
+    )
     for k, weights in enumerate(np.asarray(model.weights).T):
         size, covered = float(np.count_nonzero(weights)), float(coverage[weights != 0].sum())
         if penalise_intercept:
-            own = float(model.intercept[k]) + (float(weights.sum()) / 2 if options.get("encoding") == "signed" else 0.0)
+            own = float(model.intercept[k]) + (
+                float(weights.sum()) / 2 if options.get("encoding") == "signed" else 0.0
+            )
             counts = abs(own) > 1e-12 * (1 + np.abs(weights).sum())
             size, covered = size + counts, covered + counts
         total += mean_loss(loss, target[:, k], scores[:, k], weight)
-        total += penalty(size, covered, gamma, lam) + ridge / (2 * float(weight.sum())) * float(weights @ weights)
+        total += penalty(size, covered, gamma, lam) + ridge / (2 * float(weight.sum())) * float(
+            weights @ weights
+        )
     return total / model.n_outputs

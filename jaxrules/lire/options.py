@@ -1,4 +1,6 @@
-"""The choices of a fit that do not depend on the data, checked, and the prices that follow the data."""
+"""The choices of a fit that do not depend on the data, checked, and the
+prices that follow the data.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,25 @@ from jaxrules.training import TrainingData
 LossName = Literal["exponential", "logistic", "squared"]
 SearchName = Literal["combo", "optimal"]
 
-PAPER: Mapping[str, Any] = MappingProxyType({"loss": "exponential", "l2_penalty": 0.0, "rules": "forest"})
-"""The problem of the paper, ``fit(X, y, **PAPER)``; see `jaxrules.lire.published` for its algorithm."""
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {"loss": "exponential", "l2_penalty": 0.0, "rules": "forest"}
+)
+"""The problem of the paper, ``fit(X, y, **PAPER)``; see
+`jaxrules.lire.published` for its algorithm.
+"""
 
 _RIDGE = 1.0
 _PRICE = 0.005
 """The default price of a rule, at least: this share of the mean loss of the best constant."""
 _NOISE = 6.0
-"""Over the number of rows, the same for few of them: the best of many rules without effect lowers the sum of the losses
-by about the logarithm of their number (Foster and George, "The Risk Inflation Criterion", 1994)."""
+"""Over the number of rows, the same for few of them: the best of many rules without effect lowers
+the sum of the losses by about the logarithm of their number (Foster and George, "The Risk
+Inflation Criterion", 1994).
+"""
 _LITTLE, _SMALL_RIDGE = 0.25, 0.15
-"""A model that leaves less than this share of the constant's loss tells of little noise: such a ridge is enough."""
+"""A model that leaves less than this share of the constant's loss tells of little
+noise: such a ridge is enough.
+"""
 
 
 class Prices(NamedTuple):
@@ -43,7 +53,9 @@ class Prices(NamedTuple):
 
     @classmethod
     def for_little_noise(cls, data: TrainingData, loss: float) -> Prices | None:
-        """What is enough where a model leaves so little of the mean loss; None where it leaves more."""
+        """What is enough where a model leaves so little of the mean loss;
+        None where it leaves more.
+        """
         if loss >= _LITTLE * data.constant_loss:
             return None
         return cls.of(data, _PRICE * data.constant_loss, None, _SMALL_RIDGE)
@@ -57,7 +69,9 @@ def default_price(data: TrainingData) -> float:
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of `jaxrules.lire.fit` of these names; `made` are all settings, which the model keeps."""
+    """The arguments of `jaxrules.lire.fit` of these names; `made` are all
+    settings, which the model keeps.
+    """
 
     loss: Loss
     l2_penalty: float
@@ -108,9 +122,13 @@ class Options:
                 raise ValueError('max_nodes needs search="optimal"')
             return
         if self.penalise_intercept:
-            raise ValueError('penalise_intercept needs search="combo": what search="optimal" proves is for a free one')
+            raise ValueError(
+                'penalise_intercept needs search="combo": what search="optimal" proves is for a '
+                "free one"
+            )
         if self.loss.quadratic and not self.l2_penalty:
             raise ValueError(
-                'l2_penalty must be positive for search="optimal" and the squared loss: without a ridge nothing bounds '
+                'l2_penalty must be positive for search="optimal" and the squared loss: without a '
+                "ridge nothing bounds "
                 "the weights"
             )

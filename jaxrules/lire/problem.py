@@ -21,9 +21,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SMALL = 1_000_000
-"""Entries of the matrix of distinct rows up to which a problem counts as small: more starts are cheap."""
+"""Entries of the matrix of distinct rows up to which a problem counts as
+small: more starts are cheap.
+"""
 SAMPLED = 1 << 25
-"""Entries from which on a start is fitted on some of the patterns, drawn at random: enough for a start."""
+"""Entries from which on a start is fitted on some of the patterns, drawn at
+random: enough for a start.
+"""
 _SUPPORT = 96
 """Columns of a support for which there must be memory."""
 
@@ -33,7 +37,8 @@ class Problem:
     """Data and bookkeeping of one search; independent of the penalties.
 
     Attributes:
-        activations: the 0/1 columns that were kept, without the intercept, and the pattern of every row.
+        activations: the 0/1 columns that were kept, without the intercept, and
+            the pattern of every row.
         weight: of every row, shape (rows,); sums to 1.
         total: the sum of the weights as given.
         columns: int8, shape (columns, patterns); column 0 is all ones.
@@ -41,12 +46,14 @@ class Problem:
         counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
         addable: which columns may enter the support, shape (columns,).
         origin: index of the caller's column, shape (columns,); -1 for the intercept.
-        target, mass: the mean target and the weight of every pattern, shape (patterns,); the weights sum to 1.
+        target, mass: the mean target and the weight of every pattern, shape
+            (patterns,); the weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
         device: the columns on an accelerator, see `jaxrules.lire.moves.on_accelerator`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
-        signs: whether the weight of every column may be negative, and positive, shape (columns, 2); None for both.
+        signs: whether the weight of every column may be negative, and positive, shape
+            (columns, 2); None for both.
         fixed: columns that are in every support.
         required: of every one of these sets of columns, one is in every support, (sets, columns).
     """
@@ -83,8 +90,12 @@ class Problem:
 
     @property
     def cap(self) -> float:
-        """Largest absolute weight of a column; twice as large where it is binary, so that the models are the same."""
-        largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[self.loss.link]
+        """Largest absolute weight of a column; twice as large where it is binary, so
+        that the models are the same.
+        """
+        largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[
+            self.loss.link
+        ]
         return largest if self.encoding == "signed" else 2 * largest
 
     @property
@@ -98,8 +109,9 @@ class Problem:
         return np.where(self.signs[:, 0], -cap, 0.0), np.where(self.signs[:, 1], cap, 0.0)
 
     def within(self, signs: NDArray[np.bool_]) -> Problem:
-        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`; a set where none has
-        any is not required."""
+        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`; a
+        set where none has any is not required.
+        """
         ours = np.where(self.origin[:, None] >= 0, signs[self.origin], True)
         addable = self.addable & ours.any(axis=1)
         required = self.required[(self.required & addable).any(axis=1)]
@@ -111,16 +123,23 @@ class Problem:
 
     def entries(self, columns: Integers, patterns: NDArray[np.intp] | None = None) -> Floats:
         """The encoded columns of some patterns, or of all, float64, shape (patterns, columns)."""
-        chosen = self.columns[columns] if patterns is None else self.columns[np.ix_(columns, patterns)]
+        chosen = (
+            self.columns[columns] if patterns is None else self.columns[np.ix_(columns, patterns)]
+        )
         return chosen.T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
-        """0/1 columns, given by their bits on the patterns, and their weights, as columns of the problem.
+        """0/1 columns, given by their bits on the patterns, and their weights,
+        as columns of the problem.
 
-        Equal columns add their weights, complements take them off, and one that tells no rows apart is left out. Of
-        equal columns the first that takes the weight has it, of those that the most required sets hold.
+        Equal columns add their weights, complements take them off, and one that tells no rows
+        apart is left out. Of equal columns the first that takes the weight has it, of those that
+        the most required sets hold.
         """
-        everywhere, found = pack(np.ones((1, self.activations.n_patterns), bool))[0], dict[int, float]()
+        everywhere, found = (
+            pack(np.ones((1, self.activations.n_patterns), bool))[0],
+            dict[int, float](),
+        )
         least, most = self.ends
         for row, weight in zip(bits, weights.tolist(), strict=True):
             equal = [
@@ -129,19 +148,26 @@ class Problem:
                 for column in 1 + np.flatnonzero((self.activations.bits == one).all(axis=1))
             ]
             equal.sort(key=lambda one: -self.required[:, one[0]].sum())
-            takes = [(column, w) for column, w in equal if (most[column] > 0 if w > 0 else least[column] < 0)]
+            takes = [
+                (column, w)
+                for column, w in equal
+                if (most[column] > 0 if w > 0 else least[column] < 0)
+            ]
             for column, w in (takes or equal)[:1]:
                 found[column] = found.get(column, 0.0) + w
         scale = 2.0 if self.encoding == "signed" else 1.0
         return np.array(list(found), np.int64), np.array(list(found.values())) / scale
 
     def ridge(self, l2_penalty: float) -> Floats:
-        """The price of half the squared weight of every column, shape (columns,); none for the intercept.
+        """The price of half the squared weight of every column, shape
+        (columns,); none for the intercept.
 
         Args:
             l2_penalty: of half the squared weights of 0/1 columns, against the sum of the losses.
         """
-        ridge = np.full(len(self.origin), l2_penalty / self.total * (4.0 if self.encoding == "signed" else 1.0))
+        ridge = np.full(
+            len(self.origin), l2_penalty / self.total * (4.0 if self.encoding == "signed" else 1.0)
+        )
         ridge[ONES] = 0.0
         return ridge
 
@@ -153,7 +179,9 @@ class Problem:
         """The same columns for another target, in the loss's coding, shape (rows,)."""
         shift = float(self.weight @ target) if self.loss.quadratic and self.free_intercept else 0.0
         pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
-        mean, mass, constant = merge_rows(self.loss, target - shift, self.weight, pattern, n_patterns)
+        mean, mass, constant = merge_rows(
+            self.loss, target - shift, self.weight, pattern, n_patterns
+        )
         problem = dataclasses.replace(self, target=mean, mass=mass, constant=constant, shift=shift)
         if not self.loss.quadratic:
             return problem
@@ -174,8 +202,8 @@ def make_problem(
 ) -> Problem:
     """Drop columns that can never help, and encode the rest.
 
-    Columns that are the same for every row only shift the intercept and are left out; of equal columns the
-    first is kept; of complementary ones, where the encoding and the intercept make them
+    Columns that are the same for every row only shift the intercept and are left out; of equal
+    columns the first is kept; of complementary ones, where the encoding and the intercept make them
     interchangeable, the one that covers less.
 
     Args:
@@ -183,11 +211,12 @@ def make_problem(
         target: see `Problem.with_target`.
         sample_weight: positive, shape (rows,).
         loss, encoding, penalise_intercept: see `search`.
-        signs: of columns of different ones none stands for the other, see `Activations.without_copies`.
-        n_fixed: how many columns, the first, are in every support; of equal ones, and of those that are the same for
-            every row, none but the first is.
-        required: sets of columns, bool (columns,) each, of which every support has one; of columns of different sets
-            none stands for the other.
+        signs: of columns of different ones none stands for the other, see
+            `Activations.without_copies`.
+        n_fixed: how many columns, the first, are in every support; of equal ones, and of those that
+            are the same for every row, none but the first is.
+        required: sets of columns, bool (columns,) each, of which every support has one; of columns
+            of different sets none stands for the other.
 
     Raises:
         ValueError: if the matrix does not fit into memory.
@@ -203,7 +232,9 @@ def make_problem(
     # Of copies the first is kept: an expert's, then the one that covers least
     order = np.lexsort((coverage, np.arange(len(coverage)) >= n_fixed))
     kinds = np.stack(required, axis=1) if len(required) else None
-    kept, activations = activations.without_copies(order, complements=interchangeable, signs=signs, kinds=kinds)
+    kept, activations = activations.without_copies(
+        order, complements=interchangeable, signs=signs, kinds=kinds
+    )
 
     columns, n_columns = _encoded(activations, encoding), 1 + len(kept)
     intercept_cost = 1.0 if penalise_intercept else 0.0
@@ -242,7 +273,9 @@ def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:
     return columns
 
 
-def _normal_equations(columns: NDArray[Any], weight: Floats, target: Floats) -> tuple[Floats, Floats]:
+def _normal_equations(
+    columns: NDArray[Any], weight: Floats, target: Floats
+) -> tuple[Floats, Floats]:
     """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
     gram = np.zeros((len(columns), len(columns)))
     moment = np.zeros(len(columns))

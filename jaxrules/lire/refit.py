@@ -1,8 +1,8 @@
 """The best weights of one support: Newton's method on its distinct rows, in float64.
 
-A support of K two-valued columns takes few of its 2^K patterns: on Adult, 20 rules split 29304 rows into 1400.
-The loss sees no more of the rows than that, so that a refit takes a few milliseconds of NumPy: less
-than a kernel over all rows, and nothing is compiled.
+A support of K two-valued columns takes few of its 2^K patterns: on Adult, 20 rules split 29304 rows
+into 1400. The loss sees no more of the rows than that, so that a refit takes a few milliseconds of
+NumPy: less than a kernel over all rows, and nothing is compiled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _CONVERGED = 1e-9  # promised decrease of the loss
 
 
 class Groups(NamedTuple):
-    """Patterns that agree on a support: one pattern of every group, (groups,), and the group of every pattern."""
+    """Patterns that agree on a support: one pattern of every group, (groups,), and
+    the group of every pattern.
+    """
 
     member: NDArray[np.intp]
     group: NDArray[np.intp]
@@ -37,7 +39,8 @@ def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bo
     """The groups after a move, from those before it: much cheaper than from all columns again.
 
     Args:
-        kept: if columns leave, those that stay, on one pattern of every group, shape (columns, groups).
+        kept: if columns leave, those that stay, on one pattern of every
+            group, shape (columns, groups).
         added: the columns that enter, shape (columns, patterns).
     """
     member, group = groups
@@ -75,8 +78,18 @@ def newton(
         target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
         ridge: prices, shape (size,).
-        least, most: the ends of the weights, shape (size,), not positive and not negative; infinite for none.
+        least, most: the ends of the weights, shape (size,), not positive and not
+            negative; infinite for none.
     """
     return newton_on_host(
-        loss, columns.T, target, mass, ridge, weights, ends=(least, most), relative=0.0, absolute=_CONVERGED, goal=goal
+        loss,
+        columns.T,
+        target,
+        mass,
+        ridge,
+        weights,
+        ends=(least, most),
+        relative=0.0,
+        absolute=_CONVERGED,
+        goal=goal,
     )

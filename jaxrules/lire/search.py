@@ -5,11 +5,12 @@ The problem, over supports S and weights b of two-valued columns x_j:
     G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j + sum_{j in S} r_j b_j^2 / 2,
     f = b_0 + sum_{j in S} b_j x_j
 
-where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge it is Problem 2 of LIRE
-(Kanamori, 2023) once the mean of |lsupp(x_n)| / |supp| over the rows is written as the mean coverage of the support;
-nothing here knows of rules. Columns are signed (-1, +1) or binary (0, 1). Column 0 is all ones, the intercept: always
-in the support and free of charge, or penalised like the others, without a ridge. Of every required set of columns a
-support has one, which pays even with a weight of 0: no move takes the last one away but for another of the set.
+where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge it is
+Problem 2 of LIRE (Kanamori, 2023) once the mean of |lsupp(x_n)| / |supp| over the rows is written
+as the mean coverage of the support; nothing here knows of rules. Columns are signed (-1, +1) or
+binary (0, 1). Column 0 is all ones, the intercept: always in the support and free of charge, or
+penalised like the others, without a ridge. Of every required set of columns a support has one,
+which pays even with a weight of 0: no move takes the last one away but for another of the set.
 
 Two kinds of moves (add, drop, swap) take turns until none improves:
 
@@ -21,8 +22,8 @@ Two kinds of moves (add, drop, swap) take turns until none improves:
   most promising ones are refitted (`refit`), and those that truly improve are taken.
 
 Equal rows share one pattern. The big matrix is float32 and only ranks moves; margins, gradients,
-weights and the decision to accept are float64. The squared loss has a constant Gram matrix: it is computed
-once, in float64, and the rows are never read again.
+weights and the decision to accept are float64. The squared loss has a constant Gram matrix: it is
+computed once, in float64, and the rows are never read again.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions
 _QUICK = 16  # while a descent has to show that it is worth more
 _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
-_FEW_PATTERNS = 512  # merging so few, as often as a support is refitted, takes longer than refitting them all
+_FEW_PATTERNS = (
+    512  # merging so few, as often as a support is refitted, takes longer than refitting them all
+)
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
 
@@ -99,8 +102,8 @@ class Search:
         stopped: asked between moves; the search returns its incumbent when it says True.
         observe: called with every new incumbent.
         moves: moves that may still be made.
-        certified: whether no addition, drop or swap improves the result of the last `descend`: all were
-            refitted in vain, or their predictions are exact.
+        certified: whether no addition, drop or swap improves the result of the last `descend`: all
+            were refitted in vain, or their predictions are exact.
     """
 
     problem: Problem
@@ -118,11 +121,15 @@ class Search:
         self.data = Data(problem.columns, problem.target, problem.mass, problem.device)
         self.ridge = problem.ridge(self.l2_penalty)
         removable = (problem.counted > 0) & ~np.isin(np.arange(len(problem.counted)), problem.fixed)
-        self.charges = Charges(problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable)
+        self.charges = Charges(
+            problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable
+        )
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = Terms(self.gamma, self.lam, most)
         self._summed: tuple[Incumbent, Floats, Sums] | None = None
-        self._stuck: dict[bytes, tuple[int, bool]] = {}  # supports that so many trials left, and whether certified
+        self._stuck: dict[
+            bytes, tuple[int, bool]
+        ] = {}  # supports that so many trials left, and whether certified
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
@@ -138,29 +145,47 @@ class Search:
         return self.refit(columns, weights)
 
     def complete(self, start: Incumbent) -> Incumbent:
-        """Of every required set that has no column in the support one joins, the best to second order while the others
-        stay. This needs no kernel."""
+        """Of every required set that has no column in the support one joins, the best to second
+        order while the others stay. This needs no kernel.
+        """
         problem, best = self.problem, start
         while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
             joining = np.flatnonzero(problem.required[absent].any(axis=0) & problem.addable)
             target, mass = problem.target, problem.mass
             margins = problem.entries(best.columns) @ best.weights
             _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
-            # A column that joins alone wins g^2 / 2h, its slope and curvature once the intercept follows
+            # A column that joins alone wins g^2 / 2h, its slope and curvature
+            # once the intercept follows
             held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
             downhill, curved = held.covered(slope), held.covered(curvature)
             curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
-            helps = np.where(downhill > 0, self.charges.most[joining] > 0, self.charges.least[joining] < 0)
-            gain = np.where(helps, downhill**2 / np.maximum(curved + self.l2_penalty / problem.total, 1e-12), 0.0) / 2
-            size, covered = problem.counted[best.columns].sum(), problem.coverage[best.columns].sum()
+            helps = np.where(
+                downhill > 0, self.charges.most[joining] > 0, self.charges.least[joining] < 0
+            )
+            gain = (
+                np.where(
+                    helps,
+                    downhill**2 / np.maximum(curved + self.l2_penalty / problem.total, 1e-12),
+                    0.0,
+                )
+                / 2
+            )
+            size, covered = (
+                problem.counted[best.columns].sum(),
+                problem.coverage[best.columns].sum(),
+            )
             price = penalty(size + 1, covered + problem.coverage[joining], self.gamma, self.lam)
             best = self.refit(
-                np.append(best.columns, joining[np.argmin(price - gain)]), np.append(best.weights, 0.0), near=best
+                np.append(best.columns, joining[np.argmin(price - gain)]),
+                np.append(best.weights, 0.0),
+                near=best,
             )
         return best
 
     def needed(self, columns: Integers, weights: Floats) -> NDArray[np.bool_]:
-        """Which columns of a support count: of a weight, and of required sets that have none of a weight the first."""
+        """Which columns of a support count: of a weight, and of required sets that have
+        none of a weight the first.
+        """
         needed = weights != 0
         for serves in self.problem.required[:, columns]:
             if not (serves & needed).any():
@@ -186,9 +211,13 @@ class Search:
         return np.array(leaving, np.int64)
 
     def thin_out(self, start: Incumbent) -> Incumbent:
-        """Drop every column that is not worth its price, one after the other. This needs no kernel."""
+        """Drop every column that is not worth its price, one after the
+        other. This needs no kernel.
+        """
         best = start = self.complete(start)
-        for column in start.columns[(start.columns != ONES) & ~np.isin(start.columns, self.problem.fixed)]:
+        for column in start.columns[
+            (start.columns != ONES) & ~np.isin(start.columns, self.problem.fixed)
+        ]:
             if self.stopped():
                 break
             kept = best.columns != column
@@ -203,8 +232,8 @@ class Search:
         """Closed-form moves and refit moves in turn, until neither improves.
 
         Args:
-            promising: where it is finite, the descent begins with refit moves, of which few are tried, and ends unless
-                they lead below it.
+            promising: where it is finite, the descent begins with refit moves, of which few are
+                tried, and ends unless they lead below it.
         """
         self.certified = False
         best = self._shrink(self.complete(start))
@@ -225,12 +254,18 @@ class Search:
 
     @one_blas_thread()
     def refit(
-        self, columns: Integers, weights: Floats, goal: float = -np.inf, near: Incumbent | None = None
+        self,
+        columns: Integers,
+        weights: Floats,
+        goal: float = -np.inf,
+        near: Incumbent | None = None,
     ) -> Incumbent:
-        """The best weights of a support, from a first guess; given up early when `goal` is out of reach.
+        """The best weights of a support, from a first guess; given up early
+        when `goal` is out of reach.
 
-        Columns that are fixed join it. Those that weights of their sign do not help leave it, unless they are fixed;
-        then they have a weight of 0, and no price, or required (see `needed`).
+        Columns that are fixed join it. Those that weights of their sign do not help
+        leave it, unless they are fixed; then they have a weight of 0, and no price,
+        or required (see `needed`).
 
         Args:
             near: a support that differs little, whose groups save work.
@@ -251,7 +286,9 @@ class Search:
             out_of_reach = np.inf if goal == -np.inf else goal - price
             entries = problem.entries(columns, member)
             ridge = self.ridge[columns]
-            weights, loss = newton(problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach)
+            weights, loss = newton(
+                problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach
+            )
         needed = self.needed(columns, weights) | (columns == ONES)
         price = problem.penalty(columns[needed], self.gamma, self.lam)
         if problem.signs is not None:
@@ -269,7 +306,10 @@ class Search:
             outside = np.flatnonzero(self.problem.addable & (self.problem.origin >= 0))
             outside = np.setdiff1d(outside, best.columns)
             entering = rng.choice(outside, min(len(leaving), len(outside)), replace=False)
-            columns, weights = np.append(columns, entering), np.append(weights, np.zeros(len(entering)))
+            columns, weights = (
+                np.append(columns, entering),
+                np.append(weights, np.zeros(len(entering))),
+            )
         return self.refit(columns, weights, near=best)
 
     def _groups(self, columns: Integers, near: Incumbent | None) -> Groups:
@@ -304,13 +344,21 @@ class Search:
         return incumbent
 
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
-        """Sweeps of moves whose new rule has the weight of Theorem 1, each with a refit, until none is taken."""
+        """Sweeps of moves whose new rule has the weight of Theorem 1, each with a
+        refit, until none is taken.
+        """
         while not self._over():
             margins, summed = self._sums(best)
             swept, taken = sweep(
-                self.data, summed, self._charges_of(best), Support(best.columns, best.weights), margins,
-                self.terms, self._tolerance, self.problem.encoding,
-            )  # fmt: skip
+                self.data,
+                summed,
+                self._charges_of(best),
+                Support(best.columns, best.weights),
+                margins,
+                self.terms,
+                self._tolerance,
+                self.problem.encoding,
+            )
             if taken == 0:
                 break
             moved = self.refit(*swept, near=best)
@@ -320,7 +368,9 @@ class Search:
         return best
 
     def _charges_of(self, best: Incumbent) -> Charges:
-        """The charges, by which the heaviest column of every required set may not leave: a sweep takes many moves."""
+        """The charges, by which the heaviest column of every required set may not leave:
+        a sweep takes many moves.
+        """
         if not len(self.problem.required):
             return self.charges
         removable = self.charges.removable.copy()
@@ -329,7 +379,9 @@ class Search:
         return self.charges._replace(removable=removable)
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
-        """Rank all moves by what a refit of all weights promises and take the good ones, until none is."""
+        """Rank all moves by what a refit of all weights promises and take the
+        good ones, until none is.
+        """
         while not self._over():
             trials, certified = self._stuck.get(key := np.sort(best.columns).tobytes(), (0, False))
             if trials >= self._trials:  # another descent ended here
@@ -337,7 +389,9 @@ class Search:
                 break
             moves = self._rank(best)
             fewer = self._drop_many(best, moves)
-            better = self._accept(fewer) if fewer is not None else self._take_good_moves(best, moves)
+            better = (
+                self._accept(fewer) if fewer is not None else self._take_good_moves(best, moves)
+            )
             if better is best:
                 if not self._over():
                     self._stuck[key] = self._trials, self.certified
@@ -346,11 +400,15 @@ class Search:
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
-        """Every move's objective with all weights refitted, to second order; exact for the squared loss."""
+        """Every move's objective with all weights refitted, to second order;
+        exact for the squared loss.
+        """
         problem, support = self.problem, Support(best.columns, best.weights)
         if self.gram is not None and problem.moment is not None:
             squares = float(problem.mass @ problem.target**2)
-            ranked = rank_moves_by_gram(self.gram, problem.moment, squares, self.charges, support, self.terms)
+            ranked = rank_moves_by_gram(
+                self.gram, problem.moment, squares, self.charges, support, self.terms
+            )
         else:
             _, summed = self._sums(best)
             ranked = rank_moves(summed, self.charges, support, self.terms, problem.loss)
@@ -359,7 +417,10 @@ class Search:
         drop, swap = drop + constant, swap + constant
         serves = problem.required[:, best.columns]
         for column_set, slot in np.argwhere(serves & (serves.sum(axis=1, keepdims=True) == 1)):
-            drop[slot], swap[slot, ~problem.required[column_set]] = np.inf, np.inf  # the last one of the set
+            drop[slot], swap[slot, ~problem.required[column_set]] = (
+                np.inf,
+                np.inf,
+            )  # the last one of the set
         return _Moves(drop, add + constant, swap, inverse)
 
     def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
@@ -379,11 +440,14 @@ class Search:
     def _take_good_moves(self, ranked: Incumbent, moves: _Moves) -> Incumbent:
         """Refit the most promising moves in turn, and take every one that truly improves.
 
-        Moves after the first that is taken must have been predicted to improve, and must still be possible.
+        Moves after the first that is taken must have been predicted to improve,
+        and must still be possible.
         """
         self.certified = False
         best = ranked
-        exact = self.gram is not None and self.problem.signs is None  # a quadratic loss: predictions are exact
+        exact = (
+            self.gram is not None and self.problem.signs is None
+        )  # a quadratic loss: predictions are exact
         flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
         possible = int(np.isfinite(flat).sum())
         exhaustive = possible <= _EXHAUSTIVE_MOVES
@@ -393,7 +457,9 @@ class Search:
         improving = ranked.objective - self._tolerance
         near = improving if exact else ranked.objective + 0.25 * self.gamma + 1e3 * self._tolerance
         for move in order.tolist():
-            limit = improving if best is not ranked else np.inf if exhaustive and not exact else near
+            limit = (
+                improving if best is not ranked else np.inf if exhaustive and not exact else near
+            )
             if self._over():
                 return best
             if flat[move] > limit:
@@ -414,7 +480,9 @@ class Search:
             excess = int(self.problem.counted[start.columns].sum()) - self.most
             removable = np.isfinite(drop := self._rank(start).drop).sum()
             count = min(excess, max(1, int(_DROPPED_AT_ONCE * removable)))
-            leaving = self._leaving(start.columns, np.argsort(drop, kind="stable")[:removable])[:count]
+            leaving = self._leaving(start.columns, np.argsort(drop, kind="stable")[:removable])[
+                :count
+            ]
             kept = np.setdiff1d(np.arange(len(drop)), leaving)
             start = self.refit(start.columns[kept], start.weights[kept], near=start)
         return start
@@ -432,7 +500,8 @@ class _Moves(NamedTuple):
 def _apply(
     ranked: Incumbent, now: Incumbent, moves: _Moves, move: int, counted: Floats, most: int | None
 ) -> tuple[Integers, Floats] | None:
-    """The support after a move and a first guess of its weights; None if the move is no longer possible.
+    """The support after a move and a first guess of its weights; None if the
+    move is no longer possible.
 
     Args:
         ranked: the support that was ranked, whose slots the moves speak of.
@@ -466,7 +535,9 @@ def _apply(
 def _solve_squared(
     problem: Problem, gram: Floats, moment: Floats, columns: Integers, least: Floats, most: Floats
 ) -> tuple[Floats, float]:
-    """Least squares on a support, the ridge on the diagonal of `gram`; equal columns share their weight."""
+    """Least squares on a support, the ridge on the diagonal of `gram`; equal
+    columns share their weight.
+    """
     on_support = gram[np.ix_(columns, columns)]
     ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
     weights = np.asarray(np.linalg.solve(on_support + ridge, moment[columns]), np.float64)

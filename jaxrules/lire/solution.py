@@ -43,12 +43,15 @@ class Solution:
         of_pattern = self.intercept + self.weights @ pool.activations.holds(self.rules)
         return mean_loss(data.loss, data.target, of_pattern[pool.activations.pattern], data.weights)
 
-    def model(self, pool: RulePool, data: TrainingData, options: Mapping[str, Any], n_first: int = 0) -> RuleEnsemble:
+    def model(
+        self, pool: RulePool, data: TrainingData, options: Mapping[str, Any], n_first: int = 0
+    ) -> RuleEnsemble:
         """The ensemble of 0/1 rules.
 
         Args:
             options: what the model keeps.
-            n_first: the first rules of the pool, an expert's, which are in it whatever their weights are.
+            n_first: the first rules of the pool, an expert's, which are in it
+                whatever their weights are.
         """
         chosen = np.union1d(np.arange(n_first), self.rules)
         weights = np.zeros(len(pool.rules))

@@ -22,15 +22,18 @@ _SIZES = (22, 86)
 _TOLERANCE = 1e-2
 _SMALLEST_PENALTY = 2e-4
 _LIBLINEAR = threading.Lock()
-"""liblinear draws from one generator of the whole process: of two fits at once, each would disturb the other."""
+"""liblinear draws from one generator of the whole process: of two fits at once,
+each would disturb the other.
+"""
 
 
 class L1Start:
     """L1-penalised solutions of one problem, rough: they are only starts.
 
-    Numbers are fitted by our own `sparse_glm`, warm-started. Classes (the logistic loss) are fitted by liblinear: no
-    start is sooner at hand. On Adult (1121 columns, 12309 patterns, penalty 5e-4) it took 0.25 s of one core, all
-    included; `sparse_glm` at a tolerance of .1 to .01 took 0.6 to 1.1 s, and 9 s more in a fresh process, to compile.
+    Numbers are fitted by our own `sparse_glm`, warm-started. Classes (the logistic loss) are fitted
+    by liblinear: no start is sooner at hand. On Adult (1121 columns, 12309 patterns, penalty 5e-4)
+    it took 0.25 s of one core, all included; `sparse_glm` at a tolerance of .1 to .01 took 0.6 to
+    1.1 s, and 9 s more in a fresh process, to compile.
     """
 
     def __init__(self, problem: Problem, seed: int) -> None:
@@ -42,14 +45,17 @@ class L1Start:
         size = SAMPLED // max(activations.n_rules, 1)
         self._patterns = np.arange(activations.n_patterns)
         if size < len(self._patterns):
-            self._patterns = np.sort(np.random.default_rng(seed).choice(len(self._patterns), size, replace=False))
+            self._patterns = np.sort(
+                np.random.default_rng(seed).choice(len(self._patterns), size, replace=False)
+            )
         self._solution: sparse_glm.Solution | None = None
 
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
-        """Columns and encoded weights of the solution at this penalty on signed columns, largest influence first cut.
+        """Columns and encoded weights of the solution at this penalty on signed columns,
+        largest influence first cut.
 
-        On signed columns the L1 norm is half of that on 0/1 columns, which are what the solvers see. A thread may ask
-        ahead for a penalty: what it is solving is waited for.
+        On signed columns the L1 norm is half of that on 0/1 columns, which are what the solvers
+        see. A thread may ask ahead for a penalty: what it is solving is waited for.
         """
         if penalty not in self._starts:
             with self._lock:
@@ -64,9 +70,13 @@ class L1Start:
         solve = self._numbers if problem.loss.quadratic else self._classes
         rules = solve(max(penalty, _SMALLEST_PENALTY) / 2, run)
         coverage = problem.coverage[1 : 1 + len(rules)]
-        influence = np.abs(rules) * np.sqrt(coverage * (1 - coverage))  # how far a column moves the scores
+        influence = np.abs(rules) * np.sqrt(
+            coverage * (1 - coverage)
+        )  # how far a column moves the scores
         ranked = np.argsort(-influence, kind="stable")[: np.count_nonzero(influence)]
-        halves = (2 if problem.loss == exponential else 1) * (2 if problem.encoding == "signed" else 1)
+        halves = (2 if problem.loss == exponential else 1) * (
+            2 if problem.encoding == "signed" else 1
+        )
         starts = []
         for size in _SIZES:
             chosen = np.sort(ranked[:size])
@@ -98,7 +108,13 @@ class L1Start:
         used = np.flatnonzero(weights)
         columns = self._activations.sparse[used % len(mass)]
         return liblinear(
-            columns, used < len(mass), weights[used], 1 / penalty, seed=self.seed, tol=_TOLERANCE, fit_intercept=True
+            columns,
+            used < len(mass),
+            weights[used],
+            1 / penalty,
+            seed=self.seed,
+            tol=_TOLERANCE,
+            fit_intercept=True,
         )
 
     def _numbers(self, penalty: float, run: Run) -> Floats:
@@ -107,14 +123,26 @@ class L1Start:
         target, mass = self._of_patterns()
         unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
         self._solution = sparse_glm.solve(
-            self._design, target / unit, penalty / unit, loss="squared", sample_weight=mass, start=self._solution,
-            tolerance=_TOLERANCE, run=run,
-        )  # fmt: skip
+            self._design,
+            target / unit,
+            penalty / unit,
+            loss="squared",
+            sample_weight=mass,
+            start=self._solution,
+            tolerance=_TOLERANCE,
+            run=run,
+        )
         return unit * self._solution.coefficients
 
 
 def liblinear(
-    columns: Any, target: NDArray[Any], sample_weight: Floats, C: float, *, seed: int, **options: Any
+    columns: Any,
+    target: NDArray[Any],
+    sample_weight: Floats,
+    C: float,
+    *,
+    seed: int,
+    **options: Any,
 ) -> Floats:
     """Coefficients of the L1-penalised logistic regression of liblinear, converged or not.
 

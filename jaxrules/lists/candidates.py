@@ -78,7 +78,9 @@ class Candidates:
         return unpack(self.covers[conditions], self.n_groups)
 
     def decided(self, conditions: tuple[int, ...]) -> Floats:
-        """The weight of each class among the rows that each rule of a list, and its default, captures."""
+        """The weight of each class among the rows that each rule of a list,
+        and its default, captures.
+        """
         first = np.full(self.n_groups, len(conditions))
         for k, covered in reversed(list(enumerate(self.covered(list(conditions))))):
             first[covered] = k
@@ -87,7 +89,9 @@ class Candidates:
         return result
 
     def labelled(self, conditions: tuple[int, ...]) -> tuple[NDArray[np.int32], Floats]:
-        """The best labels of a list's rules and its default, (rules + 1,), and the weight that each gets right."""
+        """The best labels of a list's rules and its default, (rules + 1,), and the
+        weight that each gets right.
+        """
         decided = self.decided(conditions)
         allowed = np.concatenate([self.labels[list(conditions)], self.defaults[None]])
         labels = np.where(allowed, decided, -np.inf).argmax(axis=1)
@@ -128,7 +132,8 @@ def candidates_of(
         constraints, penalty, defaults: see `Candidates`.
         max_literals: the most literals of a condition.
         least: the least weight that a condition made of literals covers.
-        stopped: checked between parts; if True, long conditions may be missing, see `Candidates.complete`.
+        stopped: checked between parts; if True, long conditions may be missing,
+            see `Candidates.complete`.
 
     Raises:
         ValueError: if there are none, or too many for the memory.
@@ -139,7 +144,9 @@ def candidates_of(
         every = np.arange(table.n_rows)  # hardly any rows are equal: single rows count faster
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
-    tags = np.concatenate([pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1)
+    tags = np.concatenate(
+        [pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1
+    )
     complete = True
     if max_literals is None:
         order = np.argsort(parts.propositions, kind="stable")
@@ -149,49 +156,73 @@ def candidates_of(
         members = np.sort(order[distinct(keys[order])[0]])[:, None]
         found = keys[members[:, 0]]
     else:
-        members, found, complete = _conjoined(rows, totals.sum(axis=1), tags, max_literals, least, stopped)
+        members, found, complete = _conjoined(
+            rows, totals.sum(axis=1), tags, max_literals, least, stopped
+        )
     labels = unpack(np.ascontiguousarray(found[:, rows.bits.shape[1] : -1]), n_classes)
     kept = labels.any(axis=1)
     members, found, labels = members[kept], found[kept], labels[kept]
     if not len(members):
         raise ValueError(
-            "no condition is available: no column of X varies across the cut points, or min_support, "
+            "no condition is available: no column of X varies across the cut points, or "
+            "min_support, "
             "forbidden and monotone exclude every condition"
         )
     covers, group = np.ascontiguousarray(found[:, : rows.bits.shape[1]]), rows.pattern
-    if rows.n_patterns * len(covers) <= _MOST_REGROUPED:  # more rows may be equal without the dropped literals
+    if (
+        rows.n_patterns * len(covers) <= _MOST_REGROUPED
+    ):  # more rows may be equal without the dropped literals
         merged = Activations.of_words(transposed(covers, rows.n_patterns), len(covers))
         covers, group = merged.bits, merged.pattern[group]
         totals = merged.totals(totals)
     propositions = np.append(parts.propositions, 0)
     return Candidates(
-        parts, members, covers, propositions[members].sum(axis=1).astype(np.float64), labels, ~found[:, -1], group,
-        totals, defaults, penalty, np.uint64((1 << len(constraints.required)) - 1), complete,
-    )  # fmt: skip
+        parts,
+        members,
+        covers,
+        propositions[members].sum(axis=1).astype(np.float64),
+        labels,
+        ~found[:, -1],
+        group,
+        totals,
+        defaults,
+        penalty,
+        np.uint64((1 << len(constraints.required)) - 1),
+        complete,
+    )
 
 
 def alike(class_weights: Floats) -> bool:
     """Whether each row has one class, and all rows of a class have the same weight."""
     single = (np.count_nonzero(class_weights, axis=1) == 1).all()
-    return bool(single and ((class_weights == 0) | (class_weights == class_weights.max(axis=0))).all())
+    return bool(
+        single and ((class_weights == 0) | (class_weights == class_weights.max(axis=0))).all()
+    )
 
 
 def _conjoined(
-    literals: Activations, weights: Floats, tags: Words, max_literals: int, least: float, stopped: Callable[[], bool]
+    literals: Activations,
+    weights: Floats,
+    tags: Words,
+    max_literals: int,
+    least: float,
+    stopped: Callable[[], bool],
 ) -> tuple[NDArray[np.int64], Words, bool]:
     """All conjunctions of literals that cover enough, one of each set of equal ones.
 
     Args:
         literals: the rows that satisfy each.
         weights: of the distinct rows, positive.
-        tags: further bits of each, (literals, words): a conjunction has the tags common to its literals.
+        tags: further bits of each, (literals, words): a conjunction has the
+            tags common to its literals.
         max_literals: the most literals of a condition.
         least: the least weight that a condition covers.
         stopped: checked between parts; if True, longer conditions are left out.
 
     Returns:
-        The literals of every condition, ascending, then -1; the rows that it covers, followed by its tags; and whether
-        the set is complete. Of conditions with equal bits the first stays, shorter before longer.
+        The literals of every condition, ascending, then -1; the rows that it covers, followed
+        by its tags; and whether the set is complete. Of conditions with equal bits the first
+        stays, shorter before longer.
     """
     holds = literals.holds().astype(np.float64)
     keys = np.concatenate([literals.bits, tags], axis=1)
@@ -207,7 +238,11 @@ def _conjoined(
             if stopped():
                 return members, covers, False
             some = slice(start, start + size)
-            both = unpack(covers[some, : literals.bits.shape[1]], literals.n_patterns) * weights @ holds.T
+            both = (
+                unpack(covers[some, : literals.bits.shape[1]], literals.n_patterns)
+                * weights
+                @ holds.T
+            )
             rows, added = np.nonzero((both >= least) & (np.arange(len(holds)) > members[some, -1:]))
             pairs.append(np.stack([rows + start, added]))
         parent, added = np.concatenate(pairs, axis=1)

@@ -1,26 +1,30 @@
-"""DRNet: a set of decision rules from a network of an AND layer and an OR layer (Qiao, Wang and Lin, AAAI 2021).
+"""DRNet: a set of decision rules from a network of an AND layer and an OR layer (Qiao,
+Wang and Lin, AAAI 2021).
 
-Inputs are literals x_i in {0, 1}. Rule j of the AND layer requires x_i = 1 if its weight w_ij is positive and x_i = 0
-if it is negative; the bias makes it a conjunction for any sizes of the weights (Eq. 1 and 2),
+Inputs are literals x_i in {0, 1}. Rule j of the AND layer requires x_i = 1 if its weight w_ij
+is positive and x_i = 0 if it is negative; the bias makes it a conjunction for any sizes of
+the weights (Eq. 1 and 2),
 
     r_j = 1{s_j >= 1},   s_j = sum_i w_ij x_i - sum_{w_ij > 0} w_ij + 1,
 
-and its gradient is that of s_j, except where it would push a rule that fails entirely further down or one that
-holds further up (straight-through, Eq. 3). The OR layer sums the rules: a row is positive if one of them holds, with
-score sum_j r_j - 1/2 (Eq. 4 and 5), under the logistic loss.
+and its gradient is that of s_j, except where it would push a rule that fails entirely further down
+or one that holds further up (straight-through, Eq. 3). The OR layer sums the rules: a row is
+positive if one of them holds, with score sum_j r_j - 1/2 (Eq. 4 and 5), under the logistic loss.
 
-Every weight has a gate z in [0, 1] of the hard-concrete distribution (Louizos, Welling and Kingma, ICLR 2018): w z
-replaces w, and 1{z > 0} replaces 1 in the OR layer. The probabilities of open gates are penalised, by the mean over
-rules of (1 + share of literals) open(rule) (Eq. 7). Two phases alternate: one trains the AND layer under
-`literal_penalty`, the other the OR layer under `rule_penalty`. At the end gates take their most likely values, and
-the literals with nonzero weight form the rules.
+Every weight has a gate z in [0, 1] of the hard-concrete distribution (Louizos, Welling and Kingma,
+ICLR 2018): w z replaces w, and 1{z > 0} replaces 1 in the OR layer. The probabilities of open gates
+are penalised, by the mean over rules of (1 + share of literals) open(rule) (Eq. 7). Two phases
+alternate: one trains the AND layer under
+`literal_penalty`, the other the OR layer under `rule_penalty`. At the end gates take their most
+likely values, and the literals with nonzero weight form the rules.
 
-Under `monotone` a projection after every step keeps the signs of the weights of literals on constrained columns: for
-rising x, rules of the last class may use "x >= t", those of the first class "x < t". See `jaxrules.constraints`.
+Under `monotone` a projection after every step keeps the signs of the weights of literals on
+constrained columns: for rising x, rules of the last class may use "x >= t", those of the first
+class "x < t". See `jaxrules.constraints`.
 
-The paper has two classes. With more, classes are learned one after the other, the rarest first (as in RIPPER, Cohen,
-ICML 1995), each against the rest on the rows that no rule covers yet. The default is the most frequent class among the
-remaining rows.
+The paper has two classes. With more, classes are learned one after the other, the rarest first (as
+in RIPPER, Cohen, ICML 1995), each against the rest on the rows that no rule covers yet. The default
+is the most frequent class among the remaining rows.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -68,7 +72,9 @@ _TURNS = 4
 _QUICK = 1 << 22
 """Entries of the literals examined to find a rule when there is no time."""
 _DRAWS = 101
-"""Draws of the gates per phase, which its steps reuse in turn: random numbers are slow to compile."""
+"""Draws of the gates per phase, which its steps reuse in turn: random
+numbers are slow to compile.
+"""
 
 
 @guarded
@@ -92,26 +98,31 @@ def fit(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> Fit[RuleList]:
-    """Learn a rule set: of two classes, the second in sorted order if any rule holds, else the first.
+    """Learn a rule set: of two classes, the second in sorted order if any
+    rule holds, else the first.
 
-    The result is a rule list whose rules all predict the same class, for use with `jaxrules.predict` and so on.
-    Literals implied by the rest of their rule, and rules whose rows other rules cover, are dropped; no training
-    prediction changes. With more classes, each has a set, one after the other, see the module.
+    The result is a rule list whose rules all predict the same class, for use with
+    `jaxrules.predict` and so on. Literals implied by the rest of their rule, and rules whose rows
+    other rules cover, are dropped; no training prediction changes. With more classes, each has a
+    set, one after the other, see the module.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: labels of two or more classes, shape (rows,).
         max_rules: the number of rules of the network, for every class but the last.
-        literal_penalty: the paper's lambda_1, on the literals of the AND layer, against the mean loss.
+        literal_penalty: the paper's lambda_1, on the literals of the AND
+            layer, against the mean loss.
         rule_penalty: the paper's lambda_2, on the rules of the OR layer.
         quantiles: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
-        iterations: steps of Adam; half of them train the AND layer, half the OR layer, in four turns.
+        iterations: steps of Adam; half of them train the AND layer, half the OR layer, in four
+            turns.
         learning_rate: of every step.
         batch_size: rows drawn for each step, at most; None for all.
-        restarts: random starts, trained side by side; the fewest training errors win, then the lowest complexity.
+        restarts: random starts, trained side by side; the fewest training errors win,
+            then the lowest complexity.
         forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class in sorted order as
-            the column rises, or falls; see `jaxrules.constraints`.
+        monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class
+            in sorted order as the column rises, or falls; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: of starts, gates and batches.
@@ -119,11 +130,12 @@ def fit(
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the share of the training weight that is classified wrongly. The steps of the history
-        are chunks of training, their objective the penalised loss of the best network; the last is that of the
-        model. ``details``: "n_literals"; "errors", of each start, the least penalised loss first; if time ran
-        out, only of that start, or of none. With more than two classes "errors" has a tuple for each learned set, as
-        shares of its training rows, and "order" has their classes.
+        A Fit whose objective is the share of the training weight that is classified wrongly. The
+        steps of the history are chunks of training, their objective the penalised loss of the best
+        network; the last is that of the model. ``details``: "n_literals"; "errors", of each start,
+        the least penalised loss first; if time ran out, only of that start, or of none. With more
+        than two classes "errors" has a tuple for each learned set, as shares of its training rows,
+        and "order" has their classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -158,9 +170,15 @@ def fit(
         return _as_list(data, [(1, found)], 0, plan, run, n_literals=len(pool), errors=found.errors)
     sets, default = _class_by_class(data, pool, may_say, plan, run)
     return _as_list(
-        data, sets, default, plan, run, n_literals=len(pool), errors=tuple(found.errors for _, found in sets),
+        data,
+        sets,
+        default,
+        plan,
+        run,
+        n_literals=len(pool),
+        errors=tuple(found.errors for _, found in sets),
         order=tuple((data.classes or ())[code] for code, _ in sets),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -227,7 +245,8 @@ conjunction.defvjp(_conjunction_forward, _conjunction_backward)
 
 
 def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
-    """sum_j 1{z_j > 0} r_j - 1/2, (rows,), for gated weights (rules, literals) and literals (literals, rows).
+    """sum_j 1{z_j > 0} r_j - 1/2, (rows,), for gated weights (rules, literals) and
+    literals (literals, rows).
 
     The gradient of 1{z > 0} is that of z.
     """
@@ -238,7 +257,9 @@ def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Objective:
-    """The penalised loss of each network as a function of one layer; the other is among the fixed arrays."""
+    """The penalised loss of each network as a function of one layer; the other
+    is among the fixed arrays.
+    """
 
     of_and_layer: bool
 
@@ -251,7 +272,9 @@ class _Objective:
             w = layers.w * open_gate(layers.literal_gates, noise[:, 1:])
             f = scores(w, open_gate(layers.rule_gates, noise[:, 0]), literals)
             loss = jnp.sum(jnp.where(weights > 0, weights * logistic.value(target, f), 0))
-            open_literals = probability_open(layers.literal_gates) * (jnp.arange(w.shape[1]) < n_literals)[None]
+            open_literals = (
+                probability_open(layers.literal_gates) * (jnp.arange(w.shape[1]) < n_literals)[None]
+            )
             sizes = open_literals.sum(axis=1) / n_literals + 1
             return loss + penalty * jnp.mean(sizes * probability_open(layers.rule_gates))
 
@@ -259,7 +282,9 @@ class _Objective:
 
 
 class RuleSet(NamedTuple):
-    """The rules of one class, the largest first, and where one of them holds, (rows,); how they were found."""
+    """The rules of one class, the largest first, and where one of them holds,
+    (rows,); how they were found.
+    """
 
     rules: list[list[Condition]]
     rows: Rows
@@ -273,7 +298,9 @@ class _Training:
     `may_be` says whether the weight of each literal may be negative, and positive, (2, literals).
     """
 
-    def __init__(self, data: TrainingData, pool: PropositionPool, may_be: Rows, plan: _Plan, run: Run) -> None:
+    def __init__(
+        self, data: TrainingData, pool: PropositionPool, may_be: Rows, plan: _Plan, run: Run
+    ) -> None:
         self.data, self.pool, self.may_be, self.plan, self.run = data, pool, may_be, plan, run
         self.weights = data.weights / data.weights.sum()
         self.literals = pool.satisfied(data.table).T
@@ -287,7 +314,11 @@ class _Training:
         negative, positive = self.may_be
         w = np.where(negative & positive, w, np.abs(w) * (positive.astype(int) - negative))
         more = [(0, 0), (0, 0), (0, width - n)]
-        return Layers(np.pad(w, more), np.pad(random.normal(0, 0.01, shape), more), random.normal(0, 0.01, shape[:2]))
+        return Layers(
+            np.pad(w, more),
+            np.pad(random.normal(0, 0.01, shape), more),
+            random.normal(0, 0.01, shape[:2]),
+        )
 
     def fit(self) -> RuleSet:
         """Train the layers alternately."""
@@ -309,18 +340,32 @@ class _Training:
                 if run.stopped():
                     break
                 of_and_layer = turn % 2 == 0
-                trained, others = (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
+                trained, others = (
+                    (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
+                )
                 random = np.random.default_rng([plan.seed, turn])
-                draws = random.uniform(1e-6, 1 - 1e-6, (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1))
+                draws = random.uniform(
+                    1e-6, 1 - 1e-6, (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1)
+                )
                 penalty = plan.literal_penalty if of_and_layer else plan.rule_penalty
                 for descent in adam(
-                    _Objective(of_and_layer), trained, rows, (others, draws, penalty, float(len(self.pool))), n_rows=n,
-                    iterations=ends[turn + 1] - ends[turn], learning_rate=plan.learning_rate, cosine=False,
-                    batch_size=plan.batch_size, seed=plan.seed + turn,
-                    ends=bounds if of_and_layer else None, stopped=run.stopped,
-                ):  # fmt: skip
+                    _Objective(of_and_layer),
+                    trained,
+                    rows,
+                    (others, draws, penalty, float(len(self.pool))),
+                    n_rows=n,
+                    iterations=ends[turn + 1] - ends[turn],
+                    learning_rate=plan.learning_rate,
+                    cosine=False,
+                    batch_size=plan.batch_size,
+                    seed=plan.seed + turn,
+                    ends=bounds if of_and_layer else None,
+                    stopped=run.stopped,
+                ):
                     trained = descent.parameters
-                    layers = Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
+                    layers = (
+                        Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
+                    )
                     values = descent.values
                     best = float(values.min())
                     history.append(Step(best, plan.max_rules, run.seconds()))
@@ -328,7 +373,9 @@ class _Training:
         return self.finish(layers, values, history)
 
     def ends(self, width: int) -> tuple[Any, Any] | None:
-        """Lower and upper bounds of the parameters of the AND layer, for `adam`; None if there are none."""
+        """Lower and upper bounds of the parameters of the AND layer, for
+        `adam`; None if there are none.
+        """
         if self.may_be.all():
             return None
         weights = np.full((2, 1, 1, width), np.inf)
@@ -337,9 +384,13 @@ class _Training:
         return (-weights[0], -gates), (weights[1], gates)
 
     def finish(self, layers: Layers, values: Floats, history: list[Step]) -> RuleSet:
-        """The rules of the best network; `values` are the penalised losses, empty without training."""
+        """The rules of the best network; `values` are the penalised
+        losses, empty without training.
+        """
         found: list[tuple[list[list[Condition]], Rows]] = []
-        for lane in np.argsort(values, kind="stable").tolist():  # the best first, all if there is time
+        for lane in np.argsort(
+            values, kind="stable"
+        ).tolist():  # the best first, all if there is time
             if not found or not self.run.stopped():
                 found.append(self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)))
         positive = self.data.target > 0
@@ -349,11 +400,14 @@ class _Training:
             return self.one_literal()
         rules, rows = found[min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane]))]
         order = np.argsort(-(rows @ self.weights), kind="stable")
-        return RuleSet([rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history)
+        return RuleSet(
+            [rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history
+        )
 
     def one_literal(self) -> RuleSet:
-        """The rule of one literal, or its negation, with the fewest errors, if any helps; used if there is no time to
-        train. Large data are sampled."""
+        """The rule of one literal, or its negation, with the fewest errors, if any helps; used if
+        there is no time to train. Large data are sampled.
+        """
         if not len(self.literals):
             return RuleSet([], np.zeros(len(self.weights), bool), (), [])
         worth, step = self.weights * self.data.target, 1 + self.literals.size // _QUICK
@@ -365,7 +419,9 @@ class _Training:
         if worth @ holds <= 0:
             return RuleSet([], np.zeros_like(holds), (), [])
         (literal,) = self.pool.rule(int(i))
-        return RuleSet([[negated(literal, self.data.table) if negative else literal]], holds, (), [])
+        return RuleSet(
+            [[negated(literal, self.data.table) if negative else literal]], holds, (), []
+        )
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
         """The rules of a network with gates at their most likely values, and where they hold."""
@@ -379,7 +435,9 @@ class _Training:
             holds = self.literals[on] == (weights[on] > 0)[:, None]
             kept = needed(holds, [1.0] * len(on))
             literals = [(self.pool.rule(i)[0], bool(weights[i] > 0)) for i in on[kept]]
-            rules.append([one if positive else negated(one, self.data.table) for one, positive in literals])
+            rules.append(
+                [one if positive else negated(one, self.data.table) for one, positive in literals]
+            )
             rows.append(holds.all(axis=0))
         covered = np.array(rows, bool).reshape(len(rules), self.literals.shape[1])
         kept = needed(~covered, [1.0 + len(rule) for rule in rules])
@@ -392,7 +450,9 @@ class _Training:
 def _class_by_class(
     data: TrainingData, pool: PropositionPool, may_say: Rows, plan: _Plan, run: Run
 ) -> tuple[list[tuple[int, RuleSet]], int]:
-    """A set for every class but one, with its code, the rarest first; and the class of the uncovered rows."""
+    """A set for every class but one, with its code, the rarest first; and the
+    class of the uncovered rows.
+    """
     classes, codes = data.classes or (), data.labels.astype(np.intp)
     order = np.argsort(np.bincount(codes, data.weights), kind="stable").tolist()
     left = np.arange(len(codes))
@@ -403,23 +463,39 @@ def _class_by_class(
             if run.stopped() or positive.all() or not positive.any():
                 continue
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
-            child = run.child(1 / (len(order) - 1 - k), f"{run.task}, class {classes[code]}", plan.iterations)
+            child = run.child(
+                1 / (len(order) - 1 - k), f"{run.task}, class {classes[code]}", plan.iterations
+            )
             found = _Training(part, pool, may_say[code], plan, child).fit()
-            sets.append((code, found._replace(history=[replace(s, seconds=began + s.seconds) for s in found.history])))
+            sets.append(
+                (
+                    code,
+                    found._replace(
+                        history=[replace(s, seconds=began + s.seconds) for s in found.history]
+                    ),
+                )
+            )
             left = left[~found.rows]
     rest = left if len(left) else np.arange(len(codes))
     return sets, int(np.bincount(codes[rest], data.weights[rest]).argmax())
 
 
 def _as_list(
-    data: TrainingData, sets: Sequence[tuple[int, RuleSet]], default: int, plan: _Plan, run: Run, **details: Any
+    data: TrainingData,
+    sets: Sequence[tuple[int, RuleSet]],
+    default: int,
+    plan: _Plan,
+    run: Run,
+    **details: Any,
 ) -> Fit[RuleList]:
     """The sets, with the codes of their classes, one after the other, then the default."""
     rules = [rule for _, found in sets for rule in found.rules]
     labels = np.array([*(code for code, found in sets for _ in found.rules), default], np.int32)
     conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
     codes = (data.labels if data.target.ndim > 1 else data.target > 0).astype(np.int64)
-    decided = np.ones((len(labels), len(data.classes or ())))  # one row of each class, as in `jaxrules.ssrl`
+    decided = np.ones(
+        (len(labels), len(data.classes or ()))
+    )  # one row of each class, as in `jaxrules.ssrl`
     model = RuleList(conjunctions, labels, decided, plan.options)
     first = model.position(data.table)
     np.add.at(decided, (first, codes), data.weights)
@@ -441,20 +517,30 @@ def _one_sided(pool: PropositionPool) -> PropositionPool:
 
 
 def _may_say(constraints: Constraints, pool: PropositionPool, data: TrainingData) -> Rows:
-    """Whether rules of each class may use the opposite of a literal, and the literal, (classes, 2, literals)."""
+    """Whether rules of each class may use the opposite of a literal, and the
+    literal, (classes, 2, literals).
+    """
     n_classes = len(data.classes or ())
     if not constraints.monotone:
         return np.ones((n_classes, 2, len(pool)), bool)
-    opposite = Conjunctions.build(pool.schema, [[negated(pool.rule(i)[0], data.table)] for i in range(len(pool))])
+    opposite = Conjunctions.build(
+        pool.schema, [[negated(pool.rule(i)[0], data.table)] for i in range(len(pool))]
+    )
     return np.stack([constraints.allows(rules, n_classes).T for rules in (opposite, pool)], axis=1)
 
 
 def negated(literal: Condition, table: Table) -> Condition:
-    """The negation of a literal: for "x < t" it is "x >= t or missing" if the column has missing values."""
+    """The negation of a literal: for "x < t" it is "x >= t or missing" if the
+    column has missing values.
+    """
     assert isinstance(literal.feature, int)
     categories = table.schema.features[literal.feature].categories
     if literal.admits_no_number or literal.categories == frozenset():
-        return Condition.is_present(literal.feature, None if categories is None else len(categories))
+        return Condition.is_present(
+            literal.feature, None if categories is None else len(categories)
+        )
     if literal.categories is None:
-        return Condition.at_least(literal.feature, literal.upper, bool(table.missing_mask(literal.feature).any()))
+        return Condition.at_least(
+            literal.feature, literal.upper, bool(table.missing_mask(literal.feature).any())
+        )
     return Condition.none_of(literal.feature, list(literal.categories), len(categories or ()))

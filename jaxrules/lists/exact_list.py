@@ -1,8 +1,9 @@
 """Exact rule lists: the best list over all conditions of a pool, with a certificate.
 
-The objective is that of SSRL (Eq. 14): the weight of the correctly classified rows, minus literal_penalty per literal.
-A beam search gives a first list; branch-and-bound over prefixes (`jaxrules.lists.prefixes`), of growing width,
-improves it and proves it. Whenever the search ends, the bound says how far from the optimum the list may be.
+The objective is that of SSRL (Eq. 14): the weight of the correctly classified rows, minus
+literal_penalty per literal. A beam search gives a first list; branch-and-bound over prefixes
+(`jaxrules.lists.prefixes`), of growing width, improves it and proves it. Whenever the search ends,
+the bound says how far from the optimum the list may be.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -11,8 +12,9 @@ improves it and proves it. Whenever the search ends, the bound says how far from
 IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
 ELSE target = 0 (p = 0.941) optimal 18.0 18.0
 
-Express other aims by row weights. Balanced accuracy: equal total weight per class. False positives that cost four times
-as much as false negatives: weight four for rows of the negative class. The penalty is then in these weights too.
+Express other aims by row weights. Balanced accuracy: equal total weight per class. False positives
+that cost four times as much as false negatives: weight four for rows of the negative class. The
+penalty is then in these weights too.
 
 >>> y = np.array([0, 0, 1, 1] * 5)
 >>> balanced = np.where(y == 1, 1 / (y == 1).sum(), 1 / (y == 0).sum()) * len(y) / 2
@@ -50,7 +52,9 @@ _LAYERS = tuple(4**k for k in range(7, 17))
 _BEFORE_SSRL = 5
 """Number of these searches before SSRL provides a list."""
 _CONDITIONS_SHARE = 0.5
-"""Share of the time limit for the pool of conditions; if it is too short, longer ones are left out."""
+"""Share of the time limit for the pool of conditions; if it is too short,
+longer ones are left out.
+"""
 _SSRL_SHARE = 0.3
 """SSRL's share of the remaining time."""
 _SOME_SECONDS = 13_000_000, 16
@@ -91,40 +95,49 @@ def fit(
         y: class labels, shape (rows,).
         max_rules: the most rules, without the default.
         literal_penalty: lambda >= 0, the weight of rows that a literal must gain.
-        max_literals: the most literals of a rule. The pool of conditions grows exponentially with it.
-        min_support: the least share of the row weight, in [0, 1), that a condition of the pool covers.
-        conditions: the conditions to choose from, instead of that pool; their ``propositions`` count as literals.
+        max_literals: the most literals of a rule. The pool of conditions
+            grows exponentially with it.
+        min_support: the least share of the row weight, in [0, 1), that a
+            condition of the pool covers.
+        conditions: the conditions to choose from, instead of that pool; their
+            ``propositions`` count as literals.
         quantiles, cut_points: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
-        default: the label of rows that no rule covers; "majority" takes the heaviest class of all, "free" the best.
+        default: the label of rows that no rule covers; "majority" takes the heaviest
+            class of all, "free" the best.
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list must use.
-        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only move towards the
-            last class, or the first; see `jaxrules.constraints`.
-        first: an expert's rules, which come first; they count among `max_rules` and their literals are penalised.
+        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only
+            move towards the last class, or the first; see `jaxrules.constraints`.
+        first: an expert's rules, which come first; they count among `max_rules` and
+            their literals are penalised.
         first_labels: their labels; None for the heaviest class among the rows that each captures.
-        start: a Fit, or its model, a list of any learner on the same columns and for the same classes: the search
-            starts from it, after the rules of `first`, and returns nothing worse. All its rules must be in the pool.
-        method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for small problems and
-            as a check. "auto" searches.
-        max_evaluations: how many conditions may be tried after prefixes before the best list so far is returned:
-            "auto" for some seconds, None for no limit. Unlike time limits, this does not depend on the machine.
+        start: a Fit, or its model, a list of any learner on the same columns and for the same
+            classes: the search starts from it, after the rules of `first`, and returns nothing
+            worse. All its rules must be in the pool.
+        method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for
+            small problems and as a check. "auto" searches.
+        max_evaluations: how many conditions may be tried after prefixes before the best list so far
+            is returned: "auto" for some seconds, None for no limit. Unlike time limits, this does
+            not depend on the machine.
         sample_weight: weight of every row, shape (rows,); the objective then counts weights.
         missing: rule for missing values, see `jaxrules.as_table`.
         seed: unused, since the search is deterministic; every learner takes it.
-        time_limit: seconds; the best list so far is returned when they run out, see `jaxrules.Deadline`.
+        time_limit: seconds; the best list so far is returned when they run
+            out, see `jaxrules.Deadline`.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit with the objective, to be maximised, and a proved bound on it; "optimal" if they meet. The probabilities
-        of the model are the weights of the classes among the training rows that each rule captures, one row of each
-        class added. The history has a step per better list. ``details``: conditions, their number;
-        groups, the number of groups of rows that they distinguish; evaluations, how many conditions were tried after
-        prefixes; nodes, the states of the search (or the nodes of the program's tree).
+        A Fit with the objective, to be maximised, and a proved bound on it; "optimal" if they meet.
+        The probabilities of the model are the weights of the classes among the training rows that
+        each rule captures, one row of each class added. The history has a step per better list.
+        ``details``: conditions, their number; groups, the number of groups of rows that they
+        distinguish; evaluations, how many conditions were tried after prefixes; nodes, the states
+        of the search (or the nodes of the program's tree).
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, a single class, columns without variation, a pool that does not
-            fit in memory, or more rows than can be counted exactly (2^24).
+        ValueError: for a bad value of an argument, a single class, columns without variation, a
+            pool that does not fit in memory, or more rows than can be counted exactly (2^24).
     """
     arguments = dict(locals())
     options = settings("exact_list", arguments)
@@ -135,10 +148,16 @@ def fit(
     found = _best(problem, run, limit or _some_seconds(problem), method, problem.begin(start))
     certificate = found.certificate
     return run.finish(
-        problem.model(certificate.solution, tuple(options.items())), found.objective, "max", found.status, found.bound,
-        conditions=len(problem.candidates), groups=problem.candidates.n_groups, evaluations=found.evaluations,
+        problem.model(certificate.solution, tuple(options.items())),
+        found.objective,
+        "max",
+        found.status,
+        found.bound,
+        conditions=len(problem.candidates),
+        groups=problem.candidates.n_groups,
+        evaluations=found.evaluations,
         nodes=certificate.nodes,
-    )  # fmt: skip
+    )
 
 
 @guarded
@@ -168,12 +187,14 @@ def near_optimal(
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
 ) -> NearOptimal:
-    """All rule lists that are nearly as good as the best: which conditions do they share, on which rows do they agree?
+    """All rule lists that are nearly as good as the best: which conditions do they share, on
+    which rows do they agree?
 
-    Finds every list whose objective is at least optimum - within |optimum|: every sequence of at most `max_rules`
-    conditions of the pool, each of which captures some rows, with the best label for these rows.
-    **Equal captures are merged**: of conditions that cover the same rows, the shortest stays; of lists whose rules
-    capture the same sets of rows, in any order, the one with the fewest literals stays.
+    Finds every list whose objective is at least optimum - within |optimum|: every sequence of at
+    most `max_rules` conditions of the pool, each of which captures some rows, with the best label
+    for these rows. **Equal captures are merged**: of conditions that cover the same rows, the
+    shortest stays; of lists whose rules capture the same sets of rows, in any order, the one with
+    the fewest literals stays.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -198,10 +219,12 @@ def near_optimal(
 
     Args:
         within: the share of the optimum, at least 0, that a list may lose.
-        limit: the most lists that are returned, the best. If there are more, all above the objective
-            `NearOptimal.floor` are returned, and `at_most` bounds their number.
-        X, y, max_rules, literal_penalty, max_literals, min_support, conditions, quantiles, cut_points, default,
-            forbidden, required, monotone, first, first_labels, sample_weight, missing, seed, progress: as in `fit`.
+        limit: the most lists that are returned, the best. If there are more, all above the
+            objective `NearOptimal.floor` are returned, and `at_most` bounds their number.
+        X, y, max_rules, literal_penalty, max_literals, min_support, conditions,
+        quantiles, cut_points, default,
+            forbidden, required, monotone, first, first_labels, sample_weight, missing,
+            seed, progress: as in `fit`.
         max_evaluations: as in `fit`, once for the best list and once for all others.
         time_limit: seconds; half of them are for the best list. What is found by then is returned.
 
@@ -213,7 +236,8 @@ def near_optimal(
     """
     arguments = dict(locals())
     options = settings(
-        "exact_list", {name: value for name, value in arguments.items() if name not in ("within", "limit")}
+        "exact_list",
+        {name: value for name, value in arguments.items() if name not in ("within", "limit")},
     )
     within = checks.number("within", within, at_least=0)
     limit = checks.integer("limit", limit, at_least=1)
@@ -232,7 +256,9 @@ def _limit(max_evaluations: Any) -> float | None:
     """The most conditions to try; None for as many as some seconds allow."""
     if isinstance(max_evaluations, str) and max_evaluations == "auto":
         return None
-    return checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+    return (
+        checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+    )
 
 
 def _some_seconds(problem: ListProblem) -> float:
@@ -250,7 +276,9 @@ class _Best(NamedTuple):
     evaluations: int
 
 
-def _best(problem: ListProblem, run: Run, limit: float, method: str = "search", start: Choice = ()) -> _Best:
+def _best(
+    problem: ListProblem, run: Run, limit: float, method: str = "search", start: Choice = ()
+) -> _Best:
     """The best list of candidates, as far as the run and the limit allow."""
     prefixes = Prefixes(problem.candidates, problem.max_rules)
     certificate = prefixes.certificate(problem.start())
@@ -275,7 +303,13 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search", 
         if method == "mip":
             from jaxrules.lists import list_mip
 
-            list_mip.search(problem.candidates, problem.max_rules, certificate, run.stopped, run.deadline.remaining)
+            list_mip.search(
+                problem.candidates,
+                problem.max_rules,
+                certificate,
+                run.stopped,
+                run.deadline.remaining,
+            )
         else:
             for k, evaluations in enumerate(_LAYERS):
                 if k == _BEFORE_SSRL or (k < _BEFORE_SSRL and stopped()):
@@ -293,12 +327,18 @@ def _best(problem: ListProblem, run: Run, limit: float, method: str = "search", 
     if not problem.candidates.complete:
         status = Status.TIME_LIMIT
     return _Best(
-        certificate, problem.offset + certificate.objective, problem.offset + proved(), status, prefixes.evaluations
+        certificate,
+        problem.offset + certificate.objective,
+        problem.offset + proved(),
+        status,
+        prefixes.evaluations,
     )
 
 
 def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run) -> None:
-    """Offer SSRL's list, restricted to conditions in the pool, if it may still help and there is time."""
+    """Offer SSRL's list, restricted to conditions in the pool, if it may
+    still help and there is time.
+    """
     if certificate.closed or run.stopped():
         return
     classes, codes = np.asarray(problem.data.classes), problem.codes
@@ -306,8 +346,15 @@ def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run
     left = classes[np.unique(codes)]
     if problem.literals is not None and len(left) > 1 and label in left:
         fitted = ssrl.fit(
-            problem.data.table, classes[codes], max_rules=problem.max_rules, max_length=problem.max_literals,
-            literal_penalty=problem.candidates.penalty, literals=problem.literals, default=label.item(),
-            sample_weight=problem.data.weights, missing="own_category", time_limit=run.child(_SSRL_SHARE).deadline,
-        )  # fmt: skip
+            problem.data.table,
+            classes[codes],
+            max_rules=problem.max_rules,
+            max_length=problem.max_literals,
+            literal_penalty=problem.candidates.penalty,
+            literals=problem.literals,
+            default=label.item(),
+            sample_weight=problem.data.weights,
+            missing="own_category",
+            time_limit=run.child(_SSRL_SHARE).deadline,
+        )
         certificate.offer(problem.find(fitted.model.conjunctions))

@@ -1,4 +1,6 @@
-"""The problem of an exact rule list, from checked arguments, data and candidates; and the model of a solution."""
+"""The problem of an exact rule list, from checked arguments, data and candidates;
+and the model of a solution.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ MOST_ROWS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class ListProblem:
-    """The lists that a fit chooses from: the expert's rules, then at most `max_rules` candidates, then the default.
+    """The lists that a fit chooses from: the expert's rules, then at most `max_rules`
+    candidates, then the default.
 
     Attributes:
         data: the rows that the expert's rules do not cover, without those of weight zero.
@@ -68,7 +71,8 @@ class ListProblem:
         return self.first.before(rules, labels, candidates.decided(choice), options)
 
     def start(self) -> tuple[int, ...]:
-        """A list that uses all required columns: greedily, the condition that uses most of the missing ones.
+        """A list that uses all required columns: greedily, the condition that uses
+        most of the missing ones.
 
         Raises:
             ValueError: if no such list has at most `max_rules` rules.
@@ -78,14 +82,16 @@ class ListProblem:
         while wanted:
             best = int(np.bitwise_count(uses & wanted).argmax())
             if not uses[best] & wanted or len(start) == self.max_rules:
-                raise ValueError("no list of max_rules conditions uses every column in required; raise max_rules")
+                raise ValueError(
+                    "no list of max_rules conditions uses every column in required; raise max_rules"
+                )
             start.append(best)
             wanted &= ~uses[best]
         return tuple(start)
 
     def begin(self, start: Any) -> tuple[int, ...]:
-        """The candidates of a list given as ``start``, without rules that hold on none of the rows, or for which there
-        was no time to make a candidate.
+        """The candidates of a list given as ``start``, without rules that hold on none of the rows,
+        or for which there was no time to make a candidate.
 
         Raises:
             TypeError, ValueError: if it does not fit, or has a rule that is not a candidate.
@@ -99,29 +105,43 @@ class ListProblem:
         of_group = held[np.unique(group, return_index=True)[1]]
         found, labels, uses = [], self.candidates.labels, self.candidates.uses
         for k in np.flatnonzero(held.any(axis=0)).tolist():
-            equal = np.flatnonzero((self.candidates.covers == pack(of_group[None, :, k])).all(axis=1)).tolist()
+            equal = np.flatnonzero(
+                (self.candidates.covers == pack(of_group[None, :, k])).all(axis=1)
+            ).tolist()
             if len(equal) and (of_group[group, k] == held[:, k]).all():
                 may_say = labels[:, model.labels[k]]
                 found.append(max(equal, key=lambda i: (may_say[i], int(uses[i]).bit_count())))
             elif self.candidates.complete:
                 raise ValueError(
-                    f"start has the rule {rules.describe(k)!r}, which is not a candidate; admit its length "
-                    "(max_literals), support (min_support) and cut points, or pass the rules as conditions"
+                    f"start has the rule {rules.describe(k)!r}, which is not a candidate; admit "
+                    "its length "
+                    "(max_literals), support (min_support) and cut points, or pass the rules as "
+                    "conditions"
                 )
         return tuple(found)
 
     def find(self, rules: Conjunctions) -> tuple[int, ...]:
-        """The candidates that cover the same rows as some rules; rules without such a candidate are left out."""
+        """The candidates that cover the same rows as some rules; rules without such
+        a candidate are left out.
+        """
         some_row = np.unique(self.candidates.group, return_index=True)[1]
         covers = pack(rules.satisfied(self.data.table[some_row]).T)
-        place = {cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))}
+        place = {
+            cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))
+        }
         return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
 
     @classmethod
     def read(
-        cls, X: Any, y: Any, arguments: Mapping[str, Any], run: Run, stopped: Callable[[], bool] = never
+        cls,
+        X: Any,
+        y: Any,
+        arguments: Mapping[str, Any],
+        run: Run,
+        stopped: Callable[[], bool] = never,
     ) -> ListProblem:
-        """The problem from the arguments of `exact_list.fit`; long conditions are left out when it is stopped.
+        """The problem from the arguments of `exact_list.fit`; long conditions are
+        left out when it is stopped.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -132,28 +152,49 @@ class ListProblem:
         min_support = checks.number("min_support", arguments["min_support"], at_least=0, below=1)
         checks.seed(arguments["seed"])
         data = training_data(
-            X, y, losses.logistic, sample_weight=arguments["sample_weight"], missing=arguments["missing"]
+            X,
+            y,
+            losses.logistic,
+            sample_weight=arguments["sample_weight"],
+            missing=arguments["missing"],
         )
         table, classes = data.table, data.classes or ()
         if table.n_rows > MOST_ROWS:
-            raise ValueError(f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample")
+            raise ValueError(
+                f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a "
+                "sample"
+            )
         class_weights = data.weights[:, None] * (_codes(data)[:, None] == np.arange(len(classes)))
         defaults = _defaults(arguments["default"], classes, class_weights.sum(axis=0))
-        constraints = Constraints.of(table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"])
-        first = FirstRules.of(data, class_weights, arguments["first"], arguments["first_labels"], max_rules)
+        constraints = Constraints.of(
+            table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"]
+        )
+        first = FirstRules.of(
+            data, class_weights, arguments["first"], arguments["first_labels"], max_rules
+        )
         given, literals = arguments["conditions"], None
         parts = rules_for(table.schema, "conditions", given)
         if given is None:
-            literals = literals_of(table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"])
-            parts = literals = literals.take(np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1)))
+            literals = literals_of(
+                table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"]
+            )
+            parts = literals = literals.take(
+                np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1))
+            )
         if given is not None and not len(parts):
             raise ValueError("conditions is empty; pass at least one")
         run.preparing("rules")
         candidates = candidates_of(
-            parts, table[first.rest], class_weights[first.rest], constraints=constraints, penalty=penalty,
-            defaults=defaults, max_literals=most_literals if given is None else None,
-            least=min_support * float(data.weights.sum()), stopped=stopped,
-        )  # fmt: skip
+            parts,
+            table[first.rest],
+            class_weights[first.rest],
+            constraints=constraints,
+            penalty=penalty,
+            defaults=defaults,
+            max_literals=most_literals if given is None else None,
+            least=min_support * float(data.weights.sum()),
+            stopped=stopped,
+        )
         left = max_rules - len(first.rules)
         return cls(data[first.rest], literals, candidates, left, most_literals, first, constraints)
 
@@ -165,7 +206,11 @@ def _codes(data: TrainingData) -> NDArray[np.intp]:
 def _defaults(default: Any, classes: tuple[Label, ...], totals: Floats) -> NDArray[np.bool_]:
     """Which labels the default may be."""
     if isinstance(default, str) and default not in classes and default in ("majority", "free"):
-        return np.full(len(classes), default == "free") | (np.arange(len(classes)) == totals.argmax())
+        return np.full(len(classes), default == "free") | (
+            np.arange(len(classes)) == totals.argmax()
+        )
     if np.ndim(default) or default not in classes:
-        raise ValueError(f'default must be "majority", "free" or one of the classes {classes}, got {default!r}')
+        raise ValueError(
+            f'default must be "majority", "free" or one of the classes {classes}, got {default!r}'
+        )
     return np.arange(len(classes)) == classes.index(default)

@@ -1,4 +1,6 @@
-"""An expert's rules, which come first in a rule list; `jaxrules.constraints` has the other constraints."""
+"""An expert's rules, which come first in a rule list; `jaxrules.constraints`
+has the other constraints.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class FirstRules:
-    """An expert's rules, which come first in a list; the rest is learned on the rows that none of them covers.
+    """An expert's rules, which come first in a list; the rest is learned on the rows
+    that none of them covers.
 
     Attributes:
         rules: in order.
@@ -38,9 +41,15 @@ class FirstRules:
 
     @classmethod
     def of(
-        cls, data: TrainingData, class_weights: NDArray[np.float64], first: Any, first_labels: Any, max_rules: int
+        cls,
+        data: TrainingData,
+        class_weights: NDArray[np.float64],
+        first: Any,
+        first_labels: Any,
+        max_rules: int,
     ) -> FirstRules:
-        """The rules from the arguments of these names; without `first_labels` their labels are the heaviest classes.
+        """The rules from the arguments of these names; without `first_labels` their labels
+        are the heaviest classes.
 
         Raises:
             TypeError, ValueError: naming the argument; also if no row or no rule is left to learn.
@@ -53,15 +62,21 @@ class FirstRules:
         labels = decided[:-1].argmax(axis=1).astype(np.int32)
         if first_labels is not None:
             if isinstance(first_labels, (str, bytes)) or not isinstance(first_labels, Sequence):
-                raise TypeError(f"first_labels must be a list of labels, got {type(first_labels).__name__}")
+                raise TypeError(
+                    f"first_labels must be a list of labels, got {type(first_labels).__name__}"
+                )
             if len(first_labels) != len(rules) or not set(first_labels) <= set(classes):
-                raise ValueError(f"first_labels must hold one of {classes} for each of the {len(rules)} rules of first")
+                raise ValueError(
+                    f"first_labels must hold one of {classes} for each of the {len(rules)} rules "
+                    "of first"
+                )
             labels = np.array([classes.index(label) for label in first_labels], np.int32)
         rest = position == len(rules)
         require(rest.any(), "the rules of first cover every row; nothing is left to learn")
         require(
             len(rules) < max_rules,
-            f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
+            f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise "
+            "max_rules",
         )
         said = np.append(labels, -1)[position]
         right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
@@ -75,16 +90,21 @@ class FirstRules:
         """
         n, rules = len(self.rules), model.conjunctions
         if n and [set(rule) for rule in rules][:n] == [set(rule) for rule in self.rules]:
-            model = RuleList(rules.take(range(n, len(rules))), model.labels[n:], model.probabilities[n:])
+            model = RuleList(
+                rules.take(range(n, len(rules))), model.labels[n:], model.probabilities[n:]
+            )
         left = len(model.conjunctions)
         require(
             n + left <= max_rules,
-            f"start has {left} rules besides the {n} of first, but max_rules={max_rules}; raise max_rules",
+            f"start has {left} rules besides the {n} of first, but max_rules={max_rules}; raise "
+            "max_rules",
         )
         return model
 
     def objective(self, penalty: float) -> float:
-        """Their contribution to the objective: the correct weight minus the penalty of the literals."""
+        """Their contribution to the objective: the correct weight minus the penalty of the
+        literals.
+        """
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()
         return float(right - penalty * self.rules.propositions.sum())
 
@@ -92,7 +112,9 @@ class FirstRules:
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
         options: tuple[tuple[str, Any], ...],
     ) -> RuleList:  # fmt: skip
-        """The model of these rules and those learned on the rest; frequencies get one extra row per class."""
+        """The model of these rules and those learned on the rest; frequencies
+        get one extra row per class.
+        """
         decided = np.concatenate([self.decided, decided]) + 1
         return RuleList(
             Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),

@@ -1,16 +1,17 @@
 """The sub-problem of rule list learning: which rule to insert into a list, and where.
 
-A list has m rules; row i is decided by its first satisfied rule F_i (m: by the default). Inserting the rule "condition
-c, label l" at position k changes the (distorted) number of correct rows by
+A list has m rules; row i is decided by its first satisfied rule F_i (m: by the default). Inserting
+the rule "condition c, label l" at position k changes the (distorted) number of correct rows by
 
     G(c, k, l) = sum over rows i covered by c of w_i(k, l) - literal_penalty |c|,
     w_i(k, l)  = alpha [F_i >= k] (n_il - s_i) - [i in mask] n_id,
 
-where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows decided by a rule, else 0, d the default
-label, and the mask marks the rows charged for the default label (SSRL Eq. 24 to 26, Lemma 6). One pass over the
-rows gives G at all positions and labels: rows are sorted by F, the last position first, in blocks; the cover of a
-condition is counted block by block, and partial sums belong to the position where a block ends. Blocks of equal
-rows are bits, counted exactly; rows with weights use a float32 product, exact below 2^24.
+where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows decided by a rule, else
+0, d the default label, and the mask marks the rows charged for the default label (SSRL Eq. 24 to
+26, Lemma 6). One pass over the rows gives G at all positions and labels: rows are sorted by F, the
+last position first, in blocks; the cover of a condition is counted block by block, and partial sums
+belong to the position where a block ends. Blocks of equal rows are bits, counted exactly; rows with
+weights use a float32 product, exact below 2^24.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ _WEIGHTED = 32
 
 
 class Insertion(NamedTuple):
-    """A rule to insert: its gain, its literals (ascending; none if nothing gains), position and label."""
+    """A rule to insert: its gain, its literals (ascending; none if nothing
+    gains), position and label.
+    """
 
     gain: float
     condition: tuple[int, ...]
@@ -71,7 +74,8 @@ class Examples:
         literals: bool, shape (literals, rows): which rows satisfy each literal.
         counts: float64, shape (rows, classes): the weight of each class in each row.
         default: code of the default label.
-        allowed: bool, shape (classes, literals): which literals a rule of each label may have; None for all.
+        allowed: bool, shape (classes, literals): which literals a rule of each
+            label may have; None for all.
     """
 
     literals: Bools
@@ -92,7 +96,9 @@ class Examples:
 
     @functools.cached_property
     def labels(self) -> NDArray[np.intp] | None:
-        """The class of every row if all weights are one (or zero, class -1), else None: then bits can be counted."""
+        """The class of every row if all weights are one (or zero, class -1), else None:
+        then bits can be counted.
+        """
         weight = self.counts.sum(axis=1)
         single = np.isin(self.counts, (0, 1)).all() and (weight <= 1).all()
         return np.where(weight > 0, self.counts.argmax(axis=1), -1) if single else None
@@ -108,9 +114,16 @@ class Examples:
 
 
 def gains_of(
-    covered: Bools, examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools
+    covered: Bools,
+    examples: Examples,
+    first: NDArray[np.intp],
+    rule_labels: Sequence[int],
+    alpha: float,
+    mask: Bools,
 ) -> Floats:
-    """G without its penalty for one condition at every position and label, exactly, shape (rules + 1, classes)."""
+    """G without its penalty for one condition at every position and label, exactly,
+    shape (rules + 1, classes).
+    """
     m, rows = len(rule_labels), np.flatnonzero(covered)
     counts, at = examples.counts[rows], first[rows]
     by_position = np.stack([np.bincount(at, column, m + 1) for column in counts.T], axis=1)
@@ -124,17 +137,22 @@ def gains_of(
 
 
 class _Problem(NamedTuple):
-    """A sub-problem on the device. Blocks are sorted by position, the last first; padding rows are in no state.
+    """A sub-problem on the device. Blocks are sorted by position, the last first;
+    padding rows are in no state.
 
-    Blocks of bits have equal rows: their `cell` gives the effect of covering one of them, see `_worth`.
+    Blocks of bits have equal rows: their
+    `cell` gives the effect of covering one of them, see `_worth`.
     """
 
     literals: Array  # uint32 (words, literals) of bits, or float32 (rows, literals)
     covers: Array  # the same by literal: whole rows are gathered faster than columns
     everything: Array  # uint32 (words,) of bits, or float32 (rows,): all rows but the padding
-    cell: Array  # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows), what covering each row changes
-    ends: Array  # int32 (positions + 1,): blocks before the end of the last position, of the one before, ...
-    ratio: Array  # float32 (positions, classes): positive to negative weight of all rows, at most 1; like `ends`
+    # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows), what covering each row changes
+    cell: Array
+    # int32 (positions + 1,): blocks before the end of the last position, of the one before, ...
+    ends: Array
+    # float32 (positions, classes): positive to negative weight of all rows, at most 1; like `ends`
+    ratio: Array
     labels: Array  # bool (classes, literals): which literals a rule of each label may have
     positions: Any  # m + 1
     default: Any
@@ -145,7 +163,9 @@ class _Problem(NamedTuple):
 
 
 class _Scores(NamedTuple):
-    """Of all conditions "state and literal" by label, each at its best position; (classes, states, literals)."""
+    """Of all conditions "state and literal" by label, each at its best position;
+    (classes, states, literals).
+    """
 
     gain: Any
     purity: Any  # positive weight minus half of the negative
@@ -154,11 +174,13 @@ class _Scores(NamedTuple):
 
 
 def _worth(cells: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
-    """Sums over the rows from a position on -> by label n_l - s and its positive part, both per alpha; charged rows.
+    """Sums over the rows from a position on -> by label n_l - s and its positive part,
+    both per alpha; charged rows.
 
     Args:
-        cells: bits are counted in 2 classes + 2 cells: rows that no rule gets right, by class, then those of the
-            default class that are charged; then rows that are right, likewise. Rows with weights come as the result.
+        cells: bits are counted in 2 classes + 2 cells: rows that no rule gets right, by class, then
+            those of the default class that are charged; then rows that are right, likewise. Rows
+            with weights come as the result.
         default: code of the default label.
     """
     classes = (len(cells) - 1) // 2
@@ -166,15 +188,28 @@ def _worth(cells: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
         return list(cells[:classes]), list(cells[classes:-1]), cells[-1]
     wrong, right, charged = cells[:classes], cells[classes + 1 : -1], cells[classes] + cells[-1]
     lost = sum(right) + cells[-1]
-    gains = [wrong[label] + right[label] - lost + charged * (label == default) for label in range(classes)]
+    gains = [
+        wrong[label] + right[label] - lost + charged * (label == default)
+        for label in range(classes)
+    ]
     return gains, list(wrong), charged
 
 
 def _problem(
-    examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools,
-    penalty: float, limit: int, max_rules: int, labels: Bools, at_least: float,
-) -> _Problem:  # fmt: skip
-    """Sort the rows into blocks. All sub-problems of lists of up to `max_rules` rules have the same shapes."""
+    examples: Examples,
+    first: NDArray[np.intp],
+    rule_labels: Sequence[int],
+    alpha: float,
+    mask: Bools,
+    penalty: float,
+    limit: int,
+    max_rules: int,
+    labels: Bools,
+    at_least: float,
+) -> _Problem:
+    """Sort the rows into blocks. All sub-problems of lists of up to `max_rules`
+    rules have the same shapes.
+    """
     m, n, K, default = len(rule_labels), examples.n_rows, examples.n_classes, examples.default
     classes, decided = examples.labels, np.array([*rule_labels, -1])[first]
     cell: Array
@@ -186,7 +221,10 @@ def _problem(
     else:
         kinds, size, kind = 1, _WEIGHTED, 0
         right = np.where(decided >= 0, examples.counts[np.arange(n), decided], 0.0)
-        gain, charged = examples.counts - right[:, None], (mask * examples.counts[:, default])[:, None]
+        gain, charged = (
+            examples.counts - right[:, None],
+            (mask * examples.counts[:, default])[:, None],
+        )
         values = np.hstack([gain, np.maximum(gain - charged / alpha, 0.0), charged])
         capacity = -(-n // size) + max_rules
     group = ((m - first) * kinds + kind)[rows]
@@ -195,7 +233,9 @@ def _problem(
     ends = np.cumsum(blocks)
     row = np.full(size * capacity, n, np.int32)
     gaps = size * (ends - blocks) - (np.cumsum(sizes) - sizes)
-    row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[np.argsort(group.astype(np.int32), kind="stable")]
+    row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[
+        np.argsort(group.astype(np.int32), kind="stable")
+    ]
     if values is None:
         cells = sizes.reshape(-1, kinds).T
         cell = np.zeros(capacity, np.int32)
@@ -204,18 +244,35 @@ def _problem(
         literals = pack_rows(examples.literal_rows, row.reshape(-1, 32))
     else:
         cells = np.stack([np.bincount(m - first, value, m + 1) for value in values.T])
-        cell = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)[row].reshape(capacity, size, -1).swapaxes(1, 2)
+        cell = (
+            np.pad(values, ((0, 1), (0, 0)))
+            .astype(np.float32)[row]
+            .reshape(capacity, size, -1)
+            .swapaxes(1, 2)
+        )
         everything = (row < n).astype(np.float32)
         literals = examples.literal_rows[row].astype(np.float32)
     gains, above, charged = _worth(np.cumsum(cells, axis=1), default)
     positive = alpha * np.stack(above)
-    ratio = positive / np.maximum(np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9)
+    ratio = positive / np.maximum(
+        np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
+    )
     room = max_rules - m
     return _Problem(
-        literals, literals.T, everything, cell, np.pad(ends[kinds - 1 :: kinds], (1, room)).astype(np.int32),
-        np.pad(ratio.T, ((0, room + 1), (0, 0))).astype(np.float32), labels, np.int32(m + 1), np.int32(default),
-        np.float32(alpha), np.float32(penalty), np.int32(limit), np.float32(at_least),
-    )  # fmt: skip
+        literals,
+        literals.T,
+        everything,
+        cell,
+        np.pad(ends[kinds - 1 :: kinds], (1, room)).astype(np.int32),
+        np.pad(ratio.T, ((0, room + 1), (0, 0))).astype(np.float32),
+        labels,
+        np.int32(m + 1),
+        np.int32(default),
+        np.float32(alpha),
+        np.float32(penalty),
+        np.int32(limit),
+        np.float32(at_least),
+    )
 
 
 @jax.jit
@@ -223,7 +280,8 @@ def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
     """Literals as bits over rows in a new order.
 
     Args:
-        literal_rows: uint8 (rows + 1, literals) of zeros and ones; the last row is empty, for padding.
+        literal_rows: uint8 (rows + 1, literals) of zeros and ones; the last
+            row is empty, for padding.
         order: int32 (words, 32), the row behind every bit.
 
     Returns:
@@ -240,7 +298,8 @@ def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
 
 @jax.jit
 def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
-    """Score every condition "state and literal" after the penalty; -inf if not allowed or unchanged.
+    """Score every condition "state and literal" after the penalty; -inf if
+    not allowed or unchanged.
 
     Args:
         conditions: bool (states, literals).
@@ -253,14 +312,20 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
 
     def add_block(block: Any, cells: jax.Array) -> jax.Array:
         if bits:
-            counts = jax.lax.population_count(states[block][:, :, None] & literals[block][None]).sum(axis=1)
+            counts = jax.lax.population_count(
+                states[block][:, :, None] & literals[block][None]
+            ).sum(axis=1)
             cell = problem.cell[block]
-            return jax.lax.dynamic_update_index_in_dim(cells, cells[cell] + counts.astype(jnp.int32), cell, 0)
+            return jax.lax.dynamic_update_index_in_dim(
+                cells, cells[cell] + counts.astype(jnp.int32), cell, 0
+            )
         return cells + jnp.matmul(
             problem.cell[block][:, None] * states[block][None], literals[block], precision="highest"
         )
 
-    def add_position(step: Any, sums: tuple[jax.Array, list[tuple[jax.Array, ...]]]) -> tuple[Any, list[Any]]:
+    def add_position(
+        step: Any, sums: tuple[jax.Array, list[tuple[jax.Array, ...]]]
+    ) -> tuple[Any, list[Any]]:
         cells, best = sums
         cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
         gains, above, _ = _worth(cells, problem.default)
@@ -281,7 +346,11 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
     before = (jax.lax.population_count(rows) if bits else rows).sum(axis=1)[:, None]
     length = conditions.sum(axis=1)[:, None] + 1
     fits = ~(conditions[None] & ~problem.labels[:, None]).any(axis=-1)
-    open_ = ((covered < before) & (length <= problem.limit))[None] & problem.labels[:, None] & fits[..., None]
+    open_ = (
+        ((covered < before) & (length <= problem.limit))[None]
+        & problem.labels[:, None]
+        & fits[..., None]
+    )
     gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
     negative, paid = positive - gain, (problem.penalty * length)[None]
     scores = (
@@ -310,33 +379,48 @@ def _needed(best: Any) -> Any:
 
 @jax.jit
 def descend(beam: _Beam, problem: _Problem) -> _Beam:
-    """Refine the states of a beam layer by layer; then drop single literals from the best conditions."""
+    """Refine the states of a beam layer by layer; then drop single literals
+    from the best conditions.
+    """
     beam = jax.lax.while_loop(
-        lambda beam: (beam.idle < _PATIENCE) & (beam.rows != 0).any(), lambda beam: _layer(beam, problem), beam
+        lambda beam: (beam.idle < _PATIENCE) & (beam.rows != 0).any(),
+        lambda beam: _layer(beam, problem),
+        beam,
     )
     return _leave_one_out(beam, problem)
 
 
 def _layer(beam: _Beam, problem: _Problem) -> _Beam:
-    """The children of all states: record the best, and keep the leaders by each score and label, in turn."""
+    """The children of all states: record the best, and keep the leaders by each
+    score and label, in turn.
+    """
     n_states, n_literals = beam.conditions.shape
     scores = score(beam.conditions, beam.rows, problem)
 
     def child(index: jax.Array) -> jax.Array:
-        return beam.conditions[index // n_literals] | (jnp.arange(n_literals)[None] == (index % n_literals)[:, None])
+        return beam.conditions[index // n_literals] | (
+            jnp.arange(n_literals)[None] == (index % n_literals)[:, None]
+        )
 
     values, index = jax.lax.top_k(scores.gain.max(axis=0).reshape(-1), _FOUND)
-    found, gains = jnp.concatenate([beam.found, child(index)]), jnp.concatenate([beam.gains, values])
+    found, gains = (
+        jnp.concatenate([beam.found, child(index)]),
+        jnp.concatenate([beam.gains, values]),
+    )
     known = jnp.tril((found[:, None] == found[None]).all(axis=-1), -1).any(axis=1)
     gains, order = jax.lax.top_k(jnp.where(known, -jnp.inf, gains), _FOUND)
     live = scores.potential - problem.penalty > _needed(jnp.maximum(gains[0], problem.at_least))
-    rankings = jnp.where(live[None], jnp.stack([scores.gain, scores.purity, scores.accuracy]), -jnp.inf)
+    rankings = jnp.where(
+        live[None], jnp.stack([scores.gain, scores.purity, scores.accuracy]), -jnp.inf
+    )
     rankings = rankings.reshape(-1, n_states * n_literals)
     values, index = jax.lax.top_k(rankings, max(2, -(-2 * n_states // len(rankings))))
     values, index = values.T.reshape(-1), index.T.reshape(-1)
     rows = _meet(beam.rows[index // n_literals], problem.covers[index % n_literals])
     marks = _marks(rows)
-    taken = jnp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (values == -jnp.inf)
+    taken = jnp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (
+        values == -jnp.inf
+    )
     kept = jnp.argsort(taken, stable=True)[:n_states]
     rows = jnp.where(taken[kept, None], 0, rows[kept]).astype(rows.dtype)
     idle = jnp.where(gains[0] > _needed(beam.gains[0]), 0, beam.idle + 1)
@@ -358,7 +442,9 @@ def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
     short = (beam.found.sum(axis=1) <= each)[:, None, None]
     conditions = beam.found[:, None] & (jnp.arange(n_literals)[None, None] != place[..., None])
     rows = jnp.where(short, rows, 0).astype(rows.dtype).reshape(n_states, -1)
-    return beam._replace(conditions=conditions.reshape(n_states, -1), rows=rows, idle=jnp.int32(_PATIENCE - 1))
+    return beam._replace(
+        conditions=conditions.reshape(n_states, -1), rows=rows, idle=jnp.int32(_PATIENCE - 1)
+    )
 
 
 def _meet(rows: Any, others: Any) -> Any:
@@ -372,7 +458,9 @@ def _marks(rows: jax.Array) -> jax.Array:
     place = jnp.arange(1, rows.shape[1] + 1, dtype=jnp.uint32)
     mixed = words * (place * jnp.uint32(0x9E3779B1) | 1)[None]
     mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(0x85EBCA77)
-    return jnp.stack([mixed.sum(axis=1), (mixed ^ (mixed >> 13)).sum(axis=1)], axis=1).astype(jnp.uint32)
+    return jnp.stack([mixed.sum(axis=1), (mixed ^ (mixed >> 13)).sum(axis=1)], axis=1).astype(
+        jnp.uint32
+    )
 
 
 def best_insertion(
@@ -400,7 +488,8 @@ def best_insertion(
         alpha, mask: see the module.
         penalty: the price of a literal.
         max_length: the most literals, None for no limit.
-        max_rules: the most rules that the list will ever have; lists up to that length share compiled kernels.
+        max_rules: the most rules that the list will ever have; lists up to that
+            length share compiled kernels.
         method: "beam", "modmod" or "exact".
         width: of the beam.
         labels: the labels that a rule may have; None for all.
@@ -408,14 +497,22 @@ def best_insertion(
         stopped: checked between parts of the search; if True, the best so far is returned.
     """
     n_literals = len(examples.literals)
-    wanted = np.isin(np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels)
-    allowed = wanted[:, None] & (np.ones((1, n_literals), bool) if examples.allowed is None else examples.allowed)
+    wanted = np.isin(
+        np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels
+    )
+    allowed = wanted[:, None] & (
+        np.ones((1, n_literals), bool) if examples.allowed is None else examples.allowed
+    )
     limit = n_literals if max_length is None else min(max_length, n_literals)
     bound = None
     if method == "modmod":
-        condition = modmod(examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped)
+        condition = modmod(
+            examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped
+        )
     else:
-        problem = _problem(examples, first, rule_labels, alpha, mask, penalty, limit, max_rules, allowed, at_least)
+        problem = _problem(
+            examples, first, rule_labels, alpha, mask, penalty, limit, max_rules, allowed, at_least
+        )
         found = _beam_search(problem, width, stopped)
         gain, condition = found or (at_least, _one_literal(examples, alpha, mask, allowed))
         if method == "exact":
@@ -426,13 +523,18 @@ def best_insertion(
     exact[:, ~allowed[:, list(condition)].all(axis=1)] = -np.inf
     position, label = np.unravel_index(int(exact.argmax()), exact.shape)
     return Insertion(
-        float(exact[position, label]) - penalty * len(condition), condition, int(position), int(label), bound
+        float(exact[position, label]) - penalty * len(condition),
+        condition,
+        int(position),
+        int(label),
+        bound,
     )
 
 
 def _one_literal(examples: Examples, alpha: float, mask: Bools, allowed: Bools) -> tuple[int, ...]:
-    """The best condition of one literal at the front of a list, on a sample of the rows; used if there is no time to
-    compile more."""
+    """The best condition of one literal at the front of a list, on a sample of the rows; used if
+    there is no time to compile more.
+    """
     some = np.linspace(0, examples.n_rows - 1, min(examples.n_rows, _SOME_ROWS)).astype(np.intp)
     counts = examples.counts[some]
     worth = alpha * counts - (mask[some] * counts[:, examples.default])[:, None]
@@ -440,8 +542,11 @@ def _one_literal(examples: Examples, alpha: float, mask: Bools, allowed: Bools) 
     return (int(gains.max(axis=1).argmax()),)
 
 
-def _beam_search(problem: _Problem, width: int, stopped: Callable[[], bool]) -> tuple[float, tuple[int, ...]] | None:
-    """Keep some children of every layer; then leave literals out of the best, as long as that leads to better ones.
+def _beam_search(
+    problem: _Problem, width: int, stopped: Callable[[], bool]
+) -> tuple[float, tuple[int, ...]] | None:
+    """Keep some children of every layer; then leave literals out of the best, as long as
+    that leads to better ones.
 
     None without the time to compile."""
     n_states, n_literals = _FOUND * -(-width // _FOUND), problem.literals.shape[1]
@@ -465,7 +570,9 @@ _descend_in_time, _score_in_time = Patient(descend), Patient(score)
 
 
 class _State(NamedTuple):
-    """A condition of the exact search: a bound on the gain of its refinements, its literals, and its rows."""
+    """A condition of the exact search: a bound on the gain of its refinements,
+    its literals, and its rows.
+    """
 
     potential: float
     condition: tuple[int, ...]
@@ -478,7 +585,9 @@ class _State(NamedTuple):
 def _exhaust(
     problem: _Problem, best: float, found: tuple[int, ...], limit: int, stopped: Callable[[], bool]
 ) -> tuple[tuple[int, ...], float]:
-    """Keep every child that can still win, of equal covers the shortest; returns the best and a bound on all gains."""
+    """Keep every child that can still win, of equal covers the shortest; returns the best
+    and a bound on all gains.
+    """
     literals, labels = np.asarray(problem.covers), np.asarray(problem.labels)
     states = [_State(np.inf, (), np.asarray(problem.everything))]
     seen: set[bytes] = set()
@@ -486,7 +595,10 @@ def _exhaust(
         children: list[_State] = []
         for start in range(0, len(states), _BLOCK):
             if stopped():
-                return found, max(float(_needed(best)), *(state.potential for state in [*states[start:], *children]))
+                return found, max(
+                    float(_needed(best)),
+                    *(state.potential for state in [*states[start:], *children]),
+                )
             block = states[start : start + _BLOCK]
             conditions = np.zeros((_BLOCK, len(literals)), bool)
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
@@ -494,19 +606,36 @@ def _exhaust(
                 conditions[i, list(state.condition)], rows[i] = True, state.rows
             scores = _score_in_time(stopped, conditions, rows, problem)
             if scores is None:
-                return found, max(float(_needed(best)), *(state.potential for state in [*states[start:], *children]))
+                return found, max(
+                    float(_needed(best)),
+                    *(state.potential for state in [*states[start:], *children]),
+                )
             gain = np.asarray(scores.gain).max(axis=0)[: len(block)]
             potential = np.asarray(scores.potential).max(axis=0)[: len(block)] - problem.penalty
             if gain.max() > _needed(best):
                 top = int(gain.argmax())
-                best, found = float(gain.max()), block[top // len(literals)].with_literal(top % len(literals))
-            for row, literal in np.argwhere(potential > _needed(best)).tolist() if length < limit else ():
+                best, found = (
+                    float(gain.max()),
+                    block[top // len(literals)].with_literal(top % len(literals)),
+                )
+            for row, literal in (
+                np.argwhere(potential > _needed(best)).tolist() if length < limit else ()
+            ):
                 cover = _meet(block[row].rows, literals[literal])
-                key = cover.tobytes() + labels[:, [*block[row].condition, literal]].all(axis=1).tobytes()
+                key = (
+                    cover.tobytes()
+                    + labels[:, [*block[row].condition, literal]].all(axis=1).tobytes()
+                )
                 if key not in seen:
                     seen.add(key)
-                    children.append(_State(float(potential[row, literal]), block[row].with_literal(literal), cover))
-        states = sorted((c for c in children if c.potential > _needed(best)), key=lambda c: -c.potential)
+                    children.append(
+                        _State(
+                            float(potential[row, literal]), block[row].with_literal(literal), cover
+                        )
+                    )
+        states = sorted(
+            (c for c in children if c.potential > _needed(best)), key=lambda c: -c.potential
+        )
         if not states:
             break
     return found, float(_needed(best))
@@ -516,7 +645,9 @@ def _exhaust(
 
 
 _Round = tuple[jax.Array, jax.Array, Any, Any, Any]
-"""The condition, the best so far and its gain, the number of the round, and whether it changed the condition."""
+"""The condition, the best so far and its gain, the number of the round, and whether
+it changed the condition.
+"""
 
 
 @functools.partial(jax.jit, static_argnames="rounds")
@@ -525,10 +656,11 @@ def _modmod(
 ) -> tuple[jax.Array, jax.Array]:
     """The best condition after some rounds, or fewer if a round changes nothing.
 
-    With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a constant,
-    omega(c) - v(c), both submodular: omega(c) = sum of P over the rows that some literal of c rejects; v(c) likewise
-    with Q, plus penalty |c|. A round replaces omega by a modular lower bound, tight at c (Eq. 12: marginals along a
-    permutation that begins with c) and v by two upper bounds (Eq. 10 and 11), and keeps the better of both maximisers.
+    With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a
+    constant, omega(c) - v(c), both submodular: omega(c) = sum of P over the rows that some literal
+    of c rejects; v(c) likewise with Q, plus penalty |c|. A round replaces omega by a modular lower
+    bound, tight at c (Eq. 12: marginals along a permutation that begins with c) and v by two upper
+    bounds (Eq. 10 and 11), and keeps the better of both maximisers.
 
     Args:
         unsatisfied: Z, float32 (rows, literals).
@@ -561,8 +693,12 @@ def _modmod(
         more_p = product(jnp.where(covered, p, 0.0), unsatisfied)
         # the condition's literals first, then by what the bounds leave of a literal
         ratio = more_p / jnp.maximum(more_q, 1e-6)
-        order = jnp.argsort(jnp.where(before, 1e30, 0.0) + jnp.where(before, alone_p - alone_q, ratio))[::-1]
-        rank = jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
+        order = jnp.argsort(
+            jnp.where(before, 1e30, 0.0) + jnp.where(before, alone_p - alone_q, ratio)
+        )[::-1]
+        rank = (
+            jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
+        )
         place = jnp.where(unsatisfied > 0, rank, n_literals).min(axis=1)
         marginal = jax.ops.segment_sum(p, place, n_literals + 1)[rank]
         first = jnp.where(before, marginal >= only_q, marginal >= alone_q)
@@ -576,7 +712,9 @@ def _modmod(
 
     nothing = jnp.zeros(n_literals, bool)
     start: _Round = (nothing, nothing, jnp.float32(-jnp.inf), jnp.int32(0), jnp.bool_(True))
-    _, best, best_gain, _, _ = jax.lax.while_loop(lambda state: state[4] & (state[3] < rounds), one_round, start)
+    _, best, best_gain, _, _ = jax.lax.while_loop(
+        lambda state: state[4] & (state[3] < rounds), one_round, start
+    )
     return best, best_gain
 
 
@@ -584,27 +722,43 @@ _modmod_in_time = Patient(_modmod)
 
 
 def modmod(
-    examples: Examples, first: NDArray[np.intp], rule_labels: Sequence[int], alpha: float, mask: Bools, penalty: float,
-    labels: Bools, max_length: int, stopped: Callable[[], bool],
-) -> tuple[int, ...]:  # fmt: skip
+    examples: Examples,
+    first: NDArray[np.intp],
+    rule_labels: Sequence[int],
+    alpha: float,
+    mask: Bools,
+    penalty: float,
+    labels: Bools,
+    max_length: int,
+    stopped: Callable[[], bool],
+) -> tuple[int, ...]:
     """Algorithm 4 for all positions and labels: the literals of the best condition.
 
     Conditions longer than `max_length` do not count. Nothing is found if already stopped.
     """
     m, rows = len(rule_labels), np.arange(examples.n_rows)
-    right = np.where(first < m, examples.counts[rows, np.append(rule_labels, 0).astype(int)[first]], 0.0)
+    right = np.where(
+        first < m, examples.counts[rows, np.append(rule_labels, 0).astype(int)[first]], 0.0
+    )
     behind = first >= np.arange(m + 1)[:, None]
     charge = alpha * behind * right + mask * examples.counts[:, examples.default]
     best = 0.0
     condition: tuple[int, ...] = ()
-    for allowed in np.unique(labels[labels.any(axis=1)], axis=0):  # labels that may have the same literals, together
+    for allowed in np.unique(
+        labels[labels.any(axis=1)], axis=0
+    ):  # labels that may have the same literals, together
         some = (labels == allowed).all(axis=1)
         reward = alpha * behind[:, None, :] * examples.counts.T[some]
-        unsatisfied = jnp.asarray(~examples.literals.T | ~allowed, jnp.float32)  # other literals hold on no row
+        unsatisfied = jnp.asarray(
+            ~examples.literals.T | ~allowed, jnp.float32
+        )  # other literals hold on no row
         for position, label in itertools.product(range(m + 1), range(int(some.sum()))):
             if stopped():
                 return condition
-            weights = charge[position].astype(np.float32), reward[position, label].astype(np.float32)
+            weights = (
+                charge[position].astype(np.float32),
+                reward[position, label].astype(np.float32),
+            )
             answer = _modmod_in_time(stopped, unsatisfied, *weights, np.float32(penalty), rounds=8)
             if answer is None:
                 return condition or _one_literal(examples, alpha, mask, labels)

@@ -1,13 +1,15 @@
-"""Exact rule lists by mixed-integer programming (CVXPY and HiGHS): for small problems, and as an independent oracle.
+"""Exact rule lists by mixed-integer programming (CVXPY and HiGHS): for small problems, and
+as an independent oracle.
 
-z_rlp: position p of the list has condition r with label l. w_glp: group g is captured there with that label. u_gp: it
-is free after position p. Maximise the correctly classified weight minus the prices of the conditions,
+z_rlp: position p of the list has condition r with label l. w_glp: group g is captured there with
+that label. u_gp: it is free after position p. Maximise the correctly classified weight minus the
+prices of the conditions,
 
     sum_p sum_g (sum_l n_gl w_glp) + sum_g,d n_gd v_gd - sum z_rlp price_r,
 
-with at most one condition per position, empty positions last, w_glp <= sum of z_rlp over the r that cover g,
-sum_l w_glp + u_gp = u_g(p-1), u_gp <= 1 - sum of z_rlp over the r that cover g, and the groups free at the end get
-the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
+with at most one condition per position, empty positions last, w_glp <= sum of z_rlp over the r that
+cover g, sum_l w_glp + u_gp = u_g(p-1), u_gp <= 1 - sum of z_rlp over the r that cover g, and the
+groups free at the end get the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def search(
     stopped: Callable[[], bool] = never,
     remaining: Callable[[], float] = lambda: math.inf,
 ) -> None:
-    """Improve and prove a certificate by one program. Only the conditions of its solution are taken from it.
+    """Improve and prove a certificate by one program. Only the conditions of its
+    solution are taken from it.
 
     Args:
         candidates: the conditions and groups.
@@ -62,14 +65,19 @@ def search(
     for p in places:
         chosen = cp.sum(z[p], axis=1)
         constraints += [
-            z[p] <= candidates.labels, w[p] <= covers @ z[p], cp.sum(w[p], axis=1) + free[p + 1] == free[p],
-            free[p + 1] <= 1 - covers @ chosen, cp.sum(chosen) <= (1 if p == 0 else cp.sum(z[p - 1])),
-        ]  # fmt: skip
+            z[p] <= candidates.labels,
+            w[p] <= covers @ z[p],
+            cp.sum(w[p], axis=1) + free[p + 1] == free[p],
+            free[p + 1] <= 1 - covers @ chosen,
+            cp.sum(chosen) <= (1 if p == 0 else cp.sum(z[p - 1])),
+        ]
         objective += cp.sum(cp.multiply(n, w[p])) - candidates.prices @ chosen
     used = sum(cp.sum(chosen, axis=1) for chosen in z)
     constraints.append(used <= 1)
     for bit in range(int(candidates.required).bit_count()):
-        constraints.append((candidates.uses >> np.uint64(bit) & np.uint64(1)).astype(float) @ used >= 1)
+        constraints.append(
+            (candidates.uses >> np.uint64(bit) & np.uint64(1)).astype(float) @ used >= 1
+        )
     program = cp.Problem(cp.Maximize(objective), constraints)
     tolerances = {"mip_rel_gap": 0.0, "mip_abs_gap": GAP / 2, "mip_feasibility_tolerance": 1e-9}
     proof = mip.solve(program, stopped, remaining, **tolerances)

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxrules import checks
-from jaxrules.conditions import Category, Missing, Proposition, PropositionPool, Threshold, readable_quantiles
+from jaxrules.conditions import (
+    Category,
+    Missing,
+    Proposition,
+    PropositionPool,
+    Threshold,
+    readable_quantiles,
+)
 from jaxrules.runs import checkpoint
 from jaxrules.table import MISSING, Table
 
@@ -20,14 +27,15 @@ def literals_of(
 ) -> PropositionPool:
     """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
 
-    A number is cut at quantiles, see `readable_quantiles`, or at every value if it has no more distinct values than
-    quantiles. A column with missing values also gets "is missing" and its negation. A missing value satisfies no
-    comparison but every ``!=``, as does a category first seen at prediction. Literals that hold on all rows or on
-    none, and copies, are left out.
+    A number is cut at quantiles, see `readable_quantiles`, or at every value if it has no more
+    distinct values than quantiles. A column with missing values also gets "is missing" and its
+    negation. A missing value satisfies no comparison but every ``!=``, as does a category first
+    seen at prediction. Literals that hold on all rows or on none, and copies, are left out.
 
     Args:
         table: the columns.
-        quantiles: how many evenly spaced quantiles (9: the deciles), or the shares of rows below them, in (0, 1).
+        quantiles: how many evenly spaced quantiles (9: the deciles), or the shares of
+            rows below them, in (0, 1).
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
 
     Raises:
@@ -39,12 +47,20 @@ def literals_of(
     else:
         shares = checks.sequence("quantiles", quantiles, above=0, below=1)
     if cut_points is not None and not isinstance(cut_points, Mapping):
-        raise TypeError(f"cut_points must map names of columns to numbers, got {type(cut_points).__name__}")
-    given = {name: checks.sequence(f"cut_points[{name!r}]", cuts) for name, cuts in (cut_points or {}).items()}
+        raise TypeError(
+            f"cut_points must map names of columns to numbers, got {type(cut_points).__name__}"
+        )
+    given = {
+        name: checks.sequence(f"cut_points[{name!r}]", cuts)
+        for name, cuts in (cut_points or {}).items()
+    }
     numeric = {feature.name for feature in table.schema.features if feature.is_numeric}
     for name in given:
         if name not in numeric:
-            raise ValueError(f"cut_points names {name!r}, which is not a numeric column; those are {sorted(numeric)}")
+            raise ValueError(
+                f"cut_points names {name!r}, which is not a numeric column; those are "
+                f"{sorted(numeric)}"
+            )
     literals: list[Proposition] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()

@@ -1,12 +1,13 @@
 """All rule lists that are nearly as good as the best one: the Rashomon set of rule lists.
 
-Lists grow rule by rule, all lists of a length together. Only prefixes that cannot be extended to a list that is good
-enough are dropped, by the bound of the exact search (`jaxrules.lists.prefixes`). The label of a rule is the best one
-for the rows that it captures, and every rule captures some.
+Lists grow rule by rule, all lists of a length together. Only prefixes that cannot be extended to a
+list that is good enough are dropped, by the bound of the exact search (`jaxrules.lists.prefixes`).
+The label of a rule is the best one for the rows that it captures, and every rule captures some.
 
-**Equal captures are merged.** Two lists are equal if their rules capture the same sets of rows, in any order: then they
-predict the same for every training row, with the same probabilities. The one with the fewest literals represents all
-of them. The same holds for prefixes: any continuation of one is a continuation of the other.
+**Equal captures are merged.** Two lists are equal if their rules capture the same sets of rows, in
+any order: then they predict the same for every training row, with the same probabilities. The one
+with the fewest literals represents all of them. The same holds for prefixes: any continuation of
+one is a continuation of the other.
 """
 
 from __future__ import annotations
@@ -40,15 +41,18 @@ _SHOWN = 10
 
 @dataclass(frozen=True, eq=False)
 class NearOptimal:
-    """The lists whose objective is within a share of the optimum, the best first. Indexing gives them as models.
+    """The lists whose objective is within a share of the optimum, the best first.
+    Indexing gives them as models.
 
     Attributes:
         conditions: the conditions that occur in them.
         lists: each as positions in `conditions`, in order.
         labels: the class codes of its rules and of its default.
-        decided: the weight of every class among the training rows that each rule captures, and the default gets.
+        decided: the weight of every class among the training rows that each rule
+            captures, and the default gets.
         objectives: (lists,), descending.
-        optimum: the best objective known; `bound` is proved for all lists, and equal to it if it is the optimum.
+        optimum: the best objective known; `bound` is proved for all lists, and equal
+            to it if it is the optimum.
         threshold: lists below it are not near-optimal.
         floor: every list with an objective above it is included; `threshold` if all are.
         at_most: a bound on the number of near-optimal lists; their number if all are included.
@@ -89,10 +93,13 @@ class NearOptimal:
     @cached_property
     def occurrences(self) -> NDArray[np.int64]:
         """In how many of the lists each condition occurs, (conditions,)."""
-        return np.bincount([r for conditions in self.lists for r in conditions], minlength=len(self.conditions))
+        return np.bincount(
+            [r for conditions in self.lists for r in conditions], minlength=len(self.conditions)
+        )
 
     def possible(self, X: Any) -> Bools:
-        """Which classes the lists predict for each row, bool (rows, classes); if only one, all lists agree.
+        """Which classes the lists predict for each row, bool (rows, classes); if
+        only one, all lists agree.
 
         Args:
             X: data with the columns of fit, the training data or others.
@@ -100,7 +107,9 @@ class NearOptimal:
         Raises:
             ValueError: if `X` does not fit the columns.
         """
-        rows = Activations.of(self.conditions, X if isinstance(X, Table) else conform(X, self.schema))
+        rows = Activations.of(
+            self.conditions, X if isinstance(X, Table) else conform(X, self.schema)
+        )
         holds = np.concatenate([rows.by_rule, np.ones((1, rows.n_patterns), bool)])
         result = np.zeros((rows.n_patterns, len(self.schema.classes or ())), bool)
         for conditions, labels in zip(self.lists, self.labels, strict=True):
@@ -113,14 +122,21 @@ class NearOptimal:
 
     def __str__(self) -> str:
         lines, rows = self._told(), self._rows()
-        lines += ["Share of the lists in which a condition occurs:", *display.aligned(rows)] if rows else []
+        lines += (
+            ["Share of the lists in which a condition occurs:", *display.aligned(rows)]
+            if rows
+            else []
+        )
         if len(self.conditions) > _SHOWN:
             lines.append(f"and {len(self.conditions) - _SHOWN} conditions more")
         return "\n".join([*lines, "The best:", str(self[0])])
 
     def _repr_html_(self) -> str:
         heading = ("share of the lists", f"condition, of {len(self.conditions)}")
-        return display.html_table(" ".join(self._told()), heading, self._rows()) + self[0]._repr_html_()
+        return (
+            display.html_table(" ".join(self._told()), heading, self._rows())
+            + self[0]._repr_html_()
+        )
 
     def _rows(self) -> list[tuple[str, str]]:
         """The conditions that occur most, and in which share of the lists."""
@@ -138,7 +154,10 @@ class NearOptimal:
             what = "what there is was not looked through"
             if self.floor < self.optimum:
                 what = f"all above {display.number(self.floor)} are listed"
-            lines.append(f"There may be more, {self.at_most} at most: {what}. Raise the limits, or lower `within`.")
+            lines.append(
+                f"There may be more, {self.at_most} at most: {what}. Raise the limits, or lower "
+                "`within`."
+            )
         return lines
 
 
@@ -176,17 +195,30 @@ class Enumeration:
         limit: the most lists that are kept, the best.
     """
 
-    def __init__(self, problem: ListProblem, optimum: float, bound: float, within: float, limit: int) -> None:
+    def __init__(
+        self, problem: ListProblem, optimum: float, bound: float, within: float, limit: int
+    ) -> None:
         self.problem, self.candidates, self.limit = problem, problem.candidates, limit
         self.optimum, self.bound, self.least = optimum, bound, optimum - within * abs(optimum)
         self.search = Prefixes(problem.candidates, problem.max_rules)
-        # without the expert's rules: what is no better is not looked for; nothing that is better than the floor is lost
-        self.threshold = self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
-        self.floor, self.lost, self.ran = self.threshold, 0, False  # bound on the lost lists above the threshold
+        # without the expert's rules: what is no better is not looked for; nothing that is
+        # better than the floor is lost
+        self.threshold = (
+            self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
+        )
+        self.floor, self.lost, self.ran = (
+            self.threshold,
+            0,
+            False,
+        )  # bound on the lost lists above the threshold
         empty = np.full(1, self.candidates.evaluate(()))
-        none = _Found(np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        none = _Found(
+            np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64)
+        )
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
-        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # parents and moves of the prefixes
+        self.trail: list[
+            tuple[NDArray[np.int64], NDArray[np.int64]]
+        ] = []  # parents and moves of the prefixes
 
     def run(self, stopped: Callable[[], bool] = never) -> None:
         """All lists of at least one rule."""
@@ -194,7 +226,11 @@ class Enumeration:
         self.ran = True
 
     def _run(self, stopped: Callable[[], bool]) -> None:
-        layer, keys, bounds = self.search.root(), np.zeros((1, 2), np.uint64), np.full(1, self.bound)
+        layer, keys, bounds = (
+            self.search.root(),
+            np.zeros((1, 2), np.uint64),
+            np.full(1, self.bound),
+        )
         n, R, depth = self.search.chunk, len(self.candidates), self.search.max_rules
         for step in range(depth):
             after = depth - 1 - step
@@ -206,10 +242,15 @@ class Enumeration:
                     self.end(ended)
                     self.lose(float(bounds[start:].max()), (len(bounds) - start) * R * (1 + longer))
                     for children in grown:
-                        self.lose(float(children.bounds.max(initial=-np.inf)), len(children.bounds) * longer)
+                        self.lose(
+                            float(children.bounds.max(initial=-np.inf)),
+                            len(children.bounds) * longer,
+                        )
                     return
                 some = slice(start, start + n)
-                parents, moves, most, values, stops = self.search.children(layer, some, after, self.floor)
+                parents, moves, most, values, stops = self.search.children(
+                    layer, some, after, self.floor
+                )
                 if self.floor > self.threshold:
                     self.lost += (len(bounds[some]) * R - len(parents)) * (1 + longer)
                 parents = parents + start
@@ -259,7 +300,9 @@ class Enumeration:
         if self.floor > self.threshold:
             self.lost += int((~inside).sum()) * longer
         children = children.take(inside)
-        order = np.argsort(-children.bounds, kind="stable")  # what is not reached in time is the worst
+        order = np.argsort(
+            -children.bounds, kind="stable"
+        )  # what is not reached in time is the worst
         room = min(_MOST_PREFIXES, self.search.max_open // 2)
         if len(order) > room:
             self.lose(float(children.bounds[order[room]]), (len(order) - room) * longer)
@@ -267,7 +310,9 @@ class Enumeration:
 
     def lists(self) -> list[tuple[float, Choice]]:
         """Objectives and lists found, the best and shortest first."""
-        result: list[tuple[float, Choice]] = [(objective, ()) for objective in self.ended[0].bounds.tolist()]
+        result: list[tuple[float, Choice]] = [
+            (objective, ()) for objective in self.ended[0].bounds.tolist()
+        ]
         for length, found in enumerate(self.ended[1:]):
             for objective, parent, move in zip(*(part.tolist() for part in found[2:]), strict=True):
                 moves = [move]
@@ -287,15 +332,26 @@ class Enumeration:
         first_labels = tuple(first.labels.tolist())
         floor = problem.offset + self.floor if self.ran else self.bound
         return NearOptimal(
-            Conjunctions.concatenate([first.rules.with_schema(schema), candidates.rules(tuple(used), schema)]),
+            Conjunctions.concatenate(
+                [first.rules.with_schema(schema), candidates.rules(tuple(used), schema)]
+            ),
             tuple((*range(n_first), *(place[r] for r in conditions)) for _, conditions in lists),
-            tuple((*first_labels, *candidates.labelled(conditions)[0].tolist()) for _, conditions in lists),
-            tuple(np.concatenate([first.decided, candidates.decided(conditions)]) for _, conditions in lists),
+            tuple(
+                (*first_labels, *candidates.labelled(conditions)[0].tolist())
+                for _, conditions in lists
+            ),
+            tuple(
+                np.concatenate([first.decided, candidates.decided(conditions)])
+                for _, conditions in lists
+            ),
             np.array([problem.offset + objective for objective, _ in lists]),
-            self.optimum, self.bound, self.least,
+            self.optimum,
+            self.bound,
+            self.least,
             self.least if self.ran and self.floor == self.threshold else floor,
-            len(lists) + self.lost, options,
-        )  # fmt: skip
+            len(lists) + self.lost,
+            options,
+        )
 
 
 def _hashes(captures: Words) -> Words:

@@ -1,8 +1,10 @@
-"""The compiled part of exact rule lists: the continuations of a prefix. Imported on first use (numba).
+"""The compiled part of exact rule lists: the continuations of a prefix.
+Imported on first use (numba).
 
-The rows that a prefix has captured determine its continuations: for all conditions at once, the classes of the rows
-that each would capture are counted. These give the value of stopping there and a bound on what can still be gained.
-Functions that Python calls take `Given` as a plain tuple: numba needs far longer to recognise named ones.
+The rows that a prefix has captured determine its continuations: for all conditions at once, the
+classes of the rows that each would capture are counted. These give the value of stopping there and
+a bound on what can still be gained. Functions that Python calls take `Given` as a plain tuple:
+numba needs far longer to recognise named ones.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ class Given(NamedTuple):
     covers: Any  # the groups that each condition covers, uint64 (conditions, words)
     dense: Any  # the same as numbers, (64 words, conditions), or empty if too large
     counts: Any  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
-    members: Any  # of groups of one class that weigh the same: those of each class, uint64 (classes, words); or (0, 0)
+    # of groups of one class that weigh the same: those of each class, uint64
+    # (classes, words); or (0, 0)
+    members: Any
     scale: Any  # and the weights, (classes,)
     prices: Any  # of the conditions, (conditions,)
     labels: Any  # which labels the rule of a condition may have, (classes, conditions)
@@ -56,8 +60,12 @@ _lowest: Any = intrinsic(_place)
 
 
 @_jit
-def _capture(free: Any, words: Any, cover: Any, counts: Any, members: Any, scale: Any, sums: Any) -> None:
-    """The weight of the free rows that a condition covers, by class and of the heaviest classes, into `sums`."""
+def _capture(
+    free: Any, words: Any, cover: Any, counts: Any, members: Any, scale: Any, sums: Any
+) -> None:
+    """The weight of the free rows that a condition covers, by class and of the
+    heaviest classes, into `sums`.
+    """
     K = len(scale)
     for k in range(K + 1):
         sums[k] = 0.0
@@ -85,7 +93,8 @@ def _captures(given: Any, free: Any, sums: Any, right: Any) -> Any:
     Args:
         given: the problem.
         free: the remaining groups, (words,).
-        sums: filled: `_capture` of every condition, and of all rows in the last column, (classes + 1, conditions + 1).
+        sums: filled: `_capture` of every condition, and of all rows in the last column,
+            (classes + 1, conditions + 1).
         right: filled, (conditions,).
 
     Returns:
@@ -141,7 +150,8 @@ def expand(
         used: the required features that it uses.
         after: how many rules may follow the next.
         settled: children that cannot be better are left out.
-        parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every prefix and condition.
+        parents, moves, bounds, reached, stops: filled as in `Children`; at most one for
+            every prefix and condition.
 
     Returns:
         How many there are.
@@ -178,7 +188,9 @@ def expand(
                         potential = sums[K, r] - sums[d, r] - prices[r]
                         for i in range(after):
                             more += top[d, i]
-                        if potential > top[d, after]:  # another takes the place of the condition itself
+                        if (
+                            potential > top[d, after]
+                        ):  # another takes the place of the condition itself
                             more += top[d, after] - potential
                         more = max(0.0, min(more, sums[K, R] - sums[K, r] - rest - cheapest))
                     stop = max(stop, value + rest)
@@ -191,19 +203,26 @@ def expand(
 
 
 @_jit
-def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tuple[int, int, int, float, int]:
+def finish(
+    given: Any, free: Any, values: Any, used: Any, settled: float
+) -> tuple[int, int, int, float, int]:
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
-    The second rule q is examined only if its potential, or its gain if the first rule r took from it only rows that
-    it gets wrong, could suffice.
+    The second rule q is examined only if its potential, or its gain if the first rule r took from
+    it only rows that it gets wrong, could suffice.
 
     Returns:
-        The prefix, its two conditions (the second -1 where there is one), and the list's objective; the prefix is -1
-        if nothing is better. Also the number of second rules examined.
+        The prefix, its two conditions (the second -1 where there is one), and the list's objective;
+        the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
     given = Given(*given)
     R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices
-    sums, right, got, left = np.empty((K + 1, R + 1)), np.empty(R), np.empty(K + 1), np.empty(W, np.uint64)
+    sums, right, got, left = (
+        np.empty((K + 1, R + 1)),
+        np.empty(R),
+        np.empty(K + 1),
+        np.empty(W, np.uint64),
+    )
     stop, gain, potential, order = np.empty(R), np.empty(R), np.empty(R), np.empty(R, np.int64)
     best, first, second, looked = -1, -1, -1, 0
     for s in range(len(free)):
@@ -242,7 +261,9 @@ def finish(given: Any, free: Any, values: Any, used: Any, settled: float) -> tup
                     if used[s] | given.uses[r] | given.uses[q] != given.required:
                         continue
                     looked += 1
-                    _capture(left, words, given.covers[q], given.counts, given.members, given.scale, got)
+                    _capture(
+                        left, words, given.covers[q], given.counts, given.members, given.scale, got
+                    )
                     most = -np.inf
                     for k in range(K):
                         if given.labels[k, q]:

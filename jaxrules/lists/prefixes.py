@@ -1,8 +1,9 @@
 """Branch-and-bound over the prefixes of rule lists.
 
-A prefix of a list matters only through the rows that it has not captured: the best label of a rule is the heaviest
-class among the rows that it is the first to cover. So the search is over conditions alone, and of two prefixes of
-equal length that capture the same rows the better one stays. Rows that no condition distinguishes form one group.
+A prefix of a list matters only through the rows that it has not captured: the best label of a rule
+is the heaviest class among the rows that it is the first to cover. So the search is over conditions
+alone, and of two prefixes of equal length that capture the same rows the better one stays. Rows
+that no condition distinguishes form one group.
 
 **Bound.** Let a group weigh n_l in class l, and d be the default label. Beyond what a prefix and
 the default classify correctly, a group can add at most max_l n_l - n_d, its potential. A list with
@@ -33,7 +34,9 @@ Choice = tuple[int, ...]
 """A list: its conditions, in order."""
 
 TOLERANCE = 1e-11
-"""Objectives that differ by less than this share of the rows' weight are equal: sums are rounded."""
+"""Objectives that differ by less than this share of the rows' weight
+are equal: sums are rounded.
+"""
 _MOST_DENSE = 1 << 24
 """The most groups x conditions for which covers are also kept as numbers: 128 MiB."""
 _MOST_PAIRED = 2048
@@ -51,12 +54,14 @@ class Layer(NamedTuple):
 
 
 class Prefixes(layered.LayeredProblem[Layer, Choice]):
-    """The best list of at most `max_rules` candidates. A move is one condition, or the last two: (r, q), q -1 for none.
+    """The best list of at most `max_rules` candidates. A move is one condition, or the last
+    two: (r, q), q -1 for none.
 
     Attributes:
         candidates: the conditions, and the weight of every class in every group.
         max_rules: the most rules.
-        listed: the most children listed per chunk of prefixes, the most promising ones; set it with the width.
+        listed: the most children listed per chunk of prefixes, the most promising
+            ones; set it with the width.
         evaluations: how many conditions were tried after prefixes.
     """
 
@@ -110,18 +115,23 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         )
 
     def root(self) -> Layer:
-        return Layer(pack(np.ones((1, self.candidates.n_groups), bool)), np.zeros(1), np.zeros(1, np.uint64))
+        return Layer(
+            pack(np.ones((1, self.candidates.n_groups), bool)), np.zeros(1), np.zeros(1, np.uint64)
+        )
 
     def children(self, states: Layer, some: slice, after: int, settled: float) -> Any:
-        """Prefixes with one further rule, to which `after` may be added: `parents`, conditions, `bounds`, `reached` and
-        `values` as in `Children`, for bounds above `settled`."""
+        """Prefixes with one further rule, to which `after` may be added: `parents`, conditions,
+        `bounds`, `reached` and `values` as in `Children`, for bounds above `settled`.
+        """
         from jaxrules.lists import prefix_kernels  # numba loads when it is needed
 
         layer = (states.free[some], states.values[some], states.used[some])
         room = len(layer[0]) * len(self.candidates)
         self.evaluations += room
         kernels: Any = prefix_kernels
-        arrays: list[Any] = [np.empty(room, np.int64) for _ in range(2)] + [np.empty(room) for _ in range(3)]
+        arrays: list[Any] = [np.empty(room, np.int64) for _ in range(2)] + [
+            np.empty(room) for _ in range(3)
+        ]
         n = kernels.expand(self.given, *layer, after, settled, *arrays)
         return [array[:n].copy() for array in arrays]
 
@@ -129,7 +139,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         settled = incumbent + TOLERANCE * float(self.candidates.counts.sum())
         if self.pairs and step == self.depth - 1:
             return self._last_two(states, some, settled)
-        parents, moves, bounds, reached, stops = self.children(states, some, self.max_rules - 1 - step, settled)
+        parents, moves, bounds, reached, stops = self.children(
+            states, some, self.max_rules - 1 - step, settled
+        )
         promise, left_out = bounds + np.maximum(stops, reached), None
         kept = np.arange(len(parents))
         if len(parents) > self.listed:
@@ -137,7 +149,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             kept = np.append(order[: self.listed], stops.argmax())
             left_out = float(bounds[order[self.listed :]].max())
         moves = np.stack([moves[kept], np.full(len(kept), -1)], axis=1)
-        return Children(parents[kept], moves, bounds[kept], reached[kept], stops[kept], promise[kept], left_out)
+        return Children(
+            parents[kept], moves, bounds[kept], reached[kept], stops[kept], promise[kept], left_out
+        )
 
     def _last_two(self, states: Layer, some: slice, settled: float) -> Children:
         from jaxrules.lists import prefix_kernels
@@ -151,7 +165,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return Children(found + prefix, np.tile([first, second], (len(found), 1)), values, values)
 
     def keys(self, states: Layer, children: Children) -> Indices:
-        return np.column_stack([self._free(states, children), self._used(states, children)]).view(np.int64)
+        return np.column_stack([self._free(states, children), self._used(states, children)]).view(
+            np.int64
+        )
 
     def grow(self, states: Layer, children: Children, step: int) -> Layer:
         return Layer(self._free(states, children), children.reached, self._used(states, children))

@@ -1,9 +1,9 @@
 """Coordinate paths: optimal explanations of linear models (Bertsimas, Delarue, Jaillet, Martin).
 
-A linear model is explained by a sequence of models that changes one coefficient at a time; `fit` finds the
-sequence with the least weighted sum of costs along the way, with a certificate; `pareto` trades the cost of the
-last model against it, and `interpretability` prices a given model. `greedy`, `direct` and `lasso_sequence` are
-baselines for optimal paths.
+A linear model is explained by a sequence of models that changes one coefficient at a time; `fit`
+finds the sequence with the least weighted sum of costs along the way, with a certificate;
+`pareto` trades the cost of the last model against it, and `interpretability` prices a given model.
+`greedy`, `direct` and `lasso_sequence` are baselines for optimal paths.
 """
 
 from jaxrules.paths.comparisons import direct, greedy, lasso_sequence

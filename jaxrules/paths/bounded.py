@@ -1,10 +1,11 @@
 """Certified paths within bounds on the coefficients.
 
-The unknowns are the values x_1, ..., x_K that the steps set, so that bounds on coefficients are bounds on x, and the
-best path along a sequence of features is a quadratic programme in a box. Prefixes grow layer by layer as in `exact`,
-with the least cost of a prefix within the bounds and a table of lower bounds on the rest. That table uses the least
-cost m(U) of every support within the bounds, or the table without bounds, which accounts for the dependence of
-successive models, whichever is larger.
+The unknowns are the values x_1, ..., x_K that the steps set, so that bounds on coefficients are
+bounds on x, and the best path along a sequence of features is a quadratic programme in a box.
+Prefixes grow layer by layer as in `exact`, with the least cost of a prefix within the bounds
+and a table of lower bounds on the rest. That table uses the least cost m(U) of every support
+within the bounds, or the table without bounds, which accounts for the dependence of successive
+models, whichever is larger.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ PIVOTS = 40
 
 
 def search(
-    problem: PathProblem, certificate: Certificate[Changes] | None = None, stopped: Callable[[], bool] = never
+    problem: PathProblem,
+    certificate: Certificate[Changes] | None = None,
+    stopped: Callable[[], bool] = never,
 ) -> Certificate[Changes]:
-    """The least-cost path of real steps within bounds, of at most MAX_FEATURES features; see `exact.search`."""
+    """The least-cost path of real steps within bounds, of at most MAX_FEATURES
+    features; see `exact.search`.
+    """
     certificate = certificate or problem.certificate()
     certificate.relative = GAP
     if not stopped() and not certificate.closed:
@@ -59,9 +64,15 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.supports = Supports.of(self.cost, self.depth)
         self.shares = np.full(self.depth + 1, SHARE)
         self.shares[self.depth] = 0.0
-        within = np.append(np.maximum(self._least(), self.supports.least[:-2]), self.supports.least[-2:])
-        alone = dataclasses.replace(self.supports, least=within, coupling=np.zeros_like(self.supports.coupling))
-        tables = (table.remainders(problem.step_weights, self.shares) for table in (self.supports, alone))
+        within = np.append(
+            np.maximum(self._least(), self.supports.least[:-2]), self.supports.least[-2:]
+        )
+        alone = dataclasses.replace(
+            self.supports, least=within, coupling=np.zeros_like(self.supports.coupling)
+        )
+        tables = (
+            table.remainders(problem.step_weights, self.shares) for table in (self.supports, alone)
+        )
         self.rest = np.maximum(*tables)
 
     def _least(self) -> Array:
@@ -70,10 +81,14 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         least = np.empty(len(masks))
         for size in range(int(sizes.max()) + 1):
             at = np.flatnonzero(sizes == size)
-            chosen = np.nonzero(masks[at, None] & bits(self.problem.n_features))[1].reshape(len(at), size)
+            chosen = np.nonzero(masks[at, None] & bits(self.problem.n_features))[1].reshape(
+                len(at), size
+            )
             curvature = self.cost.curvature[chosen[:, :, None], chosen[:, None, :]]
             least[at] = float(self.cost.constant) + least_in_box(
-                curvature, self.cost.linear[chosen], *(bound[chosen] for bound in self.problem.bounds)
+                curvature,
+                self.cost.linear[chosen],
+                *(bound[chosen] for bound in self.problem.bounds),
             )
         return least
 
@@ -90,13 +105,17 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         return Children(parents, moves, bounds, bounds)
 
     def _values(self, sequences: Sequence, share: float) -> Array:
-        """The least cost of the models along sequences within the bounds; only a share of the last one counts."""
+        """The least cost of the models along sequences within the bounds; only a
+        share of the last one counts.
+        """
         count, steps = sequences.shape
         weights = self.problem.step_weights[:steps].copy()
         weights[-1] *= share
         curvature = self.cost.curvature[sequences[:, :, None], sequences[:, None, :]]
         H, h = np.zeros((count, steps, steps)), np.zeros((count, steps))
-        valid = np.zeros((count, steps), bool)  # which of the values set so far the model after this step has
+        valid = np.zeros(
+            (count, steps), bool
+        )  # which of the values set so far the model after this step has
         for k, weight in enumerate(weights.tolist()):
             valid[:, :k] &= sequences[:, :k] != sequences[:, k : k + 1]
             valid[:, k] = True
@@ -106,19 +125,25 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         return weights.sum() * self.cost.constant + least_in_box(H, h, *box)
 
     def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
-        sequences = np.concatenate([states.sequences[children.parents], children.moves[:, None]], axis=1)
-        return _Layer(sequences, states.masks[children.parents] | bits(self.problem.n_features)[children.moves])
+        sequences = np.concatenate(
+            [states.sequences[children.parents], children.moves[:, None]], axis=1
+        )
+        return _Layer(
+            sequences,
+            states.masks[children.parents] | bits(self.problem.n_features)[children.moves],
+        )
 
     def solution(self, moves: Sequence) -> Changes:
         return Changes(moves, constrained_path(self.problem, moves))
 
 
 def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
-    """Lower bounds on min x'Hx - 2h'x over lower <= x <= upper, shapes (batch, n, n) and (batch, n) -> (batch,).
+    """Lower bounds on min x'Hx - 2h'x over lower <= x <= upper, shapes (batch, n, n)
+    and (batch, n) -> (batch,).
 
-    Block principal pivoting (Judice and Pires, 1994): variables are free or at a bound, and all that violate optimality
-    change at once. This nearly always ends at the minimum; otherwise the multipliers prove a bound: for any
-    multipliers of the right sign, the minimum of the Lagrangian.
+    Block principal pivoting (Judice and Pires, 1994): variables are free or at a bound, and all
+    that violate optimality change at once. This nearly always ends at the minimum; otherwise the
+    multipliers prove a bound: for any multipliers of the right sign, the minimum of the Lagrangian.
     """
     batch, n = h.shape
     if n == 0:
@@ -148,11 +173,14 @@ def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
         todo = todo[(low | high | release).any(axis=1)]
         if not len(todo):
             break
-    # multipliers: of lower bounds max(slope, 0), of upper ones max(-slope, 0), where these are finite
+    # multipliers: of lower bounds max(slope, 0), of upper ones max(-slope,
+    # 0), where these are finite
     multiplier = np.where(np.isfinite(lower), np.maximum(slope, 0.0), 0.0)
     multiplier -= np.where(np.isfinite(upper), np.maximum(-slope, 0.0), 0.0)
     ends = np.where(multiplier > 0, lower, np.where(multiplier < 0, upper, 0.0))
     at = h + multiplier
     solved = np.linalg.solve(H, at[..., None])[..., 0]
-    values: Array = 2 * (multiplier * np.where(multiplier != 0, ends, 0.0)).sum(axis=1) - (at * solved).sum(axis=1)
+    values: Array = 2 * (multiplier * np.where(multiplier != 0, ends, 0.0)).sum(axis=1) - (
+        at * solved
+    ).sum(axis=1)
     return values

@@ -33,7 +33,8 @@ def greedy(
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
 ) -> CoordinatePath:
-    """Forward stagewise: every step lowers the mean squared error as much as one coefficient can, Eq. (3).
+    """Forward stagewise: every step lowers the mean squared error as much as one
+    coefficient can, Eq. (3).
 
     The arguments are those of `fit`; the step weights only price the path.
     """
@@ -62,12 +63,12 @@ def direct(
 ) -> CoordinatePath:
     """Set the final coefficients one by one, in the best order (the "direct" path of Fig. 3b).
 
-    For up to 18 coefficients the order is optimal, by a dynamic programme over subsets; beyond, every step takes the
-    coefficient that helps most at once.
+    For up to 18 coefficients the order is optimal, by a dynamic programme over subsets; beyond,
+    every step takes the coefficient that helps most at once.
 
     Args:
-        X, y, step_weights, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in
-            `fit`; there are as many steps as coefficients to set.
+        X, y, step_weights, start, l2_penalty, intercept, standardise, forbidden, sample_weight,
+            missing: as in `fit`; there are as many steps as coefficients to set.
         end: the final model; default: the least-squares model.
     """
     space = ModelSpace.of(
@@ -96,26 +97,34 @@ def lasso_sequence(
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
 ) -> ModelSequence:
-    """Linear models with 1, 2, ... features, in the order in which they enter the LASSO's path (Fig. 4b).
+    """Linear models with 1, 2, ... features, in the order in which they enter
+    the LASSO's path (Fig. 4b).
 
     Args:
-        X, y, intercept, standardise, sample_weight, missing: as in `fit`. The LASSO uses the columns in the units
-            of fit; standardise them unless they share a unit.
+        X, y, intercept, standardise, sample_weight, missing: as in `fit`. The LASSO uses the
+            columns in the units of fit; standardise them unless they share a unit.
         steps: the most features.
-        refit: True for the least-squares model on the features, False for the LASSO's own coefficients just before
-            the next feature enters.
+        refit: True for the least-squares model on the features, False for the LASSO's own
+            coefficients just before the next feature enters.
     """
     from sklearn.linear_model import lars_path_gram
 
     refit = checks.flag("refit", refit)
     steps = checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
     space = ModelSpace.of(
-        X, y, intercept=intercept, standardise=standardise, sample_weight=sample_weight, missing=missing
+        X,
+        y,
+        intercept=intercept,
+        standardise=standardise,
+        sample_weight=sample_weight,
+        missing=missing,
     )
     cost = space.squared
     usable = np.flatnonzero(np.diag(cost.curvature) > 0)
     reduced = cost.restricted(usable)
-    _, _, coefficients = lars_path_gram(reduced.linear.copy(), reduced.curvature.copy(), n_samples=1, method="lasso")
+    _, _, coefficients = lars_path_gram(
+        reduced.linear.copy(), reduced.curvature.copy(), n_samples=1, method="lasso"
+    )
     sizes = (coefficients != 0).sum(axis=0)
     models = [np.zeros(space.n_columns)]
     for size in range(1, min(steps, int(sizes.max())) + 1):

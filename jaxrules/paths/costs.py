@@ -1,8 +1,9 @@
 """Costs of linear models.
 
-Every search minimises a quadratic function of the coefficients, c(b) = s - 2 g'b + b'Qb: the mean squared error
-(Section 2 of the paper), the same plus a ridge penalty, or the second-order model of the mean of another loss around a
-reference. Searches use only Q, g and s, never the rows of the data.
+Every search minimises a quadratic function of the coefficients, c(b) = s - 2 g'b + b'Qb: the
+mean squared error (Section 2 of the paper), the same plus a ridge penalty, or the
+second-order model of the mean of another loss around a reference. Searches use only Q, g and
+s, never the rows of the data.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Quadratic:
     @classmethod
     def stack(cls, costs: Iterable[Quadratic]) -> Quadratic:
         """One cost per step."""
-        curvature, linear, constant = zip(*((c.curvature, c.linear, c.constant) for c in costs), strict=True)
+        curvature, linear, constant = zip(
+            *((c.curvature, c.linear, c.constant) for c in costs), strict=True
+        )
         return cls(np.array(curvature), np.array(linear), np.array(constant))
 
     def __call__(self, models: Array) -> Array:
@@ -58,7 +61,11 @@ class Quadratic:
 
     def restricted(self, features: Sequence) -> Quadratic:
         """The cost where only these features may differ from zero."""
-        return Quadratic(self.curvature[..., features[:, None], features], self.linear[..., features], self.constant)
+        return Quadratic(
+            self.curvature[..., features[:, None], features],
+            self.linear[..., features],
+            self.constant,
+        )
 
     def minimiser(self) -> Array:
         """A least-cost model; the one of least norm if Q is singular."""
@@ -87,7 +94,8 @@ class LossCost:
         shares: weights of the rows that sum to one.
         l2_penalty: the ridge penalty.
         intercept: whether u is free; 0 otherwise.
-        offset, centre, constant: o, shape (rows,), a, shape (features,), and the constant; of costs of changes.
+        offset, centre, constant: o, shape (rows,), a, shape (features,), and the
+            constant; of costs of changes.
     """
 
     loss: Loss
@@ -104,7 +112,9 @@ class LossCost:
         """The costs of models, shape (..., features) -> (...)."""
         flat = models.reshape(-1, models.shape[-1])
         scores = self._scores(flat)
-        losses = self.loss.value(self.y, scores + self._best_intercepts(scores)[:, None]) @ self.shares
+        losses = (
+            self.loss.value(self.y, scores + self._best_intercepts(scores)[:, None]) @ self.shares
+        )
         ridge = self.l2_penalty * ((flat + self.centre) ** 2).sum(axis=1) + self.constant
         costs: Array = (losses + ridge).reshape(models.shape[:-1])
         return costs
@@ -118,7 +128,9 @@ class LossCost:
         """The cost where only these features may differ from zero."""
         centre = np.broadcast_to(self.centre, self.X.shape[1])
         fixed = self.l2_penalty * float((np.delete(centre, features) ** 2).sum())
-        return dataclasses.replace(self, X=self.X[:, features], centre=centre[features], constant=self.constant + fixed)
+        return dataclasses.replace(
+            self, X=self.X[:, features], centre=centre[features], constant=self.constant + fixed
+        )
 
     def intercepts(self, models: Array) -> Array:
         """The best intercept of every model, shape (models,)."""
@@ -133,7 +145,10 @@ class LossCost:
         if not self.intercept:
             return best
         middle = best_constant(self.loss, self.y, self.shares)
-        low, high = middle - scores.max(axis=1), middle - scores.min(axis=1)  # the root lies between
+        low, high = (
+            middle - scores.max(axis=1),
+            middle - scores.min(axis=1),
+        )  # the root lies between
         best = np.clip(middle - scores @ self.shares, low, high)
         for _ in range(INTERCEPT_ITERATIONS):
             slope = self.loss.gradient(self.y, scores + best[:, None]) @ self.shares
@@ -163,14 +178,17 @@ class LossCost:
         return Quadratic(Q, g, float(constant))
 
 
-def mean_squared_error(X: Array, y: Array, sample_weight: Array, l2_penalty: float = 0.0) -> Quadratic:
+def mean_squared_error(
+    X: Array, y: Array, sample_weight: Array, l2_penalty: float = 0.0
+) -> Quadratic:
     """sum_i w_i (y_i - x_i'b)^2 / sum_i w_i + l2_penalty |b|^2 as a quadratic of b.
 
     Args:
         X: shape (rows, features), centred by the caller if an intercept is wanted.
         y: shape (rows,).
         sample_weight: shape (rows,), not all zero.
-        l2_penalty: the ridge penalty; scikit-learn's `Ridge` calls ``alpha`` this times the sum of weights.
+        l2_penalty: the ridge penalty; scikit-learn's `Ridge` calls ``alpha`` this
+            times the sum of weights.
     """
     cost = LossCost(squared, X, y, sample_weight / sample_weight.sum(), l2_penalty, False)
     return cost.quadratic(np.zeros(X.shape[1]))

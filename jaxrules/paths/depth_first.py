@@ -1,12 +1,15 @@
-"""The compiled part of the exact search: depth-first over index sequences. Imported on first use (numba).
+"""The compiled part of the exact search: depth-first over index sequences.
+Imported on first use (numba).
 
-A state is a prefix i_1, ..., i_p of the sequence. Its cost-to-come is a quadratic form of the current
-coefficients, Phi(v) = v'Av - 2 h'v + phi: the least cost of the first p steps that ends in v. Appending
-feature i minimises out the old v_i, frees it, and adds alpha c(v). The children's least values come from one
-Cholesky factor of their common part: bordered by a new feature, or corrected by the rank-one term of an old
-one. Bounds on the remaining steps come from a table by support (see `exact`).
+A state is a prefix i_1, ..., i_p of the sequence. Its cost-to-come is a quadratic form of the
+current coefficients, Phi(v) = v'Av - 2 h'v + phi: the least cost of the first p steps that ends
+in v. Appending feature i minimises out the old v_i, frees it, and adds alpha c(v). The
+children's least values come from one Cholesky factor of their common part: bordered by a new
+feature, or corrected by the rank-one term of an old one. Bounds on the remaining steps come from
+a table by support (see `exact`).
 
-Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far longer to recognise named ones.
+Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far
+longer to recognise named ones.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ import numpy as np
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
-_inline = numba.njit(inline="always", nogil=True, error_model="numpy")  # a call with so many arrays is expensive
+_inline = numba.njit(
+    inline="always", nogil=True, error_model="numpy"
+)  # a call with so many arrays is expensive
 
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
@@ -177,13 +182,21 @@ def _append(given: Any, stack: Any, level: int, feature: int) -> None:
 
 @_jit
 def search(
-    given: Any, stack: Any, level: int, first: int, last: int, incumbent: float, tolerance: float, budget: int
+    given: Any,
+    stack: Any,
+    level: int,
+    first: int,
+    last: int,
+    incumbent: float,
+    tolerance: float,
+    budget: int,
 ) -> Any:
-    """Depth-first from `level` (the state at `first`, prepared or interrupted) to the states at `last`.
+    """Depth-first from `level` (the state at `first`, prepared or
+    interrupted) to the states at `last`.
 
     Returns:
-        the level where it stopped (below `first`: finished), the least value found (`incumbent` where
-        nothing is better by `tolerance`), and the number of states expanded.
+        the level where it stopped (below `first`: finished), the least value found (`incumbent`
+        where nothing is better by `tolerance`), and the number of states expanded.
     """
     given, stack = Given(*given), Stack(*stack)
     bounds, features, count, following = stack.bounds, stack.features, stack.count, stack.following
@@ -196,7 +209,9 @@ def search(
             if expanded >= budget:
                 return level, incumbent, expanded
             expanded += 1
-            _children(given, stack, level, given.weights[level] * (1 - given.shares[level + 1]), values)
+            _children(
+                given, stack, level, given.weights[level] * (1 - given.shares[level + 1]), values
+            )
             n = 0
             for i in range(d):
                 if given.no_repeats and level > first and sequence[level - 1] == i:
@@ -221,7 +236,10 @@ def search(
                     stack.best[:] = sequence
                 level -= 1
                 continue
-        if following[level] >= count[level] or bounds[level, following[level]] >= incumbent - tolerance:
+        if (
+            following[level] >= count[level]
+            or bounds[level, following[level]] >= incumbent - tolerance
+        ):
             level -= 1
             continue
         child = following[level]
@@ -250,13 +268,22 @@ def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
 
 @_jit
 def tighten(
-    given: Any, stack: Any, step: int, last: int, positions: Any, before: Any, incumbent: float, budget: int
+    given: Any,
+    stack: Any,
+    step: int,
+    last: int,
+    positions: Any,
+    before: Any,
+    incumbent: float,
+    budget: int,
 ) -> int:
-    """Raise the table's bounds after `step` for the supports at `positions`, by searching up to `last`.
+    """Raise the table's bounds after `step` for the supports at `positions`,
+    by searching up to `last`.
 
-    The remainder of a path that has reached support U after `step` steps is itself a path problem, whose first
-    model is free on U and has the weight's share that the table owns. Russian dolls: the steps beyond `last`
-    are bounded by the table. Values that cannot matter below the incumbent are cut off there.
+    The remainder of a path that has reached support U after `step` steps is itself a path
+    problem, whose first model is free on U and has the weight's share that the table owns.
+    Russian dolls: the steps beyond `last` are bounded by the table. Values that cannot matter
+    below the incumbent are cut off there.
     """
     problem, states = Given(*given), Stack(*stack)
     A, h, support, member = states.A, states.h, states.support, states.member
@@ -285,5 +312,7 @@ def tighten(
         states.following[step] = -1
         level, value, nodes = search(given, stack, step, step, last, cutoff, 0.0, budget)
         expanded += nodes
-        problem.rest[step, position] = max(problem.rest[step, position], open_bound(stack, step, level, value))
+        problem.rest[step, position] = max(
+            problem.rest[step, position], open_bound(stack, step, level, value)
+        )
     return expanded

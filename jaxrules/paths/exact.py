@@ -1,27 +1,31 @@
 """Certified coordinate paths: branch-and-bound over the sequence of features that a path changes.
 
-For a given sequence the best path is a closed form (`problem.best_path`), so the search is over sequences only.
+For a given sequence the best path is a closed form (`problem.best_path`), so the
+search is over sequences only.
 
-**Bound.** A prefix of p steps is followed by models whose supports grow by at most one feature per step. A
-table holds, for every support U, a lower bound on what follows once b_p lies in U:
+**Bound.** A prefix of p steps is followed by models whose supports grow by at most one feature per
+step. A table holds, for every support U, a lower bound on what follows once b_p lies in U:
 
-    rest_p(U) <= min { share_p alpha_p c(b_p) + sum_{k > p} alpha_k c(b_k) : b_p in R^U, a path from b_p on }.
+    rest_p(U) <= min { share_p alpha_p c(b_p) + sum_{k > p} alpha_k c(b_k) : b_p in
+    R^U, a path from b_p on }.
 
-Prefix and remainder meet in b_p and each pays its share of c(b_p); if b_p belonged to the prefix alone, the
-two would choose it independently. The table starts as a chain of pairs: if b_p in R^U and b_{p+1} = b_p + t e_i
-pay weights A and B, then together they cost at least
+Prefix and remainder meet in b_p and each pays its share of c(b_p); if b_p belonged to the prefix
+alone, the two would choose it independently. The table starts as a chain of pairs: if b_p in R^U
+and b_{p+1} = b_p + t e_i pay weights A and B, then together they cost at least
 
     A m(U) + B m(U+i) + (m(U) - m(U+i)) kappa AB / (A + B (1 - kappa)),
 
-m(U) the least-squares cost on U and kappa the share of feature i that U explains (R^2 in the metric of Q): a
-coefficient added alone gains little if it is correlated with those that may not move. If that does not
-suffice, the table is tightened by searching the remainders themselves (Russian dolls), over ever longer
-windows. With many features, the table has only the supports that paths below the incumbent can reach.
+m(U) the least-squares cost on U and kappa the share of feature i that U explains (R^2 in the metric
+of Q): a coefficient added alone gains little if it is correlated with those that may not move. If
+that does not suffice, the table is tightened by searching the remainders themselves (Russian
+dolls), over ever longer windows. With many features, the table has only the supports that paths
+below the incumbent can reach.
 
-**Search.** Layer by layer, keeping the most promising sequences (NumPy, batched): this gives the incumbent and, for
-small problems, already the proof. Otherwise, local improvement (with many features it comes first, as their
-tables take seconds) and a compiled depth-first search (`depth_first`) follow. Changing one feature twice in a row is
-excluded only where the weights do not decrease, because only there it is redundant.
+**Search.** Layer by layer, keeping the most promising sequences (NumPy, batched): this gives the
+incumbent and, for small problems, already the proof. Otherwise, local improvement (with many
+features it comes first, as their tables take seconds) and a compiled depth-first search
+(`depth_first`) follow. Changing one feature twice in a row is excluded only where the weights do
+not decrease, because only there it is redundant.
 """
 
 from __future__ import annotations
@@ -41,12 +45,16 @@ from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTH = 256
 FEW = 12
-"""The most features for which layers come first, in less time than local improvement takes to compile."""
+"""The most features for which layers come first, in less time than local
+improvement takes to compile.
+"""
 SHARE = 0.5
 RUNGS = ((2, 10_000), (4, 2_000), (8, 1_000))
 """Windows of the Russian dolls, and nodes per support."""
 EFFORT = 2
-"""Nodes of the search that follows a rung, per node until then: longer windows cost more than most proofs."""
+"""Nodes of the search that follows a rung, per node until then: longer windows
+cost more than most proofs.
+"""
 SLICE = 20_000
 """Nodes between two looks at the clock."""
 
@@ -61,14 +69,16 @@ def search(
     restarts: int = 0,
     seed: int = 0,
 ) -> Certificate[Changes]:
-    """The least-cost path without side conditions, proved to a relative 1e-9 when the certificate is closed.
+    """The least-cost path without side conditions, proved to a relative 1e-9 when
+    the certificate is closed.
 
     Args:
         problem: without side conditions.
         certificate: of the problem, to be continued.
         stopped: the search ends early when this is true.
         starts: good sequences, besides the greedy one.
-        batch, restarts, seed: of local improvement, see `local.search`. A search cut short is no worse than that.
+        batch, restarts, seed: of local improvement, see `local.search`. A search cut
+            short is no worse than that.
     """
     certificate = certificate or problem.certificate()
     for sequence in starts:
@@ -84,7 +94,9 @@ def search(
     layered.search(prefixes, certificate, (WIDTH,), stopped)
     if not certificate.closed and not stopped():
         if certificate.objective < improved:  # as many starts as before: the same compiled program
-            local.search(problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed + 1)
+            local.search(
+                problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed + 1
+            )
         _depth_first_search(prefixes, certificate, stopped)
     return certificate
 
@@ -95,7 +107,9 @@ class _Layer(NamedTuple):
 
 
 class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
-    """Prefixes of sequences, in the features that have an effect, scaled to a unit diagonal; tables of bounds."""
+    """Prefixes of sequences, in the features that have an effect, scaled to a unit
+    diagonal; tables of bounds.
+    """
 
     def __init__(self, problem: PathProblem, objective: float, stopped: Callable[[], bool]) -> None:
         self.problem = problem
@@ -103,7 +117,9 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         restricted = problem.cost.restricted(self.features)
         scale = np.sqrt(np.diag(restricted.curvature))
         self.cost = Quadratic(
-            restricted.curvature / np.outer(scale, scale), restricted.linear / scale, restricted.constant
+            restricted.curvature / np.outer(scale, scale),
+            restricted.linear / scale,
+            restricted.constant,
         )
         self.weights = problem.step_weights
         self.depth = problem.steps
@@ -118,12 +134,16 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.rest = self.supports.remainders(self.weights, self.shares)
 
     def root(self) -> _Layer:
-        return _Layer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))  # the empty support comes first
+        return _Layer(
+            np.zeros((1, 0), np.int64), np.zeros(1, np.int64)
+        )  # the empty support comes first
 
     def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
         sequences, supports = states.sequences[some], states.supports[some]
         count, d = len(sequences), len(self.features)
-        values = extension_values(self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences)
+        values = extension_values(
+            self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences
+        )
         bounds = values + self.rest[step + 1, self.supports.larger[:, supports].T]
         if self.no_repeats and step:
             bounds[np.arange(count), sequences[:, -1]] = np.inf
@@ -131,15 +151,22 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         return Children(parents, moves, bounds.ravel(), bounds.ravel())
 
     def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
-        sequences = np.concatenate([states.sequences[children.parents], children.moves[:, None]], axis=1)
-        return _Layer(sequences, self.supports.larger[children.moves, states.supports[children.parents]])
+        sequences = np.concatenate(
+            [states.sequences[children.parents], children.moves[:, None]], axis=1
+        )
+        return _Layer(
+            sequences, self.supports.larger[children.moves, states.supports[children.parents]]
+        )
 
     def solution(self, moves: Sequence) -> Changes:
         return self.problem.along(self.features[moves])
 
 
-def extension_values(cost: Quadratic, step_weights: Array, share: float, sequences: Sequence) -> Array:
-    """The least objective of every sequence with every feature appended, shape (sequences, features).
+def extension_values(
+    cost: Quadratic, step_weights: Array, share: float, sequences: Sequence
+) -> Array:
+    """The least objective of every sequence with every feature appended,
+    shape (sequences, features).
 
     Args:
         cost: the cost.
@@ -154,7 +181,9 @@ def extension_values(cost: Quadratic, step_weights: Array, share: float, sequenc
     order = np.arange(length)
     at = sequences.T
     systems = np.empty((length, length + 1 + d, batch))
-    systems[:, :length] = cost.curvature[at[:, None], at[None, :]] * tails[np.maximum.outer(order, order)][..., None]
+    systems[:, :length] = (
+        cost.curvature[at[:, None], at[None, :]] * tails[np.maximum.outer(order, order)][..., None]
+    )
     systems[:, length] = cost.linear[at] * tails[:-1, None]
     systems[:, length + 1 :] = cost.curvature[at].transpose(0, 2, 1) * weights[-1]
     value = np.full(batch, weights.sum() * cost.constant)
@@ -164,7 +193,9 @@ def extension_values(cost: Quadratic, step_weights: Array, share: float, sequenc
     scales = cost.curvature[at, at] * tails[:-1, None]
     for j in range(length):
         pivot = systems[j, j].copy()
-        inverse = np.where(pivot > RANK_TOLERANCE * scales[j], 1 / np.where(pivot > 0, pivot, 1.0), 0.0)
+        inverse = np.where(
+            pivot > RANK_TOLERANCE * scales[j], 1 / np.where(pivot > 0, pivot, 1.0), 0.0
+        )
         row = systems[j, j + 1 :] * inverse
         value -= systems[j, length] * row[length - j - 1]
         columns = systems[j, length + 1 :]
@@ -179,25 +210,49 @@ def extension_values(cost: Quadratic, step_weights: Array, share: float, sequenc
 # The depth-first search
 
 
-def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], stopped: Callable[[], bool]) -> None:
-    """Prove the incumbent, or find a better one, with bounds that are tightened until they suffice."""
+def _depth_first_search(
+    prefixes: _Prefixes, certificate: Certificate[Changes], stopped: Callable[[], bool]
+) -> None:
+    """Prove the incumbent, or find a better one, with bounds that are
+    tightened until they suffice.
+    """
     from jaxrules.paths import depth_first  # numba loads when it is needed
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
-    tables = (prefixes.weights, prefixes.shares, prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats)
+    tables = (
+        prefixes.weights,
+        prefixes.shares,
+        prefixes.rest,
+        supports.masks,
+        supports.larger,
+        prefixes.no_repeats,
+    )
     given = (cost.curvature, cost.linear, cost.constant, *tables)  # a `depth_first.Given`
     stack = tuple(depth_first.workspace(len(prefixes.features), steps))
     before = supports.beginnings(prefixes.weights, prefixes.shares)
     for window, per_support in (*(rung for rung in RUNGS if rung[0] < steps), (steps, 10_000)):
         for p in range(steps - 1, 0, -1):
-            relevant = np.flatnonzero(before[p, :-2] + prefixes.rest[p, :-2] < certificate.objective)
-            for positions in np.array_split(relevant, len(relevant) * per_support // (50 * SLICE) + 1):
+            relevant = np.flatnonzero(
+                before[p, :-2] + prefixes.rest[p, :-2] < certificate.objective
+            )
+            for positions in np.array_split(
+                relevant, len(relevant) * per_support // (50 * SLICE) + 1
+            ):
                 if stopped():
                     return
                 certificate.nodes += depth_first.tighten(
-                    given, stack, p, min(p + window, steps), positions, before[p], certificate.objective, per_support
+                    given,
+                    stack,
+                    p,
+                    min(p + window, steps),
+                    positions,
+                    before[p],
+                    certificate.objective,
+                    per_support,
                 )
-        layered.search(prefixes, certificate, (WIDTH,), stopped)  # a better bound, and perhaps the proof
+        layered.search(
+            prefixes, certificate, (WIDTH,), stopped
+        )  # a better bound, and perhaps the proof
         if certificate.closed or stopped():
             return
         stack = tuple(depth_first.workspace(len(prefixes.features), steps))
@@ -205,7 +260,9 @@ def _depth_first_search(prefixes: _Prefixes, certificate: Certificate[Changes], 
         budget = math.inf if window == steps else max(SLICE, EFFORT * certificate.nodes)
         while level >= 0 and spent < budget and not stopped():
             known = certificate.objective
-            level, value, nodes = depth_first.search(given, stack, level, 0, steps, known, certificate.tolerance, SLICE)
+            level, value, nodes = depth_first.search(
+                given, stack, level, 0, steps, known, certificate.tolerance, SLICE
+            )
             spent += nodes
             certificate.nodes += nodes
             if value < known:

@@ -58,64 +58,88 @@ def fit(
 ) -> Fit[CoordinatePath]:
     """The coordinate path b_1, ..., b_K with the least sum_k alpha_k c(b_k), Eq. (7) and (9).
 
-    Every step changes one coefficient. Models are lists of coefficients in column order: a numeric column has one, a
-    categorical column one for the 0/1 indicator of each category.
+    Every step changes one coefficient. Models are lists of coefficients in column order: a numeric
+    column has one, a categorical column one for the 0/1 indicator of each category.
 
     Args:
         X: rows of features.
         y: the target, shape (rows,); two classes for the logistic cost.
         steps: K.
-        step_weights: alpha_1, ..., alpha_K, at least 0 and the last one positive (a distribution over where
-            the reader stops, Section 5.2); or a number gamma for alpha_k = gamma^k (Definition 1).
-        start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a path, for
-            its last model. Default: all zero.
+        step_weights: alpha_1, ..., alpha_K, at least 0 and the last one positive (a
+            distribution over where the reader stops, Section 5.2); or a number gamma for
+            alpha_k = gamma^k (Definition 1).
+        start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a
+            path, for its last model. Default: all zero.
         end: a given b_K to explain, in the same forms (Eq. 2).
-        method: "exact" proves optimality by a dedicated search (integer steps with any side condition, real ones
-            with an end or with bounds); "mip" solves small problems with any side conditions by mixed-integer
-            programming; "local" improves random sequences, for hundreds of features, without a certificate.
-        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None for the latter
-            if y holds classes (see `jaxrules.table.holds_classes`).
+        method: "exact" proves optimality by a dedicated search (integer steps with any side
+            condition, real ones with an end or with bounds); "mip" solves small problems with any
+            side conditions by mixed-integer programming; "local" improves random sequences, for
+            hundreds of features, without a certificate.
+        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None
+            for the latter if y holds classes (see `jaxrules.table.holds_classes`).
         l2_penalty: added to the cost, times |b|^2.
         intercept: let every model have its best intercept; it is not a step.
-        standardise: divide the columns, and the target of the squared cost, by their standard deviations;
-            coefficients, bounds and costs are then in these units.
-        integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of one point ("unit", S'_SLIM).
-        lower, upper: bounds on the coefficients of all models: one number, by column name, or an array.
+        standardise: divide the columns, and the target of the squared cost, by their standard
+            deviations; coefficients, bounds and costs are then in these units.
+        integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of
+            one point ("unit", S'_SLIM).
+        lower, upper: bounds on the coefficients of all models: one number, by
+            column name, or an array.
         forbidden: names or positions of columns that no step may change.
         batch: q, the number of steps that local improvement reassigns at once (appendix C).
-        restarts: random starts of local improvement, at most 100 000, besides the greedy one. With method="exact"
-            local improvement precedes a long proof, so that a fit cut short is no worse than a local one.
+        restarts: random starts of local improvement, at most 100 000, besides the greedy one.
+            With method="exact" local improvement precedes a long proof, so that a fit cut short
+            is no worse than a local one.
         seed: of the random starts.
-        time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is returned with its proved gap.
+        time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is
+            returned with its proved gap.
         sample_weight: weights of the rows, shape (rows,).
         progress: False, True for a bar, or a function of one `Progress`.
         missing: "refuse", or "own_category": a column that says where values are missing.
 
     Returns:
-        A Fit whose model is a `CoordinatePath`; objective sum_k alpha_k c(b_k) computed from the models; bound
-        for "exact" and "mip". Details: `nodes` (states examined), and for the logistic cost `model_objective` and
-        `model_bound`, which certify the last quadratic model only, not the logistic problem itself.
+        A Fit whose model is a `CoordinatePath`; objective sum_k alpha_k c(b_k) computed from the
+        models; bound for "exact" and "mip". Details:
+        `nodes` (states examined), and for the logistic cost `model_objective` and `model_bound`,
+        which certify the last quadratic model only, not the logistic problem itself.
 
     Raises:
         TypeError, ValueError: for invalid or inconsistent arguments.
     """
     cost = ("logistic" if holds_classes(y) else "squared") if cost is None else cost
     options = settings("paths", locals())
-    weights = check_step_weights(step_weights, checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS))
+    weights = check_step_weights(
+        step_weights, checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
+    )
     checks.choice("method", method, ("exact", "mip", "local"))
     checks.choice("integer_steps", integer_steps, (None, "any", "unit"))
     batch = min(checks.integer("batch", batch, at_least=1, at_most=3), len(weights))
-    restarts, seed = checks.integer("restarts", restarts, at_least=1, at_most=_MOST_RESTARTS), checks.seed(seed)
+    restarts, seed = (
+        checks.integer("restarts", restarts, at_least=1, at_most=_MOST_RESTARTS),
+        checks.seed(seed),
+    )
     run = Run("paths", time_limit, progress)
 
     space = ModelSpace.of(
-        X, y, cost=cost, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
-        standardise=standardise, sample_weight=sample_weight, missing=missing,
-    )  # fmt: skip
+        X,
+        y,
+        cost=cost,
+        start=start,
+        forbidden=forbidden,
+        l2_penalty=l2_penalty,
+        intercept=intercept,
+        standardise=standardise,
+        sample_weight=sample_weight,
+        missing=missing,
+    )
     problem = space.problem(weights, kind=integer_steps, lower=lower, upper=upper, end=end)
     check_method(problem, method, cost)
     changes = space.cost_of_changes
-    certificate = SequentialCertificate.of(changes, problem) if isinstance(changes, LossCost) else problem.certificate()
+    certificate = (
+        SequentialCertificate.of(changes, problem)
+        if isinstance(changes, LossCost)
+        else problem.certificate()
+    )
 
     solve = functools.partial(_solve, method=method, batch=batch, restarts=restarts, seed=seed)
     proves = method != "local" and not isinstance(certificate, SequentialCertificate)
@@ -132,10 +156,18 @@ def fit(
 
 
 def _search(
-    problem: PathProblem, certificate: Certificate[Changes], solve: Callable[..., Status], run: Run, *, proves: bool,
-    batch: int, seed: int,
-) -> Status:  # fmt: skip
-    """Improve the certificate by `solve`, or for the logistic cost by one after the other of its quadratic models."""
+    problem: PathProblem,
+    certificate: Certificate[Changes],
+    solve: Callable[..., Status],
+    run: Run,
+    *,
+    proves: bool,
+    batch: int,
+    seed: int,
+) -> Status:
+    """Improve the certificate by `solve`, or for the logistic cost by one after the
+    other of its quadratic models.
+    """
 
     def tell(objective: float) -> None:
         run.step(objective, problem.steps, bound=max(certificate.bound, 0.0) if proves else None)
@@ -147,15 +179,25 @@ def _search(
     if not isinstance(certificate, SequentialCertificate):
         return solve(problem, certificate, run)
     return logistic.search(
-        problem, certificate, lambda model, known: solve(model, known, run.child(_MODEL_SHARE)), run.stopped,
-        batch=batch, seed=seed,
-    )  # fmt: skip
+        problem,
+        certificate,
+        lambda model, known: solve(model, known, run.child(_MODEL_SHARE)),
+        run.stopped,
+        batch=batch,
+        seed=seed,
+    )
 
 
 def _solve(
-    problem: PathProblem, certificate: Certificate[Changes], run: Run, *, method: Method, batch: int, restarts: int,
+    problem: PathProblem,
+    certificate: Certificate[Changes],
+    run: Run,
+    *,
+    method: Method,
+    batch: int,
+    restarts: int,
     seed: int,
-) -> Status:  # fmt: skip
+) -> Status:
     """Improve the certificate by the method that the user named."""
     if method == "local":
         local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
@@ -206,12 +248,15 @@ def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
         raise ValueError(f'method="local" does not take {given[0]}; use method="mip"')
     if method == "exact" and problem.kind is None:
         if problem.bounded and problem.end is not None:
-            raise ValueError('method="exact" takes end, or lower and upper, not both; use method="mip"')
+            raise ValueError(
+                'method="exact" takes end, or lower and upper, not both; use method="mip"'
+            )
         largest = {"end": given_end.MAX_FEATURES, "lower or upper": bounded.MAX_FEATURES}
         for name in given:
             if problem.n_features > largest[name]:
                 raise ValueError(
-                    f'method="exact" takes {name} for at most {largest[name]} columns that may change, got '
+                    f'method="exact" takes {name} for at most {largest[name]} columns that may '
+                    "change, got "
                     f'{problem.n_features}; name others in forbidden, or use method="mip"'
                 )
     if (method == "mip" or problem.kind == "any") and not (problem.step_weights > 0).all():

@@ -1,9 +1,10 @@
 """Certified paths of integer steps: S_SLIM and S'_SLIM of Section 5.1.
 
-Every model is a point of the lattice start + Z^d, so two prefixes of equal length that arrive at the same
-point differ only in their cost so far: the cheaper one is kept. The search grows all points
-layer by layer, with that dominance and the remainder bounds of `exact`, which hold for real coefficients and
-so for integers. Bounds on the coefficients and a given end are conditions on points.
+Every model is a point of the lattice start + Z^d, so two prefixes of equal length that
+arrive at the same point differ only in their cost so far: the cheaper one is kept. The
+search grows all points layer by layer, with that dominance and the remainder bounds of
+`exact`, which hold for real coefficients and so for integers. Bounds on the coefficients and
+a given end are conditions on points.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ MAX_CHILDREN = 4_000_000
 
 
 def search(
-    problem: PathProblem, certificate: Certificate[Changes] | None = None, stopped: Callable[[], bool] = never
+    problem: PathProblem,
+    certificate: Certificate[Changes] | None = None,
+    stopped: Callable[[], bool] = never,
 ) -> Certificate[Changes]:
-    """The least-cost path of integer steps; those of any size need positive step weights. See `exact.search`."""
+    """The least-cost path of integer steps; those of any size need positive step
+    weights. See `exact.search`.
+    """
     certificate = certificate or problem.certificate()
     if not stopped():
         layered.search(_Lattice(problem), certificate, WIDTHS, stopped)
@@ -86,22 +91,29 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
         bounds = total + self.rest[step + 1, self.supports.positions(masks)]
         return Children(parents, moves, bounds, total, left_out=left_out)
 
-    def _steps(self, points: Array, spent: Array, step: int, incumbent: float) -> tuple[Array, Array]:
+    def _steps(
+        self, points: Array, spent: Array, step: int, incumbent: float
+    ) -> tuple[Array, Array]:
         """The smallest and largest step of every coefficient that can lead below the incumbent."""
         lower, upper = (bound - points for bound in self.problem.bounds)
         if self.problem.kind == "unit":
             low, high = np.full(points.shape, -1.0), np.full(points.shape, 1.0)
         else:
-            # alpha c(b + t e_i) = alpha (c(b) - 2 slope t + Q_ii t^2) must leave room below the incumbent
+            # alpha c(b + t e_i) = alpha (c(b) - 2 slope t + Q_ii t^2) must leave
+            # room below the incumbent
             curvature = np.diag(self.cost.curvature)
             usable = curvature > 0
             safe = np.where(usable, curvature, 1.0)
             room = (incumbent - spent - self.rest[step + 1].min()) / self.problem.step_weights[step]
             best = (self.cost.linear - points @ self.cost.curvature) / safe
-            radius = np.sqrt(np.maximum((room - self.cost(points))[:, None] + safe * best**2, 0) / safe)
+            radius = np.sqrt(
+                np.maximum((room - self.cost(points))[:, None] + safe * best**2, 0) / safe
+            )
             radius = np.where(usable, radius, 0.0)
             # without effect: only for the end
-            best = np.where(usable, best, 0.0 if self.problem.end is None else self.problem.end - points)
+            best = np.where(
+                usable, best, 0.0 if self.problem.end is None else self.problem.end - points
+            )
             low, high = np.ceil(best - radius), np.floor(best + radius)
         return np.maximum(low, np.ceil(lower - 1e-9)), np.minimum(high, np.floor(upper + 1e-9))
 

@@ -1,9 +1,11 @@
-"""Local improvement of index sequences (Section 4.1 and appendix C), without solving any candidate's problem.
+"""Local improvement of index sequences (Section 4.1 and appendix C), without
+solving any candidate's problem.
 
-Choose q steps, keep the others, and try all d^q ways to assign features to the chosen ones. The objective of
-a sequence is s - h'H^-1 h (see `problem`), so with the kept steps factored once every candidate is a
-q x q Schur complement in closed form: for q = 1, J_i = J - (h_i - H_i'H^-1 h)^2 / (H_ii - H_i'H^-1 H_i).
-The kernel runs one descent per start (vmap) until no choice of steps improves its sequence.
+Choose q steps, keep the others, and try all d^q ways to assign features to the chosen ones. The
+objective of a sequence is s - h'H^-1 h (see `problem`), so with the kept steps factored once
+every candidate is a q x q Schur complement in closed form: for q = 1, J_i = J - (h_i - H_i'H^-1
+h)^2 / (H_ii - H_i'H^-1 H_i). The kernel runs one descent per start (vmap) until no choice of
+steps improves its sequence.
 
 Costs whose quadratic model differs between steps (logistic) are served as well.
 """
@@ -39,11 +41,15 @@ def search(
     restarts: int = 20,
     seed: int = 0,
 ) -> Certificate[Changes]:
-    """The best of local improvement from the greedy sequence and random ones, without a proof; see `exact.search`."""
+    """The best of local improvement from the greedy sequence and random ones, without a
+    proof; see `exact.search`.
+    """
     certificate = certificate or problem.certificate()
     random = random_sequences(problem.n_features, problem.steps, restarts, seed)
     starts = np.concatenate([certificate.solution.features[None], random])
-    found = improve(problem.cost, problem.step_weights, starts, batch=batch, seed=seed, stopped=stopped)
+    found = improve(
+        problem.cost, problem.step_weights, starts, batch=batch, seed=seed, stopped=stopped
+    )
     certificate.offer(problem.along(found[0]))
     return certificate
 
@@ -68,7 +74,8 @@ def improve(
         cost: the cost of the change from the starting model, or a stack of one per step.
         step_weights: alpha, shape (steps,).
         starts: feature sequences, shape (starts, steps).
-        batch: q, how many steps are reassigned at once (at most `steps`); the work grows as features^q.
+        batch: q, how many steps are reassigned at once (at most `steps`); the
+            work grows as features^q.
         seed: of the orders in which steps are chosen.
         stopped: if true, the remaining starts are not improved.
     """
@@ -91,7 +98,14 @@ def improve(
             break
         at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
         found = _compiled_in_time(
-            stopped, P, G, constant, sequences[at], _pad(choices[orders[at]]), np.int32(len(choices)), batch=batch
+            stopped,
+            P,
+            G,
+            constant,
+            sequences[at],
+            _pad(choices[orders[at]]),
+            np.int32(len(choices)),
+            batch=batch,
         )
         if found is None:
             break
@@ -112,7 +126,9 @@ def _pad(choices: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @x64_kernel(static=("batch",))
-def _descend(P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choices: Any, batch: int) -> Any:
+def _descend(
+    P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choices: Any, batch: int
+) -> Any:
     tolerance = 1e-11 * constant
 
     def descend(sequence: Any, order: Any) -> Any:
@@ -124,10 +140,17 @@ def _descend(P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choi
             better = value < objective - tolerance
             features = features.astype(sequence.dtype)
             sequence = jnp.where(better, sequence.at[chosen].set(features), sequence)
-            return sequence, jnp.where(better, value, objective), cursor + 1, jnp.where(better, 0, stale + 1)
+            return (
+                sequence,
+                jnp.where(better, value, objective),
+                cursor + 1,
+                jnp.where(better, 0, stale + 1),
+            )
 
         start = (sequence, jnp.array(jnp.inf), jnp.int32(0), jnp.int32(-1))
-        sequence, objective, _, _ = jax.lax.while_loop(lambda state: state[3] < n_choices, advance, start)
+        sequence, objective, _, _ = jax.lax.while_loop(
+            lambda state: state[3] < n_choices, advance, start
+        )
         return sequence, objective
 
     return jax.vmap(descend)(sequences, choices)
@@ -137,7 +160,9 @@ _compiled_in_time = Patient(_descend)
 
 
 def _least(candidates: Any) -> Any:
-    """The position and value of a table's minimum; row by row, which vectorises better than one argmin."""
+    """The position and value of a table's minimum; row by row, which
+    vectorises better than one argmin.
+    """
     if candidates.ndim == 1:
         best = jnp.argmin(candidates)
         return best[None], candidates[best]
@@ -156,9 +181,14 @@ def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch
     diagonal = jnp.where(kept & (jnp.diagonal(H) > 0), jnp.diagonal(H), 1.0)
     H = jnp.where(kept[:, None] & kept[None], H, 0.0)
     H = H.at[order, order].set(diagonal * (1 + JITTER))
-    right = [jnp.where(kept[:, None], P[jnp.maximum(order, chosen[a]), sequence], 0.0) for a in range(batch)]
+    right = [
+        jnp.where(kept[:, None], P[jnp.maximum(order, chosen[a]), sequence], 0.0)
+        for a in range(batch)
+    ]
     right.append(jnp.where(kept, G[order, sequence], 0.0)[:, None])
-    inverse_factor = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(H), jnp.eye(steps), lower=True)
+    inverse_factor = jax.scipy.linalg.solve_triangular(
+        jnp.linalg.cholesky(H), jnp.eye(steps), lower=True
+    )
     solved = inverse_factor @ jnp.concatenate(right, axis=1)
     columns, last = jnp.split(solved[:, :-1], batch, axis=1), solved[:, -1]
 

@@ -1,8 +1,9 @@
 """Paths for costs that are not quadratic (the logistic loss): sequential quadratic models.
 
-The quadratic model of the cost around the last path's end is searched, by any method, for a sequence of features.
-Along it the path is made optimal for the cost itself by damped Newton steps, and then improved locally on the
-quadratic models around every step's own model. No certificate is claimed for the path.
+The quadratic model of the cost around the last path's end is searched, by any method, for a
+sequence of features. Along it the path is made optimal for the cost itself by damped Newton
+steps, and then improved locally on the quadratic models around every step's own model. No
+certificate is claimed for the path.
 """
 
 from __future__ import annotations
@@ -27,17 +28,29 @@ NEWTON_STEPS = 50
 
 @dataclass
 class SequentialCertificate(Certificate[Changes]):
-    """The best path by its true cost, and the certificate of the last quadratic model; the bound is trivial."""
+    """The best path by its true cost, and the certificate of the last quadratic
+    model; the bound is trivial.
+    """
 
     cost: LossCost = field(kw_only=True)
     model: Certificate[Changes] = field(kw_only=True)
 
     @classmethod
     def of(cls, cost: LossCost, problem: PathProblem) -> SequentialCertificate:
-        """Before any search: the path that stays at the start. The problem has the cost's quadratic model there."""
-        first = Changes(np.zeros(problem.steps, np.int64), np.zeros((problem.steps, problem.n_features)))
+        """Before any search: the path that stays at the start. The problem has the
+        cost's quadratic model there.
+        """
+        first = Changes(
+            np.zeros(problem.steps, np.int64), np.zeros((problem.steps, problem.n_features))
+        )
         known = problem.certificate()
-        return cls(first, lambda path: float(problem.step_weights @ cost(path.models)), 0.0, cost=cost, model=known)
+        return cls(
+            first,
+            lambda path: float(problem.step_weights @ cost(path.models)),
+            0.0,
+            cost=cost,
+            model=known,
+        )
 
 
 def search(
@@ -63,7 +76,9 @@ def search(
         if stopped():
             break
         if number:
-            problem = dataclasses.replace(problem, cost=cost.quadratic(certificate.solution.models[-1]))
+            problem = dataclasses.replace(
+                problem, cost=cost.quadratic(certificate.solution.models[-1])
+            )
             certificate.model = problem.certificate()
         solve(problem, certificate.model)
         before = certificate.objective
@@ -72,11 +87,15 @@ def search(
         if stopped():  # within a Newton step, perhaps the first
             certificate.offer(certificate.model.solution)
             break
-        for _ in range(ROUNDS):  # on the quadratic models around every step's own model, while the true cost falls
+        for _ in range(
+            ROUNDS
+        ):  # on the quadratic models around every step's own model, while the true cost falls
             models = _models(cost, path.models, stopped)
             if models is None:
                 break
-            found = local.improve(models, weights, path.features[None], batch=batch, seed=seed, stopped=stopped)
+            found = local.improve(
+                models, weights, path.features[None], batch=batch, seed=seed, stopped=stopped
+            )
             path, last = newton_path(cost, weights, found[0], stopped), value
             value = certificate.offer(path)
             if value >= last - PROGRESS * abs(last):
@@ -99,8 +118,9 @@ def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> Quadr
 def newton_path(
     cost: LossCost, step_weights: Array, sequence: Sequence, stopped: Callable[[], bool] = never
 ) -> Changes:
-    """The least-cost path from zero along a sequence of features, by damped Newton steps on the step sizes; if
-    stopped, the best so far."""
+    """The least-cost path from zero along a sequence of features, by damped Newton steps on the
+    step sizes; if stopped, the best so far.
+    """
     models = np.zeros((len(sequence), cost.X.shape[1]))
     objective = float(step_weights @ cost(models))
     for _ in range(NEWTON_STEPS):

@@ -1,15 +1,15 @@
 """Paths by mixed-integer programming: the lifted outer approximation, in CVXPY with HiGHS.
 
-For small problems with side conditions that the dedicated searches lack (bounds on coefficients, a given last
-model), and as their independent oracle. HiGHS has no mixed-integer quadratic objective, so the cost is lifted:
-with Q = R'R and w_k = R (b_k - bhat), c(b_k) = c* + |w_k|^2, and t_kj >= 2 v w_kj - v^2 are tangents of
-w_kj^2. Minimise sum_k alpha_k (c* + sum_j t_kj) with binaries z_ki for the coefficient that step k changes.
-Every round solves the linear program with integers (a lower bound), then the exact path along its sequence (an
-upper bound), and adds tangents at both.
+For small problems with side conditions that the dedicated searches lack (bounds on coefficients, a
+given last model), and as their independent oracle. HiGHS has no mixed-integer quadratic objective,
+so the cost is lifted: with Q = R'R and w_k = R (b_k - bhat), c(b_k) = c* + |w_k|^2, and t_kj >= 2 v
+w_kj - v^2 are tangents of w_kj^2. Minimise sum_k alpha_k (c* + sum_j t_kj) with binaries z_ki for
+the coefficient that step k changes. Every round solves the linear program with integers (a lower
+bound), then the exact path along its sequence (an upper bound), and adds tangents at both.
 
-Constants that are valid for every path better than an incumbent of objective U: c(b_k) - c* <= R_k with
-R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*, where m_k is the least cost of k coefficients; and
-|b_ki - b_(k-1)i| <= (sqrt(R_k) + sqrt(R_(k-1))) / sqrt(Q_ii).
+Constants that are valid for every path better than an incumbent of objective U: c(b_k) - c* <= R_k
+with R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*, where m_k is the least cost of k
+coefficients; and |b_ki - b_(k-1)i| <= (sqrt(R_k) + sqrt(R_(k-1))) / sqrt(Q_ii).
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ def search(
     stopped: Callable[[], bool] = never,
     remaining: Callable[[], float] = lambda: math.inf,
 ) -> Certificate[Changes]:
-    """The least-cost path under side conditions, proved to a relative 1e-8 when the certificate is closed.
+    """The least-cost path under side conditions, proved to a relative 1e-8 when
+    the certificate is closed.
 
-    The step weights are all positive. See `exact.search`; `remaining` says how many seconds are left.
+    The step weights are all positive. See `exact.search`; `remaining` says
+    how many seconds are left.
     """
     certificate = certificate or problem.certificate()
     certificate.relative = GAP
@@ -63,7 +65,9 @@ def search(
 
 
 def _offer_relaxed(problem: PathProblem, certificate: Certificate[Changes], relaxed: Array) -> None:
-    """Offer the exact path along the sequence of a relaxed solution; only the sequence is trusted."""
+    """Offer the exact path along the sequence of a relaxed solution;
+    only the sequence is trusted.
+    """
     end = problem.end
     steps = np.diff(relaxed, axis=0, prepend=0.0)
     sequence = np.abs(steps).argmax(axis=1)
@@ -90,7 +94,9 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
     steps, weights = problem.steps, problem.step_weights
     supports = Supports.of(problem.cost, steps)
     least = supports.by_size[-1]
-    excess = np.maximum(supports.by_size[np.minimum(np.arange(1, steps + 1), problem.n_features)] - least, 0.0)
+    excess = np.maximum(
+        supports.by_size[np.minimum(np.arange(1, steps + 1), problem.n_features)] - least, 0.0
+    )
     incumbent = objective + 1e-7 * abs(objective)
     room = np.maximum(incumbent - weights @ (least + excess), 0.0) / weights + excess
     return np.sqrt(room), excess
@@ -103,7 +109,9 @@ def _solve_relaxation(
     stopped: Callable[[], bool],
     remaining: Callable[[], float],
 ) -> Array | None:
-    """One mixed-integer linear program; raises the bound and returns its path, shape (steps, features)."""
+    """One mixed-integer linear program; raises the bound and returns its
+    path, shape (steps, features).
+    """
     import cvxpy as cp
 
     cost, weights, end = problem.cost, problem.step_weights, problem.end
@@ -135,7 +143,9 @@ def _solve_relaxation(
     for sign, bound in ((1, lower), (-1, upper)):
         bounded = np.isfinite(bound)
         if bounded.any():
-            constraints.append(sign * models[:, bounded] >= np.repeat(sign * bound[None, bounded], steps, axis=0))
+            constraints.append(
+                sign * models[:, bounded] >= np.repeat(sign * bound[None, bounded], steps, axis=0)
+            )
     if problem.kind is not None:
         whole = cp.Variable((steps, d), integer=True)
         constraints.append(steps_taken == whole)
@@ -143,7 +153,10 @@ def _solve_relaxation(
             constraints += [whole <= chosen, whole >= -chosen]
     if end is not None:
         constraints.append(models[-1] == end)
-    grid = [np.repeat(fraction * radius[:, None], len(root), axis=1) for fraction in np.linspace(-1, 1, TANGENTS)]
+    grid = [
+        np.repeat(fraction * radius[:, None], len(root), axis=1)
+        for fraction in np.linspace(-1, 1, TANGENTS)
+    ]
     for at in (*grid, *((path - centre) @ root.T for path in tangents)):
         constraints.append(squares >= 2 * cp.multiply(at, lifted) - at**2)
     objective = cp.sum(cp.multiply(np.repeat(weights[:, None], len(root), axis=1), squares))

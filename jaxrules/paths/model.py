@@ -1,4 +1,6 @@
-"""Coordinate paths: sequences of linear models that differ in one coefficient from step to step (Section 2.1)."""
+"""Coordinate paths: sequences of linear models that differ in one coefficient from
+step to step (Section 2.1).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ Array = NDArray[Any] | jax.Array
 
 
 def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of a linear model: every number, an indicator per category, and one for missing values."""
+    """The columns of a linear model: every number, an indicator per category,
+    and one for missing values.
+    """
     columns = []
     for index, feature in enumerate(table.schema.features):
         if feature.categories is None:
@@ -70,7 +74,9 @@ def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.
         absent = table.missing_mask(index)
         if absent.any() and EncodedColumn(index, MISSING) not in columns:
             name = table.names[index]
-            raise ValueError(f"X has missing values in {name!r}, which had none in fit; fill or drop them")
+            raise ValueError(
+                f"X has missing values in {name!r}, which had none in fit; fill or drop them"
+            )
         if category == MISSING:
             values.append(absent.astype(np.float64))
         elif category is None:
@@ -106,7 +112,9 @@ class ModelSequence:
     output_scale: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     schema: Schema = field(metadata={"static": True})
     columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
-    options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True}, kw_only=True)
+    options: tuple[tuple[str, Any], ...] = field(
+        default=(), metadata={"static": True}, kw_only=True
+    )
 
     title: ClassVar[str] = "Sequence of models"
 
@@ -150,7 +158,9 @@ class ModelSequence:
             if not 0 <= index < len(self.schema.features):
                 raise ValueError("a column names a feature that does not exist")
             categories = self.schema.features[index].categories
-            if category not in (None, MISSING) and not (categories and 0 <= category < len(categories)):
+            if category not in (None, MISSING) and not (
+                categories and 0 <= category < len(categories)
+            ):
                 raise ValueError("a column names a category that does not exist")
 
     def scores(self, X: Any, step: int | None = None) -> Array:
@@ -158,11 +168,18 @@ class ModelSequence:
         model = self._step(step)
         traced = [X, self.models, self.intercepts]
         if any(isinstance(value, jax.core.Tracer) for value in traced):
-            values: Array = jnp.asarray(X) if isinstance(X, jax.core.Tracer) else jnp.asarray(self._design(X))
+            values: Array = (
+                jnp.asarray(X) if isinstance(X, jax.core.Tracer) else jnp.asarray(self._design(X))
+            )
             if values.shape[1] != len(self.columns):
-                raise ValueError(f"X has {values.shape[1]} columns, but the models have {len(self.columns)}")
+                raise ValueError(
+                    f"X has {values.shape[1]} columns, but the models have {len(self.columns)}"
+                )
             slopes = jnp.asarray(self.models)[model] * (self.output_scale / self.scale)
-            return jnp.matmul(values, slopes.astype(values.dtype)) + jnp.asarray(self.intercepts)[model]
+            return (
+                jnp.matmul(values, slopes.astype(values.dtype))
+                + jnp.asarray(self.intercepts)[model]
+            )
         columns = self._design(X)
         scores = np.full(len(columns), float(self.intercepts[model]))
         for j, slope in enumerate(self.slopes(model)):  # column order: a defined sum
@@ -207,7 +224,10 @@ class ModelSequence:
     def __str__(self) -> str:
         heading, rows = self.table()
         widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
-        lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in (heading, *rows)]
+        lines = [
+            "  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True))
+            for row in (heading, *rows)
+        ]
         return "\n".join([self._caption(), *(line.rstrip() for line in lines)])
 
     def _repr_html_(self) -> str:
@@ -220,7 +240,9 @@ class ModelSequence:
             [rf"$\beta_{{{k}}}$", *(f"${c}$" if c else "" for c in map(_exponent, cells))]
             for k, (_, *cells) in enumerate(rows)
         ]
-        return display.latex_table(f"l{'r' * (len(heading) - 1)}", [display.latex(name) for name in heading], texts)
+        return display.latex_table(
+            f"l{'r' * (len(heading) - 1)}", [display.latex(name) for name in heading], texts
+        )
 
     def _caption(self) -> str:
         return f"{self.title} of {len(self)} steps for {display.plain(self.schema.target)}"
@@ -230,7 +252,8 @@ class ModelSequence:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class CoordinatePath(ModelSequence):
-    """A sequence of linear models, each of which differs from the previous one in at most one coefficient.
+    """A sequence of linear models, each of which differs from the previous one
+    in at most one coefficient.
 
     Attributes:
         features: the column that each step changes, int64, shape (steps,).
@@ -331,16 +354,23 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation
     explanations = []
     for i, row in enumerate(values):
         parts = [
-            Part(f"{display.number(slopes[j])} x {names[j]} at {display.number(row[j])}", slopes[[j]] * row[j])
+            Part(
+                f"{display.number(slopes[j])} x {names[j]} at {display.number(row[j])}",
+                slopes[[j]] * row[j],
+            )
             for j in used
         ]
         parts.sort(key=lambda part: -abs(part.weight[0]))
         shares = (
             None
             if classes is None
-            else dict(zip(classes, sigmoid(np.array([-scores[i], scores[i]])).tolist(), strict=True))
+            else dict(
+                zip(classes, sigmoid(np.array([-scores[i], scores[i]])).tolist(), strict=True)
+            )
         )
-        explanations.append(Explanation(predictions[i].item(), (intercept, *parts), scores[[i]], shares))
+        explanations.append(
+            Explanation(predictions[i].item(), (intercept, *parts), scores[[i]], shares)
+        )
     return explanations
 
 
@@ -368,8 +398,8 @@ def weighted_loss(path: ModelSequence, step_weights: ArrayLike) -> float:
         step_weights: alpha_1, alpha_2, ...; at least as many as the path has steps.
 
     Raises:
-        ValueError: if there are too few weights, or a weight is negative or not finite (then the loss would
-            not be coherent).
+        ValueError: if there are too few weights, or a weight is negative or not finite (then the
+            loss would not be coherent).
     """
     checks.instance("path", path, ModelSequence, "jaxrules.paths.fit")
     weights = checks.array("step_weights", step_weights)
@@ -388,12 +418,17 @@ def geometric_loss(path: ModelSequence, gamma: float) -> float:
     """
     checks.instance("path", path, ModelSequence, "jaxrules.paths.fit")
     step_weights = geometric_weights(checks.number("gamma", gamma, above=0), len(path))
-    checks.require(np.isfinite(step_weights).all(), f"gamma={gamma:g} to the power of {len(path)} steps overflows")
+    checks.require(
+        np.isfinite(step_weights).all(),
+        f"gamma={gamma:g} to the power of {len(path)} steps overflows",
+    )
     return weighted_loss(path, step_weights)
 
 
 def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0) -> bool:
-    """Whether c_k <= c'_k at every step (condition (b) of Section 3.1; steps beyond the end cost 0)."""
+    """Whether c_k <= c'_k at every step (condition (b) of Section 3.1; steps beyond the end cost
+    0).
+    """
     for name, given in {"path": path, "other": other}.items():
         checks.instance(name, given, ModelSequence, "jaxrules.paths.fit")
     tolerance, length = checks.number("tolerance", tolerance), max(len(path), len(other))
@@ -404,8 +439,10 @@ def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0)
 def is_coherent(loss: Callable[[CoordinatePath], float], paths: Iterable[CoordinatePath]) -> bool:
     """Whether a path loss meets conditions (a) and (b) of Section 3.1 on all pairs of these paths.
 
-    A path that dominates another may not have the larger loss; equal cost sequences dominate each other, so
-    that (b) contains (a). True means that these paths contain no counterexample.
+    A path that dominates another may not have the larger loss; equal cost sequences dominate each
+    other, so that (b) contains (a). True means that these paths contain no counterexample.
     """
     known = [(path, loss(path)) for path in paths]
-    return all(ours <= theirs for path, ours in known for other, theirs in known if dominates(path, other))
+    return all(
+        ours <= theirs for path, ours in known for other, theirs in known if dominates(path, other)
+    )

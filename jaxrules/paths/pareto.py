@@ -1,4 +1,6 @@
-"""The price of interpretability: cost against interpretability loss (Section 3.3), and Definition 1's model loss."""
+"""The price of interpretability: cost against interpretability loss (Section 3.3), and
+Definition 1's model loss.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Box:
-    """A region of possible points that weighted sums miss, between supported points of different sequences."""
+    """A region of possible points that weighted sums miss, between supported
+    points of different sequences.
+    """
 
     interpretability: tuple[float, float]
     cost: tuple[float, float]
@@ -97,9 +101,14 @@ class Front:
         lines.append("  steps  interpretability loss        cost")
         for point in shown:
             mark = "" if point.supported else "  unsupported"
-            lines.append(f"  {len(point.path):5d}  {point.interpretability:21.6g}  {point.cost:10.6g}{mark}")
+            lines.append(
+                f"  {len(point.path):5d}  {point.interpretability:21.6g}  {point.cost:10.6g}{mark}"
+            )
         if len(shown) < len(self):
-            lines.append(f"  ({len(self) - len(shown)} more between these, along the same sequences of features)")
+            lines.append(
+                f"  ({len(self) - len(shown)} more between these, along the same sequences of "
+                "features)"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -110,7 +119,9 @@ class Front:
             )
             for point in self._shown()
         ]  # fmt: skip
-        return display.html_table(self._caption(), ("steps", "interpretability loss", "cost", ""), rows)
+        return display.html_table(
+            self._caption(), ("steps", "interpretability loss", "cost", ""), rows
+        )
 
     def _caption(self) -> str:
         return f"Pareto front of {len(self)} paths ({self.status.value}, {self.seconds:.2f} s)"
@@ -119,7 +130,11 @@ class Front:
         """All points, or if there are many, those at the ends of their sequences."""
         if len(self) <= LINES:
             return self.points
-        return tuple(point for point, inside in zip(self.points, _inside(self.points), strict=True) if not inside)
+        return tuple(
+            point
+            for point, inside in zip(self.points, _inside(self.points), strict=True)
+            if not inside
+        )
 
 
 @guarded
@@ -140,20 +155,24 @@ def pareto(
     progress: ProgressOption = False,
     missing: MissingRule = "refuse",
 ) -> Front:
-    """Pareto-optimal paths between the cost of the last model and the interpretability loss L_alpha.
+    """Pareto-optimal paths between the cost of the last model and the
+    interpretability loss L_alpha.
 
-    Proposition 1: for every tradeoff lambda and every length K, the least c(b_K) + lambda sum_k alpha_k c(b_k) is
-    problem (7) with other weights, solved by the exact search and started from its neighbours' solutions.
-    With at most 5000 index sequences, points that no weighted sum reaches (the dashed part of Fig. 2) are found by
-    merging the fronts of all sequences: then no path dominates a point. Otherwise the unsupported points are the best
-    met on the way, and `Front.boxes` shows where others may lie.
+    Proposition 1: for every tradeoff lambda and every length K, the least c(b_K) + lambda sum_k
+    alpha_k c(b_k) is problem (7) with other weights, solved by the exact search and started from
+    its neighbours' solutions. With at most 5000 index sequences, points that no weighted sum
+    reaches (the dashed part of Fig. 2) are found by merging the fronts of all sequences: then no
+    path dominates a point. Otherwise the unsupported points are the best met on the way, and
+    `Front.boxes` shows where others may lie.
 
     Args:
-        X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
+        X, y, start, l2_penalty, intercept, standardise, forbidden,
+            sample_weight, missing: as in `fit`.
         max_steps: the largest K.
-        step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter paths use the first ones.
-        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always included: it represents the
-            limit 0, where the last model is the best that its features allow.
+        step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter
+            paths use the first ones.
+        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always included: it
+            represents the limit 0, where the last model is the best that its features allow.
         time_limit: seconds, or a `jaxrules.Deadline`; the points found so far are returned.
         progress: False, True for a bar, or a function of one `Progress`.
 
@@ -170,7 +189,9 @@ def pareto(
         standardise=standardise, sample_weight=sample_weight, missing=missing,
     )  # fmt: skip
     sums = _Sums(space, space.problem(alpha).cost, alpha, lambdas)
-    enumerated = sum(len(space.allowed) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
+    enumerated = (
+        sum(len(space.allowed) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
+    )
     points = [sums.point(np.zeros(0, np.int64), np.inf, True)]
     with run:
         sums.add_supported(points, max_steps, run)
@@ -178,12 +199,18 @@ def pareto(
             sums.add_unsupported(points, max_steps, run)
     front = _nondominated(points)
     boxes = () if enumerated else tuple(_boxes(front))
-    status = Status.OPTIMAL if all(p.proved for p in front) and run.limit is None else run.limit or Status.STALLED
+    status = (
+        Status.OPTIMAL
+        if all(p.proved for p in front) and run.limit is None
+        else run.limit or Status.STALLED
+    )
     return Front(tuple(front), boxes, status, run.seconds())
 
 
 class _Sums(NamedTuple):
-    """The weighted sums c(b_K) + lambda sum_k alpha_k c(b_k) of a front (Eq. 8), and the points that they lead to."""
+    """The weighted sums c(b_K) + lambda sum_k alpha_k c(b_k) of a front (Eq. 8), and the
+    points that they lead to.
+    """
 
     space: ModelSpace
     cost: Quadratic
@@ -194,11 +221,20 @@ class _Sums(NamedTuple):
         """The sum as problem (7)."""
         return PathProblem(self.cost, _tradeoff_weights(self.alpha[:steps], tradeoff))
 
-    def point(self, sequence: Sequence, tradeoff: float, proved: bool, supported: bool = True) -> FrontPoint:
+    def point(
+        self, sequence: Sequence, tradeoff: float, proved: bool, supported: bool = True
+    ) -> FrontPoint:
         """The best path along a sequence of features."""
         steps = len(sequence)
         path = self.space.path(self.problem(steps, tradeoff).along(sequence), self.alpha[:steps])
-        return FrontPoint(weighted_loss(path, self.alpha), float(path.costs[-1]), path, supported, tradeoff, proved)
+        return FrontPoint(
+            weighted_loss(path, self.alpha),
+            float(path.costs[-1]),
+            path,
+            supported,
+            tradeoff,
+            proved,
+        )
 
     def add_supported(self, points: list[FrontPoint], max_steps: int, run: Run) -> None:
         """Add the point of the least sum for every length and tradeoff, as far as the time goes."""
@@ -219,7 +255,9 @@ class _Sums(NamedTuple):
     def add_unsupported(self, points: list[FrontPoint], max_steps: int, run: Run) -> None:
         """Add the points that no weighted sum reaches, from the fronts of all sequences."""
         fronts = _fronts(self.cost, self.alpha, self.tradeoffs, max_steps)
-        points += [self.point(*found, True, supported=False) for found in _unsupported(self.cost, fronts)]
+        points += [
+            self.point(*found, True, supported=False) for found in _unsupported(self.cost, fronts)
+        ]
         checked: set[float] = set()
         while new := [p for p in _nondominated(points) if p.interpretability not in checked]:
             if run.stopped():
@@ -240,7 +278,9 @@ def _tradeoff_weights(alpha: Array, tradeoff: float) -> Array:
 
 
 def _nondominated(points: list[FrontPoint]) -> list[FrontPoint]:
-    """The points that no other improves in both respects, without duplicates; fewer steps win ties."""
+    """The points that no other improves in both respects, without
+    duplicates; fewer steps win ties.
+    """
     order = sorted(points, key=lambda p: (p.interpretability, p.cost, len(p.path), not p.supported))
     scale = 1e-9 * max(abs(p.cost) for p in points)
     front: list[FrontPoint] = []
@@ -263,7 +303,9 @@ def _thinned(front: list[FrontPoint]) -> list[FrontPoint]:
     kept: list[FrontPoint] = []
     for point, inside in zip(front, _inside(front), strict=True):
         last = kept[-1] if kept else point
-        near = point.interpretability - last.interpretability < loss and last.cost - point.cost < cost
+        near = (
+            point.interpretability - last.interpretability < loss and last.cost - point.cost < cost
+        )
         if not (inside and near):
             kept.append(point)
     return kept
@@ -293,7 +335,9 @@ def _boxes(front: list[FrontPoint]) -> Iterable[Box]:
 
 
 class _Fronts(NamedTuple):
-    """The fronts of all sequences of a length: convex curves, of slope -tradeoff at every one of their points."""
+    """The fronts of all sequences of a length: convex curves, of slope -tradeoff at
+    every one of their points.
+    """
 
     sequences: NDArray[np.int64]  # (sequences, steps)
     tradeoffs: Array  # descending
@@ -302,7 +346,9 @@ class _Fronts(NamedTuple):
 
 
 def _fronts(cost: Quadratic, alpha: Array, tradeoffs: Array, max_steps: int) -> list[_Fronts]:
-    """By number of steps, each from the path of least loss to the one whose last model costs least."""
+    """By number of steps, each from the path of least loss to the one
+    whose last model costs least.
+    """
     tradeoffs = np.append(1 / SMALLEST_TRADEOFF, tradeoffs)
     found = []
     for steps in range(1, max_steps + 1):
@@ -314,12 +360,17 @@ def _fronts(cost: Quadratic, alpha: Array, tradeoffs: Array, max_steps: int) -> 
 
 def _costs(cost: Quadratic, alpha: Array, sequences: NDArray[np.int64], tradeoff: float) -> Array:
     """Costs of the models on the best paths, shape (sequences, steps)."""
-    return cost(_best_paths(cost, _tradeoff_weights(alpha[: sequences.shape[1]], tradeoff), sequences))
+    return cost(
+        _best_paths(cost, _tradeoff_weights(alpha[: sequences.shape[1]], tradeoff), sequences)
+    )
 
 
 def _unsupported(cost: Quadratic, fronts: list[_Fronts]) -> list[tuple[Sequence, float]]:
     """The sequences and tradeoffs of all points that no other point dominates."""
-    loss, last = (np.concatenate([getattr(front, name).ravel() for front in fronts]) for name in ("loss", "last"))
+    loss, last = (
+        np.concatenate([getattr(front, name).ravel() for front in fronts])
+        for name in ("loss", "last")
+    )
     starts = np.cumsum([0, *(front.loss.size for front in fronts)])
     order = np.lexsort((last, loss))
     below = np.minimum.accumulate(np.append(cost.constant, last[order]))[:-1]
@@ -327,16 +378,20 @@ def _unsupported(cost: Quadratic, fronts: list[_Fronts]) -> list[tuple[Sequence,
     for i in order[last[order] < below - 1e-9 * cost.constant].tolist():
         length = int(np.searchsorted(starts, i, side="right")) - 1
         tradeoff, sequence = divmod(i - int(starts[length]), len(fronts[length].sequences))
-        found.append((fronts[length].sequences[sequence], float(fronts[length].tradeoffs[tradeoff])))
+        found.append(
+            (fronts[length].sequences[sequence], float(fronts[length].tradeoffs[tradeoff]))
+        )
     return found
 
 
 def _below(
     cost: Quadratic, alpha: Array, fronts: list[_Fronts], loss: float, last: float
 ) -> tuple[Sequence, float] | None:
-    """The path of this loss at most with the least last cost, as its sequence and tradeoff, if that is below `last`.
+    """The path of this loss at most with the least last cost, as its sequence and
+    tradeoff, if that is below `last`.
 
-    Between two of its points a front lies above both tangents: only sequences whose tangents pass below are examined.
+    Between two of its points a front lies above both tangents: only sequences whose
+    tangents pass below are examined.
     """
     best, least = None, last - 1e-9 * float(cost.constant)
     loss *= 1 - 1e-9  # by more than rounding
@@ -344,9 +399,16 @@ def _below(
         reached = (front.loss <= loss).sum(axis=0)
         some = np.flatnonzero((reached > 0) & (reached < len(front.tradeoffs)))
         left, right = reached[some] - 1, reached[some]
-        tangents = [front.last[k, some] - front.tradeoffs[k] * (loss - front.loss[k, some]) for k in (left, right)]
+        tangents = [
+            front.last[k, some] - front.tradeoffs[k] * (loss - front.loss[k, some])
+            for k in (left, right)
+        ]
         for i in np.flatnonzero(np.maximum(*tangents) < least).tolist():
-            sequence, low, high = front.sequences[some[i]], front.tradeoffs[right[i]], front.tradeoffs[left[i]]
+            sequence, low, high = (
+                front.sequences[some[i]],
+                front.tradeoffs[right[i]],
+                front.tradeoffs[left[i]],
+            )
             for _ in range(60):
                 middle = float(np.sqrt(low * high))
                 costs = _costs(cost, alpha, sequence[None], middle)[0]
@@ -362,7 +424,10 @@ def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -
     count, steps = sequences.shape
     tails = tail_sums(weights)
     order = np.arange(steps)
-    H = cost.curvature[sequences[:, :, None], sequences[:, None, :]] * tails[np.maximum.outer(order, order)]
+    H = (
+        cost.curvature[sequences[:, :, None], sequences[:, None, :]]
+        * tails[np.maximum.outer(order, order)]
+    )
     diagonal = np.diagonal(H, axis1=1, axis2=2)
     H[:, order, order] += 1e-12 * diagonal + (diagonal == 0)
     changes = np.linalg.solve(H, (cost.linear[sequences] * tails)[..., None])[..., 0]
@@ -394,13 +459,16 @@ def interpretability(
     progress: ProgressOption = False,
     missing: MissingRule = "refuse",
 ) -> Fit[CoordinatePath]:
-    """The interpretability loss of a given model (Definition 1, Eq. 2): the least L_alpha of any path that ends in it.
+    """The interpretability loss of a given model (Definition 1, Eq. 2): the least L_alpha of
+    any path that ends in it.
 
-    Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof if the least cost of
-    any model, paid in every step, already exceeds the best path; details["all_lengths"] is then True.
+    Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof if the
+    least cost of any model, paid in every step, already exceeds the best path;
+    details["all_lengths"] is then True.
 
     Args:
-        X, y, start, l2_penalty, intercept, standardise, forbidden, sample_weight, missing: as in `fit`.
+        X, y, start, l2_penalty, intercept, standardise, forbidden,
+            sample_weight, missing: as in `fit`.
         model: the model to explain, in the forms of `fit`'s `end`.
         max_steps: the largest length.
         step_weights: gamma (alpha_k = gamma^k), or alpha_1, ..., alpha_max_steps.
@@ -409,8 +477,8 @@ def interpretability(
         progress: False, True for a bar, or a function of one `Progress`.
 
     Returns:
-        A Fit with the best path (of no steps, and loss 0, if the model is the start). Details: `losses`, the
-        objective by length, and `all_lengths`.
+        A Fit with the best path (of no steps, and loss 0, if the model is the start). Details:
+        `losses`, the objective by length, and `all_lengths`.
 
     Raises:
         TypeError, ValueError: as `fit`; if the model is not reachable in `max_steps`.
@@ -434,13 +502,19 @@ def interpretability(
     certificates: list[Certificate[Changes]] = []  # of the lengths from the shortest on
     all_lengths = False
     with run:
-        all_lengths = _prove_by_length(certificates, whole, range(shortest, max_steps + 1), least, method, run)
+        all_lengths = _prove_by_length(
+            certificates, whole, range(shortest, max_steps + 1), least, method, run
+        )
     if not certificates:
         certificates.append(_cut(whole, shortest).certificate())
     found = _best(certificates)
     found.bound = min(certificate.bound for certificate in certificates)
-    if run.limit is not None:  # the lengths not examined cost at least as much as the least model in every step
-        found.bound = min(found.bound, least * float(alpha[: shortest + len(certificates) - 1].sum()))
+    if (
+        run.limit is not None
+    ):  # the lengths not examined cost at least as much as the least model in every step
+        found.bound = min(
+            found.bound, least * float(alpha[: shortest + len(certificates) - 1].sum())
+        )
     path = space.path(found.solution, alpha[: len(found.solution.features)])
     losses = {shortest + i: certificate.objective for i, certificate in enumerate(certificates)}
     return run.finish(
@@ -458,14 +532,18 @@ def _prove_by_length(
     certificates: list[Certificate[Changes]], whole: PathProblem, lengths: range, least: float,
     method: Literal["exact", "mip"], run: Run,
 ) -> bool:  # fmt: skip
-    """Add a certificate for every length; whether no longer path can be better, where every step costs `least`."""
+    """Add a certificate for every length; whether no longer path can be better, where
+    every step costs `least`.
+    """
     for steps in lengths:
         problem = _cut(whole, steps)
         if certificates and least * problem.step_weights.sum() >= _best(certificates).objective:
             return True
         certificates.append(problem.certificate())
         prove(problem, certificates[-1], method, run)
-        run.step(_best(certificates).objective, len(_best(certificates).solution.features), done=steps)
+        run.step(
+            _best(certificates).objective, len(_best(certificates).solution.features), done=steps
+        )
         if run.stopped():
             break
     return False

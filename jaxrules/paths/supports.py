@@ -1,4 +1,6 @@
-"""Least-squares costs of supports, and bounds on what follows and precedes them; the tables of `exact`'s bound."""
+"""Least-squares costs of supports, and bounds on what follows and precedes them; the
+tables of `exact`'s bound.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
     """Eliminate all but the last coordinate of symmetric systems, skipping dependent coordinates.
 
     Args:
-        systems: shape (n + 1, n + 1, batch), the last row and column hold the linear part and the constant;
-            overwritten.
+        systems: shape (n + 1, n + 1, batch), the last row and column hold the linear part and
+            the constant; overwritten.
         scales: diagonal entries that a pivot is compared with, shape (n, batch).
 
     Returns:
@@ -42,8 +44,8 @@ def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
 class Supports:
     """Least-squares costs of supports, and how they grow.
 
-    Two more entries stand for supports outside the table: those beyond the largest size, and those that no path below
-    the objective reaches.
+    Two more entries stand for supports outside the table: those beyond the largest size, and those
+    that no path below the objective reaches.
 
     Attributes:
         masks: the supports as ascending bit masks, shape (supports,).
@@ -67,16 +69,21 @@ class Supports:
 
     @classmethod
     def of(cls, cost: Quadratic, steps: int) -> Supports:
-        """Tables for all supports of at most `steps` features, or of the largest size that fits in memory."""
+        """Tables for all supports of at most `steps` features, or of the largest
+        size that fits in memory.
+        """
         d = len(cost.linear)
         return cls._tables(cost, *_subsets(d, min(steps, d)), None, min(steps, d))
 
     @classmethod
-    def reachable(cls, cost: Quadratic, step_weights: Array, objective: float, stopped: Callable[[], bool]) -> Supports:
-        """Tables for the supports of all paths below an objective, size by size, within memory and time.
+    def reachable(
+        cls, cost: Quadratic, step_weights: Array, objective: float, stopped: Callable[[], bool]
+    ) -> Supports:
+        """Tables for the supports of all paths below an objective, size by
+        size, within memory and time.
 
-        A support is needed if the least costs of those on the way to it, one per step, and the least of any support of
-        the sizes after it leave room below the objective.
+        A support is needed if the least costs of those on the way to it, one per step, and the
+        least of any support of the sizes after it leave room below the objective.
         """
         d, steps = len(cost.linear), len(step_weights)
         if d > LARGEST_BIT:
@@ -96,7 +103,9 @@ class Supports:
             smaller, spent = spent, np.full((steps + 1, len(masks)), np.inf)
             total = np.full(len(masks), np.inf)
             for p in range(size, steps + 1):
-                before = np.minimum(np.minimum.reduceat(smaller[p - 1, parents], first), spent[p - 1])
+                before = np.minimum(
+                    np.minimum.reduceat(smaller[p - 1, parents], first), spent[p - 1]
+                )
                 spent[p] = before + step_weights[p - 1] * least
                 after = step_weights[p:] @ by_size[np.minimum(size + 1 + np.arange(steps - p), d)]
                 total = np.minimum(total, spent[p] + after)
@@ -115,9 +124,16 @@ class Supports:
 
     @classmethod
     def _tables(
-        cls, cost: Quadratic, masks: NDArray[np.int64], sizes: NDArray[np.int64], by_size: Array | None, largest: int
+        cls,
+        cost: Quadratic,
+        masks: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        by_size: Array | None,
+        largest: int,
     ) -> Supports:
-        """Those of given supports; without `by_size` these are all of their sizes, and `largest` is the paths'."""
+        """Those of given supports; without
+        `by_size` these are all of their sizes, and `largest` is the paths'.
+        """
         d, count = len(cost.linear), len(masks)
         full = count == 2**d
         diagonal = np.diag(cost.curvature)
@@ -154,7 +170,9 @@ class Supports:
         return masks if self.full else _positions(self.masks, masks)
 
     def pairs(self, some: slice, p: int, step_weights: Array, shares: Array) -> Array:
-        """The least of first c(b_p) + second c(b_p + t e_i), b_p in R^U, for features i, shape (some, supports)."""
+        """The least of first c(b_p) + second c(b_p + t e_i), b_p in R^U, for features
+        i, shape (some, supports).
+        """
         first, second = _pair_weights(p, step_weights, shares)
         total = first + second * self.unexplained[some]
         penalty = self.coupling[some] * (first * second / np.where(total > 0, total, 1.0))
@@ -168,14 +186,20 @@ class Supports:
         for p in range(steps - 1, -1, -1):
             rest[p, :-2] = np.inf
             for some in _blocks(d, count):
-                following = self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some, :-2]]
+                following = (
+                    self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some, :-2]]
+                )
                 np.minimum(rest[p, :-2], following.min(axis=0), out=rest[p, :-2])
-            costs = self.by_size[[min(p, d), min(p + 1, d)]]  # after p steps there are at most p features
+            costs = self.by_size[
+                [min(p, d), min(p + 1, d)]
+            ]  # after p steps there are at most p features
             rest[p, -2] = costs @ _pair_weights(p, step_weights, shares) + rest[p + 1, -2]
         return rest
 
     def beginnings(self, step_weights: Array, shares: Array) -> Array:
-        """A lower bound on the first p steps if b_p has support U, shape (steps + 1, supports + 2)."""
+        """A lower bound on the first p steps if b_p has support U, shape
+        (steps + 1, supports + 2).
+        """
         steps, (d, count) = len(step_weights), self.coupling.shape
         before = np.full((steps + 1, count + 2), np.inf)
         before[0, 0] = 0.0
@@ -183,16 +207,29 @@ class Supports:
             to = self.larger[i, :-2]
             value = self.pairs(slice(i, i + 1), p, step_weights, shares)[0] + before[p, :-2]
             stays = to == np.arange(count)  # i belongs to U
-            for group in (stays, ~stays):  # in each, no two supports grow to the same one that is there
+            for group in (
+                stays,
+                ~stays,
+            ):  # in each, no two supports grow to the same one that is there
                 before[p + 1, to[group]] = np.minimum(before[p + 1, to[group]], value[group])
         return before
 
 
-def _least_squares(cost: Quadratic, masks: NDArray[np.int64], size: int) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _least_squares(
+    cost: Quadratic, masks: NDArray[np.int64], size: int
+) -> tuple[Array, Array, NDArray[np.bool_]]:
     """m(U) of supports of one size, log det of Q on U, and whether its columns are independent."""
-    least, logarithms, independent = np.empty(len(masks)), np.empty(len(masks)), np.empty(len(masks), bool)
+    least, logarithms, independent = (
+        np.empty(len(masks)),
+        np.empty(len(masks)),
+        np.empty(len(masks), bool),
+    )
     for some in (slice(i, i + 2**14) for i in range(0, len(masks), 2**14)):
-        chosen = np.nonzero(masks[some, None] & bits(len(cost.linear)))[1].reshape(len(masks[some]), size).T
+        chosen = (
+            np.nonzero(masks[some, None] & bits(len(cost.linear)))[1]
+            .reshape(len(masks[some]), size)
+            .T
+        )
         systems = np.empty((size + 1, size + 1, chosen.shape[1]))
         systems[:size, :size] = cost.curvature[chosen[:, None], chosen[None, :]]
         systems[:size, size] = systems[size, :size] = cost.linear[chosen]
@@ -204,7 +241,9 @@ def _least_squares(cost: Quadratic, masks: NDArray[np.int64], size: int) -> tupl
 
 
 def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], largest: int) -> Array:
-    """The least costs by size: from the table, beyond it (up to `largest`) by a search of its own."""
+    """The least costs by size: from the table, beyond it (up to
+    `largest`) by a search of its own.
+    """
     d = len(cost.linear)
     by_size = np.full(d + 1, float(cost(cost.minimiser())))
     if d > LARGEST_BIT:  # the table lacks some features
@@ -215,7 +254,9 @@ def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], larg
     if known < largest and _regular(cost.curvature):
         from jaxrules.paths.subsets import least_by_size  # numba loads when it is needed
 
-        by_size[known + 1 : largest + 1] = np.maximum(least_by_size(cost, known + 1, largest), by_size[-1])
+        by_size[known + 1 : largest + 1] = np.maximum(
+            least_by_size(cost, known + 1, largest), by_size[-1]
+        )
     return by_size
 
 
@@ -225,12 +266,16 @@ def _regular(curvature: Array) -> bool:
 
 
 def _pair_weights(p: int, step_weights: Array, shares: Array) -> tuple[float, float]:
-    """What the remainder after p steps pays of c(b_p), and of c(b_{p+1}) before the share of the next remainder."""
+    """What the remainder after p steps pays of c(b_p), and of c(b_{p+1}) before the
+    share of the next remainder.
+    """
     return shares[p] * step_weights[p - 1] if p else 0.0, (1 - shares[p + 1]) * step_weights[p]
 
 
 def _blocks(d: int, count: int) -> list[slice]:
-    """Features processed together: all for few supports, one for many, so that arrays stay small."""
+    """Features processed together: all for few supports, one for many,
+    so that arrays stay small.
+    """
     size = max(2**14 // count, 1)
     return [slice(i, i + size) for i in range(0, d, size)]
 

@@ -1,7 +1,9 @@
-"""Adam on a pytree of parameters, in one compiled program that is asked to stop between chunks of steps.
+"""Adam on a pytree of parameters, in one compiled program that is asked to
+stop between chunks of steps.
 
-The objective is a value of a frozen dataclass, so that equal ones share their program; the data are arguments, and so
-are the number of steps and the learning rate: nothing is compiled twice for the same shapes. Optax makes the steps.
+The objective is a value of a frozen dataclass, so that equal ones share their program; the data are
+arguments, and so are the number of steps and the learning rate: nothing is compiled twice for the
+same shapes. Optax makes the steps.
 """
 
 from __future__ import annotations
@@ -24,15 +26,19 @@ _DECAYS = (0.9, 0.99)
 
 
 Objective = Callable[[Any, Any, Any, Array], Array]
-"""What is minimised: (parameters, rows, fixed arrays, number of the step) -> values, (lanes,), one per problem.
+"""What is minimised: (parameters, rows, fixed arrays, number of the step) -> values,
+(lanes,), one per problem.
 
-Problems that are solved side by side have a first axis in the parameters. The rows are arrays whose last axis is that
-of the rows, the row weights first: these sum to one over all rows, and over a batch in expectation.
+Problems that are solved side by side have a first axis in the parameters. The rows are arrays
+whose last axis is that of the rows, the row weights first: these sum to one over all rows, and
+over a batch in expectation.
 """
 
 
 class Descent(NamedTuple):
-    """Where the descent is after a chunk: the steps done, the parameters, and the mean values over the chunk."""
+    """Where the descent is after a chunk: the steps done, the parameters, and the
+    mean values over the chunk.
+    """
 
     steps: int
     parameters: Any
@@ -59,15 +65,17 @@ def adam(
     Args:
         objective: hashable and equal to its equals, see `Objective`.
         parameters: a pytree of float64 arrays.
-        rows: row weights first; arrays with the rows as last axis. They may be padded with rows of weight 0.
+        rows: row weights first; arrays with the rows as last axis. They may be
+            padded with rows of weight 0.
         fixed: other arrays.
         n_rows: without the padding.
         iterations: the number of steps.
         learning_rate: of the first step; with `cosine` it falls to 0 along a cosine.
         batch_size: rows drawn for every step; None, or no fewer than there are, takes all.
         seed: of the draws.
-        ends: the least and the greatest values of the parameters, two pytrees like them of arrays that have the same
-            axes, or axes of length 1: every step is followed by a projection on them. The start keeps them.
+        ends: the least and the greatest values of the parameters, two pytrees like them of arrays
+            that have the same axes, or axes of length 1: every step is followed by a projection on
+            them. The start keeps them.
     """
     import optax
 
@@ -94,10 +102,20 @@ def adam(
 
 @x64_kernel(static=("objective",))
 def _chunk(
-    objective: Objective, parameters: Any, state: Any, rows: Any, fixed: Any, batches: Array, span: Array,
-    schedule: Array, n_rows: Array, ends: Any,
-) -> tuple[Any, Any, Array]:  # fmt: skip
-    """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the optimiser, sums of the values."""
+    objective: Objective,
+    parameters: Any,
+    state: Any,
+    rows: Any,
+    fixed: Any,
+    batches: Array,
+    span: Array,
+    schedule: Array,
+    n_rows: Array,
+    ends: Any,
+) -> tuple[Any, Any, Array]:
+    """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the
+    optimiser, sums of the values.
+    """
     import optax
 
     optimiser = optax.scale_by_adam(*_DECAYS)

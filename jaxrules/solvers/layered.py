@@ -1,13 +1,16 @@
-"""Layered search: grow every state by one move, bound, prune, cut to a width; and the certificate of any search.
+"""Layered search: grow every state by one move, bound, prune, cut to a width; and the
+certificate of any search.
 
-A solution is a sequence of moves (features of a path, rules of a list), a state is what matters of its beginning.
-Layer by layer, a `LayeredProblem` expands states to children, each with a bound on all solutions that begin so.
-Children that cannot beat the incumbent are pruned, of children with equal futures the best stays, and of the rest
-the most promising make the next layer, up to a width. The bound of what is dropped enters the certificate: a narrow
-search is a beam search that knows how far from the optimum it may be, and one that drops nothing is a proof.
+A solution is a sequence of moves (features of a path, rules of a list), a state is what matters of
+its beginning. Layer by layer, a `LayeredProblem` expands states to children, each with a bound on
+all solutions that begin so. Children that cannot beat the incumbent are pruned, of children with
+equal futures the best stays, and of the rest the most promising make the next layer, up to a width.
+The bound of what is dropped enters the certificate: a narrow search is a beam search that knows how
+far from the optimum it may be, and one that drops nothing is a proof.
 
-The rule of closure, for every search: objectives that differ by at most `Certificate.tolerance` count as equal. A
-state is pruned unless its bound is better than the incumbent by more; a certificate is closed unless its bound is.
+The rule of closure, for every search: objectives that differ by at most `Certificate.tolerance`
+count as equal. A state is pruned unless its bound is better than the incumbent by more; a
+certificate is closed unless its bound is.
 """
 
 from __future__ import annotations
@@ -40,11 +43,13 @@ class Certificate(Generic[SolutionT]):
 
     Attributes:
         solution: the incumbent; to begin with, any solution.
-        evaluate: the objective of a solution, computed from the solution alone, never from a search's own figures.
+        evaluate: the objective of a solution, computed from the solution alone, never
+            from a search's own figures.
         bound: no solution has a better objective.
         sense: "min" or "max".
         relative, absolute: the two parts of `tolerance`.
-        improved: called with the objective of every new incumbent, and when a better bound is proved.
+        improved: called with the objective of every new incumbent, and when
+            a better bound is proved.
         objective: the incumbent's.
         nodes: how many states were examined.
         dropped: how many of them were left out because layers are cut to a width.
@@ -106,7 +111,9 @@ class Certificate(Generic[SolutionT]):
         return objective
 
     def prove(self, bound: float) -> None:
-        """Take a bound that was proved. Only by rounding can it pass the objective of a solution: it stops there."""
+        """Take a bound that was proved. Only by rounding can it pass the objective of a
+        solution: it stops there.
+        """
         known = self.bound
         self.bound = self._possible(self.sign * max(self.sign * known, self.sign * bound))
         if self.bound != known and self.improved is not None:
@@ -123,9 +130,12 @@ class Children(NamedTuple):
         parents: positions of the parents among the states that were expanded.
         moves: what was appended to them, in the problem's own code; further axes are allowed.
         bounds: no solution that begins so is better.
-        reached: of children with equal `LayeredProblem.keys`, the better one has futures at least as good.
-        values: the objective of stopping here, if that is a solution. On the last layer it is, and is the bound.
-        promise: which of the children that are not pruned make the next layer, the better ones; None for the bounds.
+        reached: of children with equal `LayeredProblem.keys`, the better one has
+            futures at least as good.
+        values: the objective of stopping here, if that is a solution. On the last
+            layer it is, and is the bound.
+        promise: which of the children that are not pruned make the next layer, the better
+            ones; None for the bounds.
         left_out: a bound on children that are not listed, or None if all are.
     """
 
@@ -140,7 +150,12 @@ class Children(NamedTuple):
     def take(self, chosen: NDArray[Any]) -> Children:
         """Some of them, by position or flag, as parents of the next layer."""
         promise = None if self.promise is None else self.promise[chosen]
-        parts = (self.parents[chosen], self.moves[chosen], self.bounds[chosen], self.reached[chosen])
+        parts = (
+            self.parents[chosen],
+            self.moves[chosen],
+            self.bounds[chosen],
+            self.reached[chosen],
+        )
         return Children(*parts, promise=promise)
 
     @classmethod
@@ -148,13 +163,18 @@ class Children(NamedTuple):
         """Those of several chunks, as parents of the next layer."""
         if len(some) == 1:
             return some[0]
-        parents, moves, bounds, reached = (np.concatenate(parts) for parts in list(zip(*some, strict=True))[:4])
+        parents, moves, bounds, reached = (
+            np.concatenate(parts) for parts in list(zip(*some, strict=True))[:4]
+        )
         promises = [chunk.promise for chunk in some if chunk.promise is not None]
-        return cls(parents, moves, bounds, reached, promise=np.concatenate(promises) if promises else None)
+        return cls(
+            parents, moves, bounds, reached, promise=np.concatenate(promises) if promises else None
+        )
 
 
 class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
-    """A problem whose solutions are sequences of moves. `StatesT` holds the states of a layer as arrays.
+    """A problem whose solutions are sequences of moves. `StatesT` holds the
+    states of a layer as arrays.
 
     Attributes:
         depth: the greatest number of moves.
@@ -172,7 +192,9 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
 
     @abstractmethod
     def expand(self, states: StatesT, some: slice, step: int, incumbent: float) -> Children:
-        """The children of some states of layer `step`; those that cannot beat the incumbent may be left out."""
+        """The children of some states of layer `step`; those that cannot beat the
+        incumbent may be left out.
+        """
 
     @abstractmethod
     def grow(self, states: StatesT, children: Children, step: int) -> StatesT:
@@ -183,7 +205,9 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
         """The solution of a sequence of moves."""
 
     def keys(self, states: StatesT, children: Children) -> Indices | None:
-        """Integers, shape (children, words): children of one layer with equal rows have equal futures."""
+        """Integers, shape (children, words): children of one layer with
+        equal rows have equal futures.
+        """
         return None
 
 
@@ -193,7 +217,8 @@ def search(
     widths: Iterable[int],
     stopped: Callable[[], bool] = never,
 ) -> None:
-    """Search with one width after the other until the certificate is closed. It is valid at any time.
+    """Search with one width after the other until the certificate is closed. It is valid at any
+    time.
 
     Args:
         problem: what is searched.
@@ -223,24 +248,44 @@ def _search(
         n_open = 0
         for first in range(0, len(costs), problem.chunk):
             if stopped():
-                return min(dropped, costs[first:].min(), *(some.bounds.min(initial=np.inf) for some in open_children))
-            children = problem.expand(states, slice(first, first + problem.chunk), step, certificate.objective)
+                return min(
+                    dropped,
+                    costs[first:].min(),
+                    *(some.bounds.min(initial=np.inf) for some in open_children),
+                )
+            children = problem.expand(
+                states, slice(first, first + problem.chunk), step, certificate.objective
+            )
             parents = children.parents + first
-            children = children._replace(parents=parents, bounds=np.maximum(sign * children.bounds, costs[parents]))
+            children = children._replace(
+                parents=parents, bounds=np.maximum(sign * children.bounds, costs[parents])
+            )
             certificate.nodes += len(parents)
             if children.left_out is not None:
                 dropped = min(dropped, sign * children.left_out)
-            values = children.bounds if last else None if children.values is None else sign * children.values
+            values = (
+                children.bounds
+                if last
+                else None
+                if children.values is None
+                else sign * children.values
+            )
             if values is not None and values.min(initial=np.inf) < sign * certificate.settled:
                 best = values.argmin()
-                certificate.offer(problem.solution(_moves(trail, parents[best], children.moves[best])))
+                certificate.offer(
+                    problem.solution(_moves(trail, parents[best], children.moves[best]))
+                )
             if last:
                 continue
             open_children.append(children.take(children.bounds < sign * certificate.settled))
             n_open += len(open_children[-1].parents)
             if n_open > problem.max_open:
                 children, cut = _cut(problem, certificate, states, open_children, width)
-                open_children, dropped, n_open = [children], min(dropped, cut), len(children.parents)
+                open_children, dropped, n_open = (
+                    [children],
+                    min(dropped, cut),
+                    len(children.parents),
+                )
         if last:
             break
         children, cut = _cut(problem, certificate, states, open_children, width)
@@ -259,13 +304,17 @@ def _cut(
     open_children: list[Children],
     width: int,
 ) -> tuple[Children, float]:
-    """The most promising children, those needless beside others left out; and the least bound beyond the width."""
+    """The most promising children, those needless beside others left out; and the
+    least bound beyond the width.
+    """
     children = Children.together(open_children)
     children = children.take(children.bounds < certificate.sign * certificate.settled)
     keys = problem.keys(states, children) if len(children.parents) else None
     if keys is not None:
         order = np.argsort(certificate.sign * children.reached, kind="stable")
-        children = children.take(order[distinct(np.ascontiguousarray(keys[order]).view(np.uint64))[0]])
+        children = children.take(
+            order[distinct(np.ascontiguousarray(keys[order]).view(np.uint64))[0]]
+        )
     first = children.bounds if children.promise is None else certificate.sign * children.promise
     order = np.argsort(first, kind="stable")
     certificate.dropped += max(len(order) - width, 0)

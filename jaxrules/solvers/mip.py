@@ -1,9 +1,10 @@
 """Mixed-integer linear programs in CVXPY's words, solved by HiGHS under the limits of a fit.
 
-CVXPY's own call of HiGHS returns when HiGHS does, and Python sees no Ctrl-C before. Here HiGHS runs in a thread of its
-own while this one listens, and stops at the next of its callbacks (every node, every few steps of the simplex method)
-once the fit is stopped; its best solution so far is kept. The thread is ours: highspy's `startSolve` lets only one run
-in a process, and its thread, a daemon, aborts a process that ends while it runs.
+CVXPY's own call of HiGHS returns when HiGHS does, and Python sees no Ctrl-C before. Here HiGHS runs
+in a thread of its own while this one listens, and stops at the next of its callbacks (every node,
+every few steps of the simplex method) once the fit is stopped; its best solution so far is kept.
+The thread is ours: highspy's `startSolve` lets only one run in a process, and its thread, a daemon,
+aborts a process that ends while it runs.
 """
 
 from __future__ import annotations
@@ -21,23 +22,34 @@ if TYPE_CHECKING:
 _LISTENING = 0.05
 """Seconds between two looks at the limits."""
 _PATIENCE = 0.3
-"""Seconds that HiGHS has to stop; it does in less but for its preprocessing of large programs, which finds nothing."""
+"""Seconds that HiGHS has to stop; it does in less but for its preprocessing of large
+programs, which finds nothing.
+"""
 _FEASIBLE = 2
 """HiGHS's status of a solution that meets all constraints."""
 
 
 class Proof(NamedTuple):
-    """No solution has an objective beyond `bound` (None: nothing was proved), as HiGHS found in so many nodes."""
+    """No solution has an objective beyond `bound` (None: nothing was proved), as
+    HiGHS found in so many nodes.
+    """
 
     bound: float | None
     nodes: int
 
 
-def solve(program: cp.Problem, stopped: Callable[[], bool], remaining: Callable[[], float], **options: float) -> Proof:
-    """Solve a program whose objective and constraints are linear, or stop with the best solution found by then.
+def solve(
+    program: cp.Problem,
+    stopped: Callable[[], bool],
+    remaining: Callable[[], float],
+    **options: float,
+) -> Proof:
+    """Solve a program whose objective and constraints are linear, or stop with the
+    best solution found by then.
 
     Args:
-        program: the values of its variables become the best solution; without one they stay as they are, None if new.
+        program: the values of its variables become the best solution; without one they stay
+            as they are, None if new.
         stopped: asked twenty times a second.
         remaining: the seconds left, asked when the program has been compiled for HiGHS.
         options: of HiGHS.
@@ -69,8 +81,15 @@ def solve(program: cp.Problem, stopped: Callable[[], bool], remaining: Callable[
         return Proof(None, 0)  # it ends by itself, seconds later, with nothing found
 
     info, solution = solver.getInfo(), solver.getSolution()
-    if info.primal_solution_status == _FEASIBLE:  # CVXPY takes values from programs solved to the end alone
-        found = {"solution": solution, "info": info, "model_status": "kOptimal", "run_time": solver.getRunTime()}
+    if (
+        info.primal_solution_status == _FEASIBLE
+    ):  # CVXPY takes values from programs solved to the end alone
+        found = {
+            "solution": solution,
+            "info": info,
+            "model_status": "kOptimal",
+            "run_time": solver.getRunTime(),
+        }
         program.unpack_results(found, chain, inverse)
     bound = info.mip_dual_bound + inverse[-1][cp.settings.OFFSET]
     sign = 1.0 if isinstance(program.objective, cp.Minimize) else -1.0
@@ -99,7 +118,11 @@ def _linear_program(data: dict[str, Any]) -> Any:
     program.row_upper_ = b
     program.integrality_ = kinds.tolist()
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = A.indptr, A.indices, A.data
+    program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = (
+        A.indptr,
+        A.indices,
+        A.data,
+    )
     return program
 
 

@@ -1,4 +1,6 @@
-"""Kernels whose first use, which compiles for seconds and cannot be broken off, is left alone when time is over."""
+"""Kernels whose first use, which compiles for seconds and cannot be broken off, is
+left alone when time is over.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _LISTENING = 0.02
 class Patient:
     """A jitted kernel that compiles in a thread of its own, for no longer than its caller has time.
 
-    A compilation that was left alone goes on, and a later call finds it; the interpreter waits for it when it ends.
+    A compilation that was left alone goes on, and a later call finds it; the interpreter
+    waits for it when it ends.
     """
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
@@ -27,7 +30,9 @@ class Patient:
         self._lock = threading.Lock()
 
     def __call__(self, stopped: Callable[[], bool], *args: Any, **static: Any) -> Any:
-        """What the kernel returns for these arguments; None if `stopped` says True while it compiles for them."""
+        """What the kernel returns for these arguments; None if `stopped` says True
+        while it compiles for them.
+        """
         leaves, structure = jax.tree.flatten(args)
         key = structure, *map(_kind, leaves), *static.items()
         with self._lock:

@@ -1,19 +1,24 @@
 """Optimal Explanations of Linear Models (Bertsimas, Delarue, Jaillet, Martin, 2019).
 
-Modules: `published` holds the paper's numbers, `data` the prepared data sets; `toy` is Table 1, Fig. 1 and 2,
-`prestige` Table 2, `schools` Fig. 3, `bikes` Fig. 4.
+Modules: `published` holds the paper's numbers, `data` the prepared data sets;
+`toy` is Table 1, Fig. 1 and 2, `prestige` Table 2, `schools` Fig. 3, `bikes` Fig. 4.
 """
 
 from paper_reproductions.coordinate_paths import bikes, prestige, schools, toy
 from paper_reproductions.framework import Paper
 
-_tables_and_figures = {e.name: e for e in (*toy.EXHIBITS, *prestige.EXHIBITS, *schools.EXHIBITS, *bikes.EXHIBITS)}
+_tables_and_figures = {
+    e.name: e for e in (*toy.EXHIBITS, *prestige.EXHIBITS, *schools.EXHIBITS, *bikes.EXHIBITS)
+}
 
 PAPER = Paper(
     "coordinate_paths",
     "Optimal Explanations of Linear Models",
     "Bertsimas, Delarue, Jaillet and Martin (arXiv:1907.04669)",
-    tuple(_tables_and_figures[name] for name in ("Table 1", "Figure 1", "Figure 2", "Table 2", "Figure 3", "Figure 4")),
+    tuple(
+        _tables_and_figures[name]
+        for name in ("Table 1", "Figure 1", "Figure 2", "Table 2", "Figure 3", "Figure 4")
+    ),
     protocol="""
         All of the paper's tables and figures. Every optimal path here is certified; greedy, direct and LASSO are
         the comparisons of the paper. A tolerance is half a unit of the paper's last digit, or what is said beside

@@ -1,4 +1,6 @@
-"""Fig. 4: shared bikes, a coordinate path against the models of the LASSO's sequence of features."""
+"""Fig. 4: shared bikes, a coordinate path against the models of the
+LASSO's sequence of features.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ GIVEN = "in the paper's order of features, which is given and not found"
 
 
 def measure(cell: Cell, settings: Settings) -> list[Row]:
-    """A row per coefficient of each model that is set there: all of the LASSO's models, one per step of a path."""
+    """A row per coefficient of each model that is set there: all of the LASSO's
+    models, one per step of a path.
+    """
     X, y = data.bikes(LEVELS[cell["columns"]])
     if cell["method"] == "lasso":
         sequence = paths.lasso_sequence(X, y, steps=STEPS)
@@ -58,7 +62,10 @@ def measure(cell: Cell, settings: Settings) -> list[Row]:
     order = np.array([X.names.index(name) for name in FEATURES])
     cost = mean_squared_error(X.numeric_matrix(), y, np.ones(len(y)))
     models = best_path(cost, np.ones(STEPS), order)
-    return [_row(k, X.names[j], models[k - 1, j], float(cost(models[k - 1]))) for k, j in enumerate(order, 1)]
+    return [
+        _row(k, X.names[j], models[k - 1, j], float(cost(models[k - 1])))
+        for k, j in enumerate(order, 1)
+    ]
 
 
 def _row(model: int, feature: str, value: float, cost: float) -> Row:
@@ -66,25 +73,39 @@ def _row(model: int, feature: str, value: float, cost: float) -> Row:
 
 
 def measure_samples(cell: Cell, settings: Settings) -> list[Row]:
-    """The paper's printed models, priced on all rows and on random parts of them, standardised anew each time."""
+    """The paper's printed models, priced on all rows and on random parts of them,
+    standardised anew each time.
+    """
     columns, rides = data.bike_columns()
     models = _printed_models(list(columns))
     values = np.column_stack([*columns.values(), rides])
     rng = np.random.default_rng(settings.seed)
-    parts = [rng.permutation(len(values))[: cell["rows"]] for _ in range(200 if settings.quick else 2000)]
+    parts = [
+        rng.permutation(len(values))[: cell["rows"]] for _ in range(200 if settings.quick else 2000)
+    ]
     costs = np.array([_half_costs(models, values[part]) for part in parts])
     whole = _half_costs(models, values)
     furthest = np.abs(costs - PRINTED).max(axis=1)
     low, high = np.percentile(costs, [5, 95], axis=0)
     return [
-        {"method": method, "model": k + 1, "whole": float(whole[i]), "low": float(low[i]), "high": float(high[i]),
-         "near": int((furthest <= NEAR).sum()), "nearest": float(furthest.min()), "samples": len(costs)}
+        {
+            "method": method,
+            "model": k + 1,
+            "whole": float(whole[i]),
+            "low": float(low[i]),
+            "high": float(high[i]),
+            "near": int((furthest <= NEAR).sum()),
+            "nearest": float(furthest.min()),
+            "samples": len(costs),
+        }
         for i, (method, k) in enumerate((m, k) for m in COSTS for k in range(STEPS))
-    ]  # fmt: skip
+    ]
 
 
 def measure_alternative(cell: Cell, settings: Settings) -> Row:
-    """How far the paper's 14 costs are from those of its models on data that are prepared in another way."""
+    """How far the paper's 14 costs are from those of its models on data that
+    are prepared in another way.
+    """
     columns, rides = data.bike_columns()
     other = data.bike_extras()
     preparation = cell["preparation"]
@@ -97,7 +118,11 @@ def measure_alternative(cell: Cell, settings: Settings) -> Row:
         rows = SELECTED[preparation](other, rides)
     models = _printed_models(list(columns))
     costs = _half_costs(models, np.column_stack([*columns.values(), rides])[rows])
-    return {"rows": int(rows.sum()), "first": float(costs[STEPS]), "furthest": float(np.abs(costs - PRINTED).max())}
+    return {
+        "rows": int(rows.sum()),
+        "first": float(costs[STEPS]),
+        "furthest": float(np.abs(costs - PRINTED).max()),
+    }
 
 
 TRANSFORMED = {"square root of the rides": np.sqrt, "logarithm of the rides": np.log}
@@ -114,7 +139,10 @@ PREPARATIONS = (ALL_ROWS, "temperature, not feeling temperature", *TRANSFORMED, 
 
 def _printed_models(names: list[str]) -> NDArray[np.float64]:
     """The paper's models of the path, then of the LASSO, shape (14, columns)."""
-    steps = [dict.fromkeys(names, 0.0) | {f: b for f, b, _ in published.BIKES_STEPS[:k]} for k in range(1, STEPS + 1)]
+    steps = [
+        dict.fromkeys(names, 0.0) | {f: b for f, b, _ in published.BIKES_STEPS[:k]}
+        for k in range(1, STEPS + 1)
+    ]
     lasso = [
         dict.fromkeys(names, 0.0) | dict(zip(published.LASSO_FEATURES, coefficients, strict=False))
         for coefficients, _ in published.LASSO_MODELS
@@ -140,7 +168,10 @@ sequences = Experiment(
     data.loads("bike_day"),
 )  # fmt: skip
 samples = Experiment(
-    "samples", lambda settings: [Cell.of(rows=rows) for rows in SIZES], measure_samples, data.loads("bike_day")
+    "samples",
+    lambda settings: [Cell.of(rows=rows) for rows in SIZES],
+    measure_samples,
+    data.loads("bike_day"),
 )
 alternatives = Experiment(
     "alternatives",
@@ -156,7 +187,9 @@ alternatives = Experiment(
 def show_figure_4(results: Results, canvas: Canvas) -> Section:
     rows = results[sequences].where(columns="last levels dropped")
     tables = (
-        _path_table("(a) The optimal path", rows.where(method="path"), _proof(rows.where(method="path"))),
+        _path_table(
+            "(a) The optimal path", rows.where(method="path"), _proof(rows.where(method="path"))
+        ),
         _path_table(
             "(a) The path in the paper's order of features, with the best coefficients",
             rows.where(method="paper order"),
@@ -186,7 +219,11 @@ def _expected(rows: Rows) -> float | None:
 def _excess(rows: Rows) -> str:
     """How much worse than the optimal path the paper's order is."""
     ours, best = _expected(rows.where(method="paper order")), _expected(rows.where(method="path"))
-    return "" if ours is None or best is None else f"{100 * (ours / best - 1):.2f} % above the optimal path."
+    return (
+        ""
+        if ours is None or best is None
+        else f"{100 * (ours / best - 1):.2f} % above the optimal path."
+    )
 
 
 def _proof(rows: Rows) -> str:
@@ -194,19 +231,25 @@ def _proof(rows: Rows) -> str:
 
 
 def _path_table(title: str, rows: Rows, note: str, *, given: bool = False) -> ComparisonTable:
-    """In the form of Fig. 4a. Where the paper moves another feature, its number stands without ours.
+    """In the form of Fig. 4a. Where the paper moves another feature, its
+    number stands without ours.
 
-    A path in the given order is another reading of the same numbers of the paper and is not compared.
+    A path in the given order is another reading of the same numbers of the
+    paper and is not compared.
     """
     values: dict[tuple[str, str], Value | str] = {}
 
-    def put(label: str, column: str, ours: float | None, printed: float, tolerance: float, **shown: Any) -> None:
+    def put(
+        label: str, column: str, ours: float | None, printed: float, tolerance: float, **shown: Any
+    ) -> None:
         values[label, column] = Value(
             ours, printed, tolerance=None if given else tolerance, apart=GIVEN if given else "",
             number=f"path {label} {column}", **shown,
         )  # fmt: skip
 
-    for k, (label, (name, printed, cost)) in enumerate(zip(LABELS, published.BIKES_STEPS, strict=True), 1):
+    for k, (label, (name, printed, cost)) in enumerate(
+        zip(LABELS, published.BIKES_STEPS, strict=True), 1
+    ):
         for row in rows.where(model=k):
             if row["feature"] == name:
                 put(label, name, row["value"], printed, COEFFICIENT, digits=3)
@@ -222,11 +265,15 @@ def _path_table(title: str, rows: Rows, note: str, *, given: bool = False) -> Co
 def _lasso_table(rows: Rows) -> ComparisonTable:
     """In the form of Fig. 4b."""
     values: dict[tuple[str, str], Value | str] = {}
-    for k, (label, (coefficients, cost)) in enumerate(zip(LABELS, published.LASSO_MODELS, strict=True), 1):
+    for k, (label, (coefficients, cost)) in enumerate(
+        zip(LABELS, published.LASSO_MODELS, strict=True), 1
+    ):
         printed = dict(zip(published.LASSO_FEATURES, coefficients, strict=False))
         ours = {str(row["feature"]): row["value"] for row in rows.where(model=k)}
         for name in dict.fromkeys([*printed, *ours]):
-            values[label, name] = Value(ours.get(name), printed.get(name), digits=3, tolerance=COEFFICIENT)
+            values[label, name] = Value(
+                ours.get(name), printed.get(name), digits=3, tolerance=COEFFICIENT
+            )
         values[label, "MSE / 2"] = Value(_half_cost(rows, k), cost, tolerance=COST)
     values["expected", "MSE / 2"] = Value(_expected(rows), EXPECTED["lasso"], tolerance=COST)
     features = dict.fromkeys([*published.LASSO_FEATURES, *(str(row["feature"]) for row in rows)])
@@ -235,7 +282,9 @@ def _lasso_table(rows: Rows) -> ComparisonTable:
 
 
 def _levels_table(rows: Rows) -> ComparisonTable:
-    """Features in the order in which they are set, and expected costs, by the coding of the categories."""
+    """Features in the order in which they are set, and expected costs, by the
+    coding of the categories.
+    """
     values: dict[tuple[str, str], Value | str] = {("paper", "path"): ", ".join(FEATURES)}
     values["paper", "LASSO"] = ", ".join(published.LASSO_FEATURES)
     names = {"path": "path", "lasso": "LASSO"}
@@ -260,12 +309,20 @@ def _samples_table(rows: Rows) -> ComparisonTable:
             values[label, f"{name}, all rows"] = Value(row["whole"])
             values[label, f"{name}, two thirds"] = f"{row['low']:.3f} to {row['high']:.3f}"
     parts = [rows.where(rows=size)[0] for size in SIZES if rows.where(rows=size)]
-    note = "Two thirds: the 5 % and 95 % quantiles over random parts of the rows. All 14 costs within " + "; ".join(
-        f"{NEAR} of the paper's in {row['near']} of {row['samples']} parts of {row['rows']} rows (nearest: "
-        f"{row['nearest']:.4f})"
-        for row in parts
-    )  # fmt: skip
-    columns = tuple(f"{name}, {what}" for name in ("path", "LASSO") for what in ("paper", "all rows", "two thirds"))
+    note = (
+        "Two thirds: the 5 % and 95 % quantiles over random parts of the rows. All 14 costs within "
+        + "; ".join(
+            f"{NEAR} of the paper's in {row['near']} of {row['samples']} parts of {row['rows']} "
+            "rows (nearest: "
+            f"{row['nearest']:.4f})"
+            for row in parts
+        )
+    )
+    columns = tuple(
+        f"{name}, {what}"
+        for name in ("path", "LASSO")
+        for what in ("paper", "all rows", "two thirds")
+    )
     title = "MSE / 2 of the paper's printed models"
     return ComparisonTable(title, LABELS, columns, values, note=f"{note}." if parts else "")
 
@@ -285,8 +342,14 @@ def _alternatives_table(rows: Rows, sampled: Rows) -> ComparisonTable:
             names.append(f"nearest of the random parts of {size} rows")
             values[names[-1], "rows"] = str(size)
             values[names[-1], "largest difference of the 14 costs"] = Value(row["nearest"])
-    columns = ("rows", f"temperature alone (paper {COSTS['lasso'][0]:.3f})", "largest difference of the 14 costs")
-    return ComparisonTable("The paper's printed models on other readings of its data", names, columns, values)
+    columns = (
+        "rows",
+        f"temperature alone (paper {COSTS['lasso'][0]:.3f})",
+        "largest difference of the 14 costs",
+    )
+    return ComparisonTable(
+        "The paper's printed models on other readings of its data", names, columns, values
+    )
 
 
 def _draw(rows: Rows, canvas: Canvas) -> Path:
@@ -294,12 +357,24 @@ def _draw(rows: Rows, canvas: Canvas) -> Path:
     figure, axes = canvas.subplots(width=5.4, height=3.8)
     ax = axes[0, 0]
     steps = np.arange(1, STEPS + 1)
-    for method, name, colour, marker in (("path", "coordinate path", "C0", "o"), ("lasso", "LASSO", "C1", "s")):
+    for method, name, colour, marker in (
+        ("path", "coordinate path", "C0", "o"),
+        ("lasso", "LASSO", "C1", "s"),
+    ):
         found = rows.where(method=method)
         models = found.values("model")
         costs = [found.where(model=model)[0]["half_cost"] for model in models]
         ax.plot(models, costs, marker=marker, ms=5, color=colour, label=name)
-        ax.plot(steps, COSTS[method], marker=marker, ms=5, mfc="w", color=colour, ls=":", label=f"{name}, paper")
+        ax.plot(
+            steps,
+            COSTS[method],
+            marker=marker,
+            ms=5,
+            mfc="w",
+            color=colour,
+            ls=":",
+            label=f"{name}, paper",
+        )
     ax.set_xlabel("model")
     ax.set_ylabel("mean squared error / 2")
     ax.legend(frameon=False)
@@ -333,5 +408,11 @@ TEXT = """
 """
 
 EXHIBITS = (
-    Exhibit("figure", 4, "Bike sharing: a path against the LASSO", (sequences, samples, alternatives), show_figure_4),
+    Exhibit(
+        "figure",
+        4,
+        "Bike sharing: a path against the LASSO",
+        (sequences, samples, alternatives),
+        show_figure_4,
+    ),
 )

@@ -1,8 +1,9 @@
-"""The data of the paper's problems, prepared: the toy problem, Prestige, California schools, shared bikes.
+"""The data of the paper's problems, prepared: the toy problem, Prestige,
+California schools, shared bikes.
 
-Columns and target of the real problems are centred and divided by their sample standard deviations (n - 1 in
-the denominator). With the mean squared error halved, this gives the digits that the paper prints for the schools;
-dividing by n does not (Fig. 3: .1226 instead of .1223, printed .122).
+Columns and target of the real problems are centred and divided by their sample standard deviations
+(n - 1 in the denominator). With the mean squared error halved, this gives the digits that the paper
+prints for the schools; dividing by n does not (Fig. 3: .1226 instead of .1223, printed .122).
 """
 
 from __future__ import annotations
@@ -20,23 +21,50 @@ from paper_reproductions.framework import Cell
 Array = NDArray[np.float64]
 
 SCHOOL_FEATURES = {
-    "enrltot": "EnrlTot", "teachers": "Teachers", "calwpct": "CalWPct", "mealpct": "MealPct", "computer": "Computer",
-    "compstu": "CompStu", "expnstu": "ExpnStu", "str": "STR", "avginc": "AvgInc", "elpct": "ELPct",
-}  # fmt: skip
+    "enrltot": "EnrlTot",
+    "teachers": "Teachers",
+    "calwpct": "CalWPct",
+    "mealpct": "MealPct",
+    "computer": "Computer",
+    "compstu": "CompStu",
+    "expnstu": "ExpnStu",
+    "str": "STR",
+    "avginc": "AvgInc",
+    "elpct": "ELPct",
+}
 """The columns of the file, and their names in the style of the paper."""
 
-# Codes of the UCI file. The last level of each is the one that is left out where levels are dropped.
+# Codes of the UCI file. The last level of each is the one that is left out
+# where levels are dropped.
 SEASONS = {1: "Spring", 2: "Summer", 3: "Fall", 4: "Winter"}
-WEEKDAYS = {0: "Sunday", 1: "Monday", 2: "Tuesday", 3: "Wednesday", 4: "Thursday", 5: "Friday", 6: "Saturday"}
+WEEKDAYS = {
+    0: "Sunday",
+    1: "Monday",
+    2: "Tuesday",
+    3: "Wednesday",
+    4: "Thursday",
+    5: "Friday",
+    6: "Saturday",
+}
 WEATHERS = {1: "Clear", 2: "Mist", 3: "Rain"}
 
 PRESTIGE_COLUMNS = {
     "3 numbers, 3 types, 102 rows": (("education", "income", "women"), ("bc", "prof", "wc"), False),
     "3 numbers, 3 types, 98 rows": (("education", "income", "women"), ("bc", "prof", "wc"), True),
-    "4 numbers, 2 types, 102 rows": (("education", "income", "women", "census"), ("bc", "prof"), False),
-    "4 numbers, 2 types, 98 rows": (("education", "income", "women", "census"), ("bc", "prof"), True),
+    "4 numbers, 2 types, 102 rows": (
+        ("education", "income", "women", "census"),
+        ("bc", "prof"),
+        False,
+    ),
+    "4 numbers, 2 types, 98 rows": (
+        ("education", "income", "women", "census"),
+        ("bc", "prof"),
+        True,
+    ),
 }
-"""Six columns each: the numbers, the levels of the type, and whether the 4 rows without a type are left out."""
+"""Six columns each: the numbers, the levels of the type, and whether the 4 rows
+without a type are left out.
+"""
 
 
 def loads(name: str) -> Callable[[Cell], tuple[str, ...]]:
@@ -46,8 +74,12 @@ def loads(name: str) -> Callable[[Cell], tuple[str, ...]]:
 
 @lru_cache
 def toy() -> tuple[jr.Table, Array]:
-    """Four rows with exactly the moments of the toy problem (1), so that its costs are population values."""
-    first, second, error = np.array([[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]], np.float64)  # orthogonal
+    """Four rows with exactly the moments of the toy problem (1), so that its
+    costs are population values.
+    """
+    first, second, error = np.array(
+        [[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]], np.float64
+    )  # orthogonal
     height = first
     weight = published.CORRELATION * first + np.sqrt(1 - published.CORRELATION**2) * second
     age = np.array(published.OPTIMUM) @ [height, weight] + np.sqrt(published.OPTIMAL_COST) * error
@@ -56,7 +88,9 @@ def toy() -> tuple[jr.Table, Array]:
 
 @lru_cache
 def prestige(columns: str) -> tuple[jr.Table, Array]:
-    """The prestige of occupations; `columns` is a key of PRESTIGE_COLUMNS. A missing type is 0 in every indicator."""
+    """The prestige of occupations; `columns` is a key of PRESTIGE_COLUMNS. A missing
+    type is 0 in every indicator.
+    """
     numbers, types, complete = PRESTIGE_COLUMNS[columns]
     data = jr.datasets.load("prestige")
     given = dict(zip(data.X.names, data.X.columns, strict=True))
@@ -78,7 +112,9 @@ def schools() -> tuple[jr.Table, Array]:
 
 @lru_cache
 def bikes(all_levels: bool = False) -> tuple[jr.Table, Array]:
-    """Rides per day: feeling temperature, day number, humidity, wind, and levels of season, weekday and weather."""
+    """Rides per day: feeling temperature, day number, humidity, wind, and levels of
+    season, weekday and weather.
+    """
     columns, rides = bike_columns(all_levels)
     return standardised(columns, rides)
 

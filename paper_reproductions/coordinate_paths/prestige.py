@@ -39,32 +39,55 @@ def warm_seconds(function: Callable[[], object], repeats: int) -> float:
 
 
 def measure(cell: Cell, settings: Settings) -> list[Row]:
-    """The exact search once; local improvement from random starts, one row each, and from the greedy path."""
+    """The exact search once; local improvement from random starts, one row each,
+    and from the greedy path.
+    """
     path_problem = problem(cell["columns"])
     optimum = exact.search(path_problem)
     if cell["method"] == "exact":
         seconds = warm_seconds(lambda: exact.search(path_problem), 3 if settings.quick else 9)
         gap = 100 * max(1 - optimum.bound / optimum.objective, 0.0)
-        return [{"start": "-", "seconds": seconds, "gap": gap, "objective": optimum.objective, "nodes": optimum.nodes}]
+        return [
+            {
+                "start": "-",
+                "seconds": seconds,
+                "gap": gap,
+                "objective": optimum.objective,
+                "nodes": optimum.nodes,
+            }
+        ]
     batch = int(cell["method"][-1])
-    random = local.random_sequences(path_problem.n_features, STEPS, 10 if settings.quick else 40, settings.seed)
+    random = local.random_sequences(
+        path_problem.n_features, STEPS, 10 if settings.quick else 40, settings.seed
+    )
     rows: list[Row] = []
     for number, start in enumerate([greedy_path(path_problem).features, *random]):
 
         def improve(start: np.ndarray = start, number: int = number) -> np.ndarray:
             seed = settings.seed + number
-            return local.improve(path_problem.cost, STEP_WEIGHTS, start[None], batch=batch, seed=seed)[0]
+            return local.improve(
+                path_problem.cost, STEP_WEIGHTS, start[None], batch=batch, seed=seed
+            )[0]
 
         seconds = warm_seconds(improve, 1)
         objective = path_problem.objective(path_problem.along(improve()))
         gap = 100 * (objective / optimum.objective - 1)
-        rows.append({"start": "random" if number else "greedy", "seconds": seconds, "gap": gap, "objective": objective})
+        rows.append(
+            {
+                "start": "random" if number else "greedy",
+                "seconds": seconds,
+                "gap": gap,
+                "objective": objective,
+            }
+        )
     return rows
 
 
 convergence = Experiment(
     "convergence",
-    lambda settings: [Cell.of(columns=columns, method=m) for columns in data.PRESTIGE_COLUMNS for m in METHODS],
+    lambda settings: [
+        Cell.of(columns=columns, method=m) for columns in data.PRESTIGE_COLUMNS for m in METHODS
+    ],
     measure,
     data.loads("prestige"),
 )
@@ -80,14 +103,23 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
             starts = starts.where(start="random")
         found = starts.column("gap")
         values[label, "seconds"] = Value(
-            _median(starts.column("seconds")), seconds, digits=4, apart="seconds on another machine",
-        )  # fmt: skip
+            _median(starts.column("seconds")),
+            seconds,
+            digits=4,
+            apart="seconds on another machine",
+        )
         values[label, "gap in %, median start"] = Value(
-            _median(found), gap, digits=3, tolerance=0.005, reason=REASON_GAP if method == "q=1" else ""
+            _median(found),
+            gap,
+            digits=3,
+            tolerance=0.005,
+            reason=REASON_GAP if method == "q=1" else "",
         )
         if method != "exact" and len(found):
             values[label, "gap in %, best start"] = Value(float(found.min()), digits=3)
-            values[label, "starts within the paper's gap"] = f"{(found <= gap + 0.005).sum()} of {len(found)}"
+            values[label, "starts within the paper's gap"] = (
+                f"{(found <= gap + 0.005).sum()} of {len(found)}"
+            )
             greedy = rows.where(method=method, start="greedy")
             values[label, "gap in %, greedy start"] = Value(greedy[0]["gap"], digits=3)
     columns = (
@@ -104,15 +136,21 @@ def _preparations(results: Results) -> ComparisonTable:
     for columns in data.PRESTIGE_COLUMNS:
         rows = results[convergence].where(columns=columns)
         values[columns, "optimum"] = Value(rows.where(method="exact").mean("objective"), digits=4)
-        values[columns, "exact, seconds"] = Value(rows.where(method="exact").mean("seconds"), digits=3)
+        values[columns, "exact, seconds"] = Value(
+            rows.where(method="exact").mean("seconds"), digits=3
+        )
         for method in ("q=1", "q=2"):
             gaps = rows.where(method=method, start="random").column("gap")
             values[columns, f"{method}, median gap in %"] = Value(_median(gaps), digits=3)
             values[columns, f"{method}, optimal starts"] = f"{(gaps < 1e-6).sum()} of {len(gaps)}"
-    local_names = (f"{m}, {what}" for m in ("q=1", "q=2") for what in ("median gap in %", "optimal starts"))
+    local_names = (
+        f"{m}, {what}" for m in ("q=1", "q=2") for what in ("median gap in %", "optimal starts")
+    )
     names = ("optimum", "exact, seconds", *local_names)
     title = "Readings of “100 rows and 6 features”"
-    return ComparisonTable(title, tuple(data.PRESTIGE_COLUMNS), names, values, corner="columns and rows")
+    return ComparisonTable(
+        title, tuple(data.PRESTIGE_COLUMNS), names, values, corner="columns and rows"
+    )
 
 
 def _median(values: np.ndarray) -> float | None:
@@ -133,4 +171,12 @@ TEXT = """
     and scaling do not matter: coefficients scale along, and the gap is a ratio.
 """
 
-EXHIBITS = (Exhibit("table", 2, "Convergence of local improvement (Prestige, K = 10)", (convergence,), show_table_2),)
+EXHIBITS = (
+    Exhibit(
+        "table",
+        2,
+        "Convergence of local improvement (Prestige, K = 10)",
+        (convergence,),
+        show_table_2,
+    ),
+)

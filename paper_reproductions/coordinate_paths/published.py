@@ -5,8 +5,8 @@ CORRELATION = 0.9
 OPTIMUM = (2.12, -0.94)
 OPTIMAL_COST = 0.25
 
-# Table 1: (height, weight, cost) after every step, the start first; and the greedy path of Section 2.2, whose
-# coefficients are not printed.
+# Table 1: (height, weight, cost) after every step, the start first; and the greedy path of Section
+# 2.2, whose coefficients are not printed.
 DECOMPOSITIONS = {
     "a": ((0.0, 0.0, 2.04), (2.12, 0.0, 1.13), (2.12, -0.94, 0.25)),
     "b": ((0.0, 0.0, 2.04), (0.0, -0.94, 4.74), (2.12, -0.94, 0.25)),

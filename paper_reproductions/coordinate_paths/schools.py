@@ -13,9 +13,27 @@ from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value
 
 TRADEOFF = 0.02
 """lambda of Eq. (8), gamma = 1: in the middle of the tradeoffs whose path is the paper's."""
-TRADEOFFS = (0.003, 0.01, 0.012, 0.014, 0.016, 0.018, 0.02, 0.022, 0.024, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+TRADEOFFS = (
+    0.003,
+    0.01,
+    0.012,
+    0.014,
+    0.016,
+    0.018,
+    0.02,
+    0.022,
+    0.024,
+    0.03,
+    0.1,
+    0.3,
+    1.0,
+    3.0,
+    10.0,
+)
 MAX_STEPS = 8
-"""Longer paths cannot pay for these lambdas: a step costs at least lambda times the least-squares cost."""
+"""Longer paths cannot pay for these lambdas: a step costs at least lambda
+times the least-squares cost.
+"""
 
 
 def start() -> dict[str, float]:
@@ -26,9 +44,14 @@ def start() -> dict[str, float]:
 
 
 def path_rows(path: paths.CoordinatePath) -> list[Row]:
-    """A row per model: what changed to what, and half the mean squared error. The first: the old model."""
+    """A row per model: what changed to what, and half the mean squared error.
+    The first: the old model.
+    """
     ((old, coefficient),) = start().items()
-    moves = [(old, coefficient), *((path.names[j], float(v)) for j, v in zip(path.features, path.values, strict=True))]
+    moves = [
+        (old, coefficient),
+        *((path.names[j], float(v)) for j, v in zip(path.features, path.values, strict=True)),
+    ]
     return [
         {"step": k, "feature": feature, "value": value, "half_cost": float(cost) / 2}
         for k, ((feature, value), cost) in enumerate(zip(moves, path.costs, strict=True))
@@ -44,7 +67,10 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
         weights[-1] += 1
         found.append(paths.fit(X, y, steps=steps, step_weights=weights, start=start()))
     best = min(found, key=lambda fit: fit.objective)
-    return [{**row, "proved": int(all(f.status.value == "optimal" for f in found))} for row in path_rows(best.model)]
+    return [
+        {**row, "proved": int(all(f.status.value == "optimal" for f in found))}
+        for row in path_rows(best.model)
+    ]
 
 
 def measure_comparison(cell: Cell, settings: Settings) -> list[Row]:
@@ -71,7 +97,14 @@ def _in_column_order() -> list[Row]:
         if k:
             model[k - 1] = last[k - 1]
         half_cost = float(((y - values @ model) ** 2).mean() / 2)
-        rows.append({"step": k, "feature": name, "value": float(model[k - 1]) if k else 0.0, "half_cost": half_cost})
+        rows.append(
+            {
+                "step": k,
+                "feature": name,
+                "value": float(model[k - 1]) if k else 0.0,
+                "half_cost": half_cost,
+            }
+        )
     return rows
 
 
@@ -83,7 +116,9 @@ tradeoffs = Experiment(
 )
 comparison = Experiment(
     "comparison",
-    lambda settings: [Cell.of(method=m) for m in ("greedy", "direct", "direct, column order", "optimal")],
+    lambda settings: [
+        Cell.of(method=m) for m in ("greedy", "direct", "direct, column order", "optimal")
+    ],
     measure_comparison,
     data.loads("caschool"),
 )
@@ -92,7 +127,9 @@ comparison = Experiment(
 def show_figure_3(results: Results, canvas: Canvas) -> Section:
     tables = (_path_table(results), _tradeoff_table(results))
     figures: tuple[Path, ...] = ()
-    if len(results[comparison].values("method")) == 4 and results[tradeoffs].where(tradeoff=TRADEOFF):
+    if len(results[comparison].values("method")) == 4 and results[tradeoffs].where(
+        tradeoff=TRADEOFF
+    ):
         figures = (_draw(results, canvas),)
     return Section(TEXT, tables, figures)
 
@@ -102,7 +139,9 @@ def _path_table(results: Results) -> ComparisonTable:
     rows = results[tradeoffs].where(tradeoff=TRADEOFF)
     values: dict[tuple[str, str], Value | str] = {}
     labels = []
-    for k, (name, coefficient, cost) in enumerate((published.SCHOOLS_START, *published.SCHOOLS_STEPS)):
+    for k, (name, coefficient, cost) in enumerate(
+        (published.SCHOOLS_START, *published.SCHOOLS_STEPS)
+    ):
         label = f"b{k}"
         labels.append(label)
         values[label, name] = Value(None, coefficient, digits=2, tolerance=0.005)
@@ -117,7 +156,9 @@ def _path_table(results: Results) -> ComparisonTable:
         least[-1]["half_cost"] if least else None, published.SCHOOLS_OPTIMUM, tolerance=0.0005
     )
     printed = [name for name, _, _ in published.SCHOOLS_STEPS]
-    columns = dict.fromkeys([published.SCHOOLS_START[0], *printed, *map(str, rows.values("feature")), "MSE / 2"])
+    columns = dict.fromkeys(
+        [published.SCHOOLS_START[0], *printed, *map(str, rows.values("feature")), "MSE / 2"]
+    )
     title = f"From the old model to the new one: gamma = 1, lambda = {TRADEOFF}"
     return ComparisonTable(title, labels, tuple(columns), values)
 
@@ -133,12 +174,15 @@ def _tradeoff_table(results: Results) -> ComparisonTable:
         values[label, "path"] = ", ".join(f"{row['feature']} {row['value']:.3f}" for row in rows)
         values[label, "MSE / 2"] = ", ".join(f"{row['half_cost']:.4f}" for row in rows)
         same = len(rows) == len(published.SCHOOLS_STEPS) and all(
-            (row["feature"], f"{row['value']:.2f}", f"{row['half_cost']:.3f}") == (name, f"{value:.2f}", f"{cost:.3f}")
+            (row["feature"], f"{row['value']:.2f}", f"{row['half_cost']:.3f}")
+            == (name, f"{value:.2f}", f"{cost:.3f}")
             for row, (name, value, cost) in zip(rows, published.SCHOOLS_STEPS, strict=True)
         )
         values[label, "the paper's digits"] = "all" if same else "no"
     columns = ("path", "MSE / 2", "the paper's digits")
-    return ComparisonTable("The optimal path of any length, by lambda", names, columns, values, corner="lambda")
+    return ComparisonTable(
+        "The optimal path of any length, by lambda", names, columns, values, corner="lambda"
+    )
 
 
 def _draw(results: Results, canvas: Canvas) -> Path:
@@ -182,4 +226,12 @@ TEXT = f"""
     worse than the coordinate path in the first steps and in the last but one, and close to it between.
 """
 
-EXHIBITS = (Exhibit("figure", 3, "California schools: an old model updated", (tradeoffs, comparison), show_figure_3),)
+EXHIBITS = (
+    Exhibit(
+        "figure",
+        3,
+        "California schools: an old model updated",
+        (tradeoffs, comparison),
+        show_figure_3,
+    ),
+)

@@ -27,7 +27,9 @@ def compared_cost(ours: float | None, printed: float, of: str) -> Value:
 
 
 def name_of(model: tuple[float, float, float]) -> str:
-    """A model of Table 1, by its coefficients: the paper prints its cost for every path that it is on."""
+    """A model of Table 1, by its coefficients: the paper prints its cost for
+    every path that it is on.
+    """
     return f"({model[0]:g}, {model[1]:g})"
 
 
@@ -54,7 +56,9 @@ def path_rows(path: paths.CoordinatePath) -> list[Row]:
 
 
 def measure_decomposition(cell: Cell, settings: Settings) -> list[Row]:
-    """(a) is what `direct` finds, (c) what `interpretability` finds; (b) is no optimum of anything: it is priced."""
+    """(a) is what `direct` finds, (c) what `interpretability` finds; (b) is no optimum
+    of anything: it is priced.
+    """
     X, y = data.toy()
     if cell["path"] == "a":
         return path_rows(paths.direct(X, y, end=published.OPTIMUM))
@@ -105,7 +109,9 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         (step, "cost"): compared_cost(costs.get(step), printed, f"greedy {step}")
         for step, printed in zip(("b1", "b2"), published.GREEDY_COSTS, strict=True)
     }
-    tables.append(ComparisonTable("The greedy path of Section 2.2", ("b1", "b2"), ("cost",), values))
+    tables.append(
+        ComparisonTable("The greedy path of Section 2.2", ("b1", "b2"), ("cost",), values)
+    )
     explained = results[decompositions].where(path="c")
     proof = "proved for all lengths" if explained and explained[0]["proved"] else "not proved"
     text = f"""
@@ -143,7 +149,9 @@ def measure_first_two_steps(cell: Cell, settings: Settings) -> list[Row]:
     return rows
 
 
-first_two_steps = Experiment("first_two_steps", lambda settings: [Cell.of(steps=2)], measure_first_two_steps)
+first_two_steps = Experiment(
+    "first_two_steps", lambda settings: [Cell.of(steps=2)], measure_first_two_steps
+)
 
 
 def show_figure_1(results: Results, canvas: Canvas) -> Section:
@@ -155,7 +163,10 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
     ax.plot(rows.column("first"), rows.column("second"), color="C0")
     greedy = {f"greedy b{k}": cost for k, cost in enumerate(published.GREEDY_COSTS, start=1)}
     direct = {name_of(model): model[2] for model in published.DECOMPOSITIONS["a"][1:]}
-    ends = {"greedy path": (rows[-1], greedy, (8, -4)), "path (a) of Table 1": (rows[0], direct, (0, 14))}
+    ends = {
+        "greedy path": (rows[-1], greedy, (8, -4)),
+        "path (a) of Table 1": (rows[0], direct, (0, 14)),
+    }
     values: dict[tuple[str, str], Value | str] = {}
     for name, (row, printed, offset) in ends.items():
         ax.plot(row["first"], row["second"], "o", color="C0")
@@ -183,30 +194,45 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
 
 
 def measure_front(cell: Cell, settings: Settings) -> list[Row]:
-    """All Pareto-optimal paths of at most `max_steps` steps, those that no weighted sum reaches included.
+    """All Pareto-optimal paths of at most `max_steps` steps, those that no
+    weighted sum reaches included.
 
-    The right end is the limit of tradeoffs that tend to 0: the cheapest explanation of the least-squares model.
+    The right end is the limit of tradeoffs that tend to 0: the cheapest explanation
+    of the least-squares model.
     """
     X, y = data.toy()
     tradeoffs = np.geomspace(30, 1e-3, 40 if settings.quick else 120)
-    points = paths.pareto(X, y, max_steps=cell["max_steps"], step_weights=1.0, tradeoffs=tradeoffs).points
+    points = paths.pareto(
+        X, y, max_steps=cell["max_steps"], step_weights=1.0, tradeoffs=tradeoffs
+    ).points
     end = paths.interpretability(X, y, published.OPTIMUM, max_steps=cell["max_steps"] + 1).model
-    rows = [_point(p.path, p.interpretability, int(p.supported)) for p in points if p.interpretability < end.loss]
+    rows = [
+        _point(p.path, p.interpretability, int(p.supported))
+        for p in points
+        if p.interpretability < end.loss
+    ]
     return _without_dominated([*rows, _point(end, end.loss, 1)])
 
 
 def _point(path: paths.CoordinatePath, loss: float, supported: int) -> Row:
     height, weight = (float(value) for value in path.models[-1])
     return {
-        "steps": len(path), "loss": loss, "cost": float(path.costs[-1]), "height": height, "weight": weight,
+        "steps": len(path),
+        "loss": loss,
+        "cost": float(path.costs[-1]),
+        "height": height,
+        "weight": weight,
         "order": ", ".join(FEATURES[j] for j in path.features) or "none",
         "values": ", ".join(f"{value:.2f}" for value in path.values),
-        "costs": ", ".join(f"{cost:.3f}" for cost in path.costs[1:]), "supported": supported,
-    }  # fmt: skip
+        "costs": ", ".join(f"{cost:.3f}" for cost in path.costs[1:]),
+        "supported": supported,
+    }
 
 
 def _without_dominated(rows: list[Row]) -> list[Row]:
-    """Leave out points above a chord of another sequence's curve: the curve, being convex, lies below its chords."""
+    """Leave out points above a chord of another sequence's curve: the curve, being
+    convex, lies below its chords.
+    """
     kept = []
     for row in rows:
         others = {str(other["order"]) for other in rows} - {row["order"], "none"}
@@ -266,23 +292,33 @@ def _segments(rows: Rows) -> ComparisonTable:
         values[name, "steps"] = Value(here, float(steps), digits=0, tolerance=0.0)
         segment = rows.where(steps=steps)
         for side, index in (("from", 0), ("to", -1)):
-            loss, cost = (segment[index][column] if segment else None for column in ("loss", "cost"))
+            loss, cost = (
+                segment[index][column] if segment else None for column in ("loss", "cost")
+            )
             values[name, f"loss {side}"] = Value(loss, digits=3)
             known = printed.get((name, side))
-            values[name, f"cost {side}"] = compared_cost(cost, *known) if known else Value(cost, digits=3)
+            values[name, f"cost {side}"] = (
+                compared_cost(cost, *known) if known else Value(cost, digits=3)
+            )
     columns = ("steps", "loss from", "cost from", "loss to", "cost to")
     total = sum(model[2] for model in path[1:])
     note = f"The paper prints no loss; the costs on path (c) of Table 1 add up to {total:.2f}."
-    return ComparisonTable("The segments of the front", STEP_NAMES, columns, values, corner="segment", note=note)
+    return ComparisonTable(
+        "The segments of the front", STEP_NAMES, columns, values, corner="segment", note=note
+    )
 
 
 def _landmarks(rows: Rows) -> dict[str, Row]:
-    """The first and last point of every segment and of its parts with and without support, named from the left."""
+    """The first and last point of every segment and of its parts with and without
+    support, named from the left.
+    """
     marks: list[Row] = []
     for index, row in enumerate(rows):
         around = [rows[i] for i in (index - 1, index + 1) if 0 <= i < len(rows)]
         ends = len(around) < 2 or any(other["steps"] != row["steps"] for other in around)
-        borders = row["supported"] and any(other["supported"] != row["supported"] for other in around)
+        borders = row["supported"] and any(
+            other["supported"] != row["supported"] for other in around
+        )
         if ends or borders:
             marks.append(row)
     return dict(zip("ABCDEFGHIJKLMNOP", marks, strict=False))
@@ -308,20 +344,35 @@ def _model(row: Row) -> str:
 
 
 def _draw_front(whole: Axes, detail: Axes, rows: Rows) -> None:
-    """The front as a whole, with the models at the landmarks in an inset table, and its part of two and three steps."""
+    """The front as a whole, with the models at the landmarks in an inset table, and its
+    part of two and three steps.
+    """
     marks = _landmarks(rows)
     single = {label: row for label, row in marks.items() if row["steps"] < 2}
-    for ax, labels in ((whole, single), (detail, {k: row for k, row in marks.items() if k not in single})):
+    for ax, labels in (
+        (whole, single),
+        (detail, {k: row for k, row in marks.items() if k not in single}),
+    ):
         _draw_segments(ax, rows)
         following = [row["loss"] for row in labels.values()][1:]
         for (label, row), right in zip(labels.items(), [*following, np.inf], strict=True):
             offset = (5, 5) if right - row["loss"] > 0.02 else (-8, -13)  # two labels at one place
-            ax.annotate(label, (row["loss"], row["cost"]), xytext=offset, textcoords="offset points")
+            ax.annotate(
+                label, (row["loss"], row["cost"]), xytext=offset, textcoords="offset points"
+            )
         ax.set_xlabel("interpretability loss")
         ax.set_ylabel("cost")
-    lines = [(label, _model(row), str(row["steps"]), f"{row['cost']:.3f}") for label, row in marks.items()]
-    table = whole.table(lines, colLabels=("", "model", "steps", "cost"), colWidths=(0.1, 0.42, 0.2, 0.28),
-                        bbox=(0.5, 0.36, 0.48, 0.62), cellLoc="center")  # fmt: skip
+    lines = [
+        (label, _model(row), str(row["steps"]), f"{row['cost']:.3f}")
+        for label, row in marks.items()
+    ]
+    table = whole.table(
+        lines,
+        colLabels=("", "model", "steps", "cost"),
+        colWidths=(0.1, 0.42, 0.2, 0.28),
+        bbox=(0.5, 0.36, 0.48, 0.62),
+        cellLoc="center",
+    )
     table.auto_set_font_size(False)
     table.set_fontsize(9)
     whole.set_ylim(0, 2.25)
@@ -333,7 +384,9 @@ def _draw_front(whole: Axes, detail: Axes, rows: Rows) -> None:
 def _draw_segments(ax: Axes, rows: Rows) -> None:
     """Lines coloured by the number of steps, dotted where unsupported; grey: the jumps."""
     single = Rows([*rows.where(steps=0), *rows.where(steps=1), *rows.where(steps=2)[:1]])
-    ax.step(single.column("loss"), single.column("cost"), where="post", color="0.85", lw=1, zorder=0)
+    ax.step(
+        single.column("loss"), single.column("cost"), where="post", color="0.85", lw=1, zorder=0
+    )
     for steps, colour in zip(published.FRONT_STEPS, ("C0", "C1", "C2", "C4"), strict=True):
         segment = rows.where(steps=steps)
         loss, cost = segment.column("loss"), segment.column("cost")
@@ -342,10 +395,20 @@ def _draw_segments(ax: Axes, rows: Rows) -> None:
             continue
         supported = segment.column("supported") == 1
         reached = supported[:-1] & supported[1:]
-        runs = np.split(np.arange(len(reached)), np.flatnonzero(np.diff(reached)) + 1) if len(reached) else []
+        runs = (
+            np.split(np.arange(len(reached)), np.flatnonzero(np.diff(reached)) + 1)
+            if len(reached)
+            else []
+        )
         for run in runs:
             part = slice(run[0], run[-1] + 2)
-            ax.plot(loss[part], cost[part], color=colour, ls="-" if reached[run[0]] else (0, (1.2, 1)), lw=2.2)
+            ax.plot(
+                loss[part],
+                cost[part],
+                color=colour,
+                ls="-" if reached[run[0]] else (0, (1.2, 1)),
+                lw=2.2,
+            )
         ax.plot([], [], color=colour, lw=2.2, label=STEP_NAMES[steps])
     for row in _landmarks(rows).values():
         if row["steps"] > 1:
@@ -354,7 +417,21 @@ def _draw_segments(ax: Axes, rows: Rows) -> None:
 
 
 EXHIBITS = (
-    Exhibit("table", 1, "Three decompositions of the least-squares model", (decompositions,), show_table_1),
-    Exhibit("figure", 1, "The first model's cost against the second's", (first_two_steps,), show_figure_1),
-    Exhibit("figure", 2, "The price of interpretability on the toy problem", (front,), show_figure_2),
+    Exhibit(
+        "table",
+        1,
+        "Three decompositions of the least-squares model",
+        (decompositions,),
+        show_table_1,
+    ),
+    Exhibit(
+        "figure",
+        1,
+        "The first model's cost against the second's",
+        (first_two_steps,),
+        show_figure_1,
+    ),
+    Exhibit(
+        "figure", 2, "The price of interpretability on the toy problem", (front,), show_figure_2
+    ),
 )

@@ -15,8 +15,12 @@ from paper_reproductions.framework import Exhibit, Experiment, Results, Rows
 from paper_reproductions.lire import protocol, published
 from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
-comparison = Experiment("comparison", protocol.comparison_cells, protocol.measure_comparison, protocol.files)
-tradeoff = Experiment("tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files)
+comparison = Experiment(
+    "comparison", protocol.comparison_cells, protocol.measure_comparison, protocol.files
+)
+tradeoff = Experiment(
+    "tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files
+)
 path = Experiment("path", protocol.path_cells, protocol.measure_path, protocol.files)
 data = Experiment("data", protocol.data_cells, protocol.measure_data, protocol.files)
 demonstration = Experiment(
@@ -24,15 +28,33 @@ demonstration = Experiment(
 )
 
 LABELS = {
-    "accuracy": "accuracy", "f1": "F1 score", "auc": "AUC", "support": "#Support", "local_support": "#LocalSupport",
-    "ratio": "support ratio", "seconds": "seconds",
-}  # fmt: skip
-DIGITS = {"accuracy": 4, "f1": 4, "auc": 4, "support": 1, "local_support": 1, "ratio": 3, "seconds": 2}
+    "accuracy": "accuracy",
+    "f1": "F1 score",
+    "auc": "AUC",
+    "support": "#Support",
+    "local_support": "#LocalSupport",
+    "ratio": "support ratio",
+    "seconds": "seconds",
+}
+DIGITS = {
+    "accuracy": 4,
+    "f1": 4,
+    "auc": 4,
+    "support": 1,
+    "local_support": 1,
+    "ratio": 3,
+    "seconds": 2,
+}
 TITLES = {"adult": "Adult", "bank": "Bank", "heart": "Heart", "fico": "FICO", "compas": "COMPAS"}
 COLOURS = {
-    "LIRE": "tab:blue", protocol.PUBLISHED: "tab:cyan", "RuleFit": "tab:orange", "GLRM": "tab:green",
-    "RF": "tab:gray", "LightGBM": "tab:olive", "KernelSVM": "tab:brown",
-}  # fmt: skip
+    "LIRE": "tab:blue",
+    protocol.PUBLISHED: "tab:cyan",
+    "RuleFit": "tab:orange",
+    "GLRM": "tab:green",
+    "RF": "tab:gray",
+    "LightGBM": "tab:olive",
+    "KernelSVM": "tab:brown",
+}
 SCORE_TOLERANCE = 0.01
 """Differences of mean accuracies (and AUCs, F1 scores) that count as agreement."""
 SIZE_TOLERANCE = 0.15
@@ -57,28 +79,42 @@ def _number(*words: object) -> str:
 
 
 def _same_folds(theirs: Rows, *ours: Rows) -> Rows:
-    """The paper's rows for the folds of the first of ours that has any, so that means are over the same test rows."""
+    """The paper's rows for the folds of the first of ours that has any, so that means
+    are over the same test rows.
+    """
     folds = next((rows.values("fold") for rows in ours if rows), range(protocol.FOLDS))
     return Rows(row for row in theirs if row["fold"] in folds)
 
 
 def _compared(results: Results, name: str, method: str) -> tuple[Rows, Rows]:
-    """Our rows and the paper's for a method on a data set, over the same folds; LIRE's where nothing is run."""
+    """Our rows and the paper's for a method on a data set, over the same folds;
+    LIRE's where nothing is run.
+    """
     rows = results[comparison].where(data=name)
-    ours, theirs = rows.where(method=method), published.comparison().where(data=name, method=_in_paper(method))
+    ours, theirs = (
+        rows.where(method=method),
+        published.comparison().where(data=name, method=_in_paper(method)),
+    )
     return ours, _same_folds(theirs, ours, rows.where(method="LIRE"))
 
 
 def _tradeoff_pair(results: Results, method: str, local_penalty: float) -> tuple[Rows, Rows]:
     """The same for Figures 2, 3 and 6 to 9, at one lambda, which RuleFit does not have."""
     rows, at = results[tradeoff], {} if method == "RuleFit" else {"local_penalty": local_penalty}
-    ours, theirs = rows.where(method=method, **at), published.tradeoff().where(method=_in_paper(method), **at)
+    ours, theirs = (
+        rows.where(method=method, **at),
+        published.tradeoff().where(method=_in_paper(method), **at),
+    )
     return ours, _same_folds(theirs, ours, rows.where(method="LIRE", local_penalty=local_penalty))
 
 
 def _complete(rows: Rows) -> Rows:
-    """The rows of the folds that have every setting, so that means of settings are over the same folds."""
-    by_fold = {fold: {_setting(row) for row in rows.where(fold=fold)} for fold in rows.values("fold")}
+    """The rows of the folds that have every setting, so that means of
+    settings are over the same folds.
+    """
+    by_fold = {
+        fold: {_setting(row) for row in rows.where(fold=fold)} for fold in rows.values("fold")
+    }
     every = set().union(*by_fold.values())
     return Rows(row for row in rows if by_fold[row["fold"]] == every)
 
@@ -95,9 +131,17 @@ def _fewer(ours: Rows, results: Results) -> str:
 
 
 def _mark(results: Results, name: str, method: str) -> str:
-    """What is special about a method's cells on a data set: fewer rows than the paper's, fewer folds than asked for."""
-    rows = f"{protocol.SVM_ROWS[name]} training rows" if method == "KernelSVM" and name in protocol.SVM_ROWS else ""
-    return ", ".join(filter(None, [rows, _fewer(results[comparison].where(data=name, method=method), results)]))
+    """What is special about a method's cells on a data set: fewer rows than the paper's,
+    fewer folds than asked for.
+    """
+    rows = (
+        f"{protocol.SVM_ROWS[name]} training rows"
+        if method == "KernelSVM" and name in protocol.SVM_ROWS
+        else ""
+    )
+    return ", ".join(
+        filter(None, [rows, _fewer(results[comparison].where(data=name, method=method), results)])
+    )
 
 
 # Claims: which differences count
@@ -122,7 +166,9 @@ def _by_fold(ours: Rows, theirs: Rows, name: str) -> str:
     from scipy import stats
 
     by_fold = {row["fold"]: row[name] for row in theirs}
-    differences = np.array([row[name] - by_fold[row["fold"]] for row in ours if row["fold"] in by_fold])
+    differences = np.array(
+        [row[name] - by_fold[row["fold"]] for row in ours if row["fold"] in by_fold]
+    )
     if len(differences) < 2:
         return ""
     listed = ", ".join(f"{difference:+.{DIGITS[name]}f}" for difference in differences)
@@ -132,7 +178,9 @@ def _by_fold(ours: Rows, theirs: Rows, name: str) -> str:
 
 
 def _larger(results: Results, key: str, ours: Rows, theirs: Rows, name: str) -> str:
-    """Why LIRE is larger than the paper's, if it is not so at the paper's smallest gamma, and chose a smaller one."""
+    """Why LIRE is larger than the paper's, if it is not so at the paper's smallest
+    gamma, and chose a smaller one.
+    """
     smallest = min(protocol.PENALTIES[protocol.PUBLISHED])
     below = int((ours.column("chosen") < smallest).sum())
     there = _same_folds(results[path].where(data=key, penalty=smallest), ours)
@@ -140,8 +188,10 @@ def _larger(results: Results, key: str, ours: Rows, theirs: Rows, name: str) -> 
     if name == "ratio" or not below or at is None or paper is None or at > paper:
         return _by_fold(ours, theirs, name)
     return (
-        f"gamma is below the paper's smallest, {smallest:g}, in {below} of {len(ours)} folds; fitted at {smallest:g} "
-        f"in all, without restarts, the mean over {len(there)} folds is {at:.1f} (paper {paper:.1f})."
+        f"gamma is below the paper's smallest, {smallest:g}, in {below} of {len(ours)} folds; "
+        f"fitted at {smallest:g} "
+        f"in all, without restarts, the mean over {len(there)} folds is {at:.1f} (paper "
+        f"{paper:.1f})."
     )
 
 
@@ -171,28 +221,48 @@ def table_1(results: Results, canvas: Canvas) -> Section:
         columns = ("ours", "weight", "the paper's", "its weight")
         tables.append(ComparisonTable(f"Rules of {method} on Adult", labels, columns, listed))
         first: Mapping[str, Any] = ours[0] if ours else {}
-        for name, label in (("accuracy", "test accuracy"), ("local_support", "satisfied rules, mean over test rows")):
+        for name, label in (
+            ("accuracy", "test accuracy"),
+            ("local_support", "satisfied rules, mean over test rows"),
+        ):
             values[label, method] = Value(
-                first.get(name), paper[name], 3 if name == "accuracy" else 1, DEMONSTRATION_TOLERANCES[name],
+                first.get(name),
+                paper[name],
+                3 if name == "accuracy" else 1,
+                DEMONSTRATION_TOLERANCES[name],
                 only=_worse(method, name),
-            )  # fmt: skip
-        values["rules", method] = Value(first.get("support"), paper["support"], 0, apart="it chooses our model")
+            )
+        values["rules", method] = Value(
+            first.get("support"), paper["support"], 0, apart="it chooses our model"
+        )
         satisfied = float(ours.column("satisfied").sum()) if ours else None
-        values["satisfied rules, row (a)", method] = Value(satisfied, paper["satisfied"], 0, apart=OTHER_RULES)
+        values["satisfied rules, row (a)", method] = Value(
+            satisfied, paper["satisfied"], 0, apart=OTHER_RULES
+        )
         threshold = -first["intercept"] if ours else None
         values["threshold", method] = Value(threshold, paper["intercept"], 3, apart=OTHER_RULES)
         if ours:
-            values["row (a) is predicted right", method] = "yes" if first["at_most_50k"] == 1 else "no"
+            values["row (a) is predicted right", method] = (
+                "yes" if first["at_most_50k"] == 1 else "no"
+            )
     text = (
-        "One model of each kind, the largest with at most as many rules as the paper's, on the first of the ten folds "
-        "(the paper does not say which rows it tested on, nor the penalties; lambda = 1 here, as in Figure 2). An "
-        "income of at most $50K is predicted where the weights of the rules that hold sum to more than the threshold, "
-        "which the paper calls intercept. Rules in bold hold for the paper's row (a). Rules are those of another "
-        "forest, so that they differ; accuracies agree within {accuracy:g} and mean numbers of satisfied rules within "
+        "One model of each kind, the largest with at most as many rules as the paper's, on the "
+        "first of the ten folds "
+        "(the paper does not say which rows it tested on, nor the penalties; lambda = 1 here, as "
+        "in Figure 2). An "
+        "income of at most $50K is predicted where the weights of the rules that hold sum to more "
+        "than the threshold, "
+        "which the paper calls intercept. Rules in bold hold for the paper's row (a). Rules are "
+        "those of another "
+        "forest, so that they differ; accuracies agree within {accuracy:g} and mean numbers of "
+        "satisfied rules within "
         "{local_support:g}, LIRE's where they are not worse by more."
     ).format(**DEMONSTRATION_TOLERANCES)
     rows = tuple(dict.fromkeys(row for row, _ in values))
-    return Section(text, (*tables, ComparisonTable("Numbers of Table 1", rows, tuple(published.TABLE_1), values)))
+    return Section(
+        text,
+        (*tables, ComparisonTable("Numbers of Table 1", rows, tuple(published.TABLE_1), values)),
+    )
 
 
 # Tables 2 and 3
@@ -209,21 +279,31 @@ def table_2(results: Results, canvas: Canvas) -> Section:
         values[row, "rules of distinct rows"] = Value(ours.mean("distinct_rules"), None, 1)
     columns = ("examples N", "features D", "rules M", "rules of distinct rows")
     note = (
-        "M counts the nodes with different lists of conditions, the same conditions in another order as another rule; "
-        f"it agrees within {RULES_TOLERANCE}. jaxrules drops these, and rules that hold for the same rows as a shorter "
+        "M counts the nodes with different lists of conditions, the same conditions in another "
+        "order as another rule; "
+        f"it agrees within {RULES_TOLERANCE}. jaxrules drops these, and rules that hold for the "
+        "same rows as a shorter "
         "one (last column), which changes no objective."
     )
-    return Section(tables=(ComparisonTable("Data sets", tuple(TITLES.values()), columns, values, note=note),))
+    return Section(
+        tables=(ComparisonTable("Data sets", tuple(TITLES.values()), columns, values, note=note),)
+    )
 
 
 def table_3(results: Results, canvas: Canvas) -> Section:
     grid = protocol.methods(results.settings)
     values: dict[tuple[str, str], Value | str] = {}
     for method, tried in grid.items():
-        values[method, "ours"] = ", ".join(" x ".join(map(str, setting)) for setting in tried.settings)
+        values[method, "ours"] = ", ".join(
+            " x ".join(map(str, setting)) for setting in tried.settings
+        )
         values[method, "paper"] = published.TABLE_3[_in_paper(method)]
     note = "LIRE: lambda = 2 gamma on both sides; our own search also tries smaller gammas than the paper's."
-    return Section(tables=(ComparisonTable("Settings tried", tuple(grid), ("ours", "paper"), values, note=note),))
+    return Section(
+        tables=(
+            ComparisonTable("Settings tried", tuple(grid), ("ours", "paper"), values, note=note),
+        )
+    )
 
 
 # Tables 4 to 6
@@ -241,32 +321,55 @@ def table_4(results: Results, canvas: Canvas) -> Section:
         for name, title in TITLES.items():
             ours = results[comparison].where(data=name, method=method)
             everywhere.append(ours.mean("seconds"))
-            marks = [f"CPU {processor:.2f}" for processor in [ours.mean("cpu_seconds")] if processor is not None]
+            marks = [
+                f"CPU {processor:.2f}"
+                for processor in [ours.mean("cpu_seconds")]
+                if processor is not None
+            ]
             marks += filter(None, [_mark(results, name, method)])
             values[title, method] = Value(
-                everywhere[-1], published.TABLE_4[name][_in_paper(method)], 2, mark="; ".join(marks),
-                apart=OTHER_MACHINE, number=_number("seconds", name, method),
-            )  # fmt: skip
+                everywhere[-1],
+                published.TABLE_4[name][_in_paper(method)],
+                2,
+                mark="; ".join(marks),
+                apart=OTHER_MACHINE,
+                number=_number("seconds", name, method),
+            )
             printed = published.TABLE_4_DEVIATIONS[name][_in_paper(method)]
-            theirs = published.comparison().where(data=name, method=_in_paper(method)).spread("accuracy")
-            as_printed += [theirs is not None and round(theirs, 2) == printed] * (method != protocol.PUBLISHED)
+            theirs = (
+                published.comparison().where(data=name, method=_in_paper(method)).spread("accuracy")
+            )
+            as_printed += [theirs is not None and round(theirs, 2) == printed] * (
+                method != protocol.PUBLISHED
+            )
             deviations[title, method] = Value(
-                ours.spread("accuracy"), printed, 2, apart="a deviation of accuracies, whose means are compared",
-                number=_number("deviation", name, method), mark=_mark(results, name, method),
-            )  # fmt: skip
+                ours.spread("accuracy"),
+                printed,
+                2,
+                apart="a deviation of accuracies, whose means are compared",
+                number=_number("deviation", name, method),
+                mark=_mark(results, name, method),
+            )
         values["Average", method] = Value(
             None if None in everywhere else float(np.mean(everywhere)),
-            published.TABLE_4_AVERAGE[_in_paper(method)], 2, apart=OTHER_MACHINE, number=_number("average", method),
-        )  # fmt: skip
+            published.TABLE_4_AVERAGE[_in_paper(method)],
+            2,
+            apart=OTHER_MACHINE,
+            number=_number("average", method),
+        )
     note = (
-        "Seconds of one fit at the chosen penalties, warm (the kernels are compiled), without the forest; in square "
-        "brackets CPU seconds, which other work on the machine lengthens less. Other hardware than the paper's Xeon "
-        "E-2274G: no agreement is claimed. KernelSVM is fitted without the probability model that the authors fit too "
+        "Seconds of one fit at the chosen penalties, warm (the kernels are compiled), without the "
+        "forest; in square "
+        "brackets CPU seconds, which other work on the machine lengthens less. Other hardware than "
+        "the paper's Xeon "
+        "E-2274G: no agreement is claimed. KernelSVM is fitted without the probability model that "
+        "the authors fit too "
         "(five times the work)."
     )
     of_what = (
         "The paper prints these behind the seconds. They are no deviations of seconds: "
-        f"{sum(as_printed)} of {len(as_printed)} are the standard deviation of the accuracy over the ten folds in the "
+        f"{sum(as_printed)} of {len(as_printed)} are the standard deviation of the accuracy over "
+        "the ten folds in the "
         "author's files, to two decimals. Ours is that of our accuracies."
     )
     titles = tuple(TITLES.values())
@@ -278,10 +381,14 @@ def table_4(results: Results, canvas: Canvas) -> Section:
     )
 
 
-def wilcoxon(ours: NDArray[np.float64], baseline: NDArray[np.float64], alternative: str) -> float | None:
-    """The p-value of the signed-rank test, as scikit-learn's contemporaries computed it (SciPy before 1.13).
+def wilcoxon(
+    ours: NDArray[np.float64], baseline: NDArray[np.float64], alternative: str
+) -> float | None:
+    """The p-value of the signed-rank test, as scikit-learn's contemporaries
+    computed it (SciPy before 1.13).
 
-    Exact without ties with zero, else the normal approximation. None for fewer than two folds; 1 if no fold differs.
+    Exact without ties with zero, else the normal approximation. None for fewer than two
+    folds; 1 if no fold differs.
     """
     from scipy import stats
 
@@ -296,20 +403,33 @@ def wilcoxon(ours: NDArray[np.float64], baseline: NDArray[np.float64], alternati
         return float(stats.wilcoxon(ours, baseline, alternative=alternative, method=method).pvalue)
 
 
-def _test(results: Results, name: str, method: str, measure: str, alternative: str, paper: float) -> Value:
-    """The p-value over the folds that both methods have, and on how many of them the alternative holds."""
+def _test(
+    results: Results, name: str, method: str, measure: str, alternative: str, paper: float
+) -> Value:
+    """The p-value over the folds that both methods have, and on how many of
+    them the alternative holds.
+    """
     rows = results[comparison].where(data=name)
-    lire, other = ({row["fold"]: row[measure] for row in rows.where(method=each)} for each in ("LIRE", method))
+    lire, other = (
+        {row["fold"]: row[measure] for row in rows.where(method=each)} for each in ("LIRE", method)
+    )
     folds = sorted(lire.keys() & other.keys())
     difference = np.array([lire[fold] - other[fold] for fold in folds])
     p = wilcoxon(difference, np.zeros(len(folds)), alternative)
     printed = f"paper {_stars(paper)}" if _stars(paper) else ""
     if p is None:
-        return Value(None, paper, 5, mark="; ".join(filter(None, ["one fold" if folds else "", printed])),
-                     apart=OTHER_MODELS)  # fmt: skip
+        return Value(
+            None,
+            paper,
+            5,
+            mark="; ".join(filter(None, ["one fold" if folds else "", printed])),
+            apart=OTHER_MODELS,
+        )
     holds = np.count_nonzero(difference < 0 if alternative == "less" else difference > 0)
     said = f"{'lower' if alternative == 'less' else 'larger'} in {holds} of {len(folds)}"
-    return Value(p, paper, 5, mark="; ".join(filter(None, [_stars(p), said, printed])), apart=OTHER_MODELS)
+    return Value(
+        p, paper, 5, mark="; ".join(filter(None, [_stars(p), said, printed])), apart=OTHER_MODELS
+    )
 
 
 OTHER_MODELS = "a p-value of tests on other models; significance and folds stand beside it"
@@ -333,17 +453,23 @@ def _test_table(
             row = f"{LABELS[measure]}, {TITLES[name]}"
             rows.append(row)
             for method in baselines:
-                values[row, method] = _test(results, name, method, measure, alternative, by_method[method])
+                values[row, method] = _test(
+                    results, name, method, measure, alternative, by_method[method]
+                )
     folds = len(protocol.folds(results.settings))
     text = (
-        "The p-value beside the paper's (ten folds); in square brackets in how many folds the alternative holds. † and "
+        "The p-value beside the paper's (ten folds); in square brackets in how many folds the "
+        "alternative holds. † and "
         "‡: significant at 0.05 and 0.01. Folds in which both are equal are left out of the test."
     )
     if 0.5**folds >= 0.05:
         text += (
-            f" With {folds} folds the exact p-value is at least {0.5**folds:g}, whatever was measured, so that nothing "
-            "can be significant at 0.05, and a large p-value is no evidence of equality: here only the direction of "
-            "the folds compares with the paper. It takes five folds for significance at 0.05, seven at 0.01."
+            f" With {folds} folds the exact p-value is at least {0.5**folds:g}, whatever was "
+            "measured, so that nothing "
+            "can be significant at 0.05, and a large p-value is no evidence of equality: here only "
+            "the direction of "
+            "the folds compares with the paper. It takes five folds for significance at 0.05, "
+            "seven at 0.01."
         )
     return Section(text, (ComparisonTable(title, rows, baselines, values),))
 
@@ -366,7 +492,13 @@ def _means(rows: Rows, names: Iterable[str]) -> list[dict[str, float]]:
     means = []
     for pair in dict.fromkeys(map(_setting, rows)):
         same = Rows(row for row in rows if _setting(row) == pair)
-        means.append({"penalty": pair[0], "local_penalty": pair[1], **{name: same.mean(name) or 0.0 for name in names}})
+        means.append(
+            {
+                "penalty": pair[0],
+                "local_penalty": pair[1],
+                **{name: same.mean(name) or 0.0 for name in names},
+            }
+        )
     return means
 
 
@@ -379,7 +511,9 @@ def front(points: Sequence[dict[str, float]], cost: str, value: str) -> list[dic
     return chosen
 
 
-def _tradeoff_figure(scores: Sequence[str], local_penalty: float, number: int) -> Callable[[Results, Canvas], Section]:
+def _tradeoff_figure(
+    scores: Sequence[str], local_penalty: float, number: int
+) -> Callable[[Results, Canvas], Section]:
     def show(results: Results, canvas: Canvas) -> Section:
         sizes = ("support", "local_support")
         points = _points_table(results, local_penalty)
@@ -396,8 +530,10 @@ def _tradeoff_figure(scores: Sequence[str], local_penalty: float, number: int) -
             _front_figure(results, canvas, scores[0], local_penalty, number),
         ]
         text = (
-            f"Adult, lambda = {local_penalty:g}: every point is a fold at one gamma. Filled: ours; hollow: the "
-            "author's own points for the same folds. The second figure draws the fronts of the means. "
+            f"Adult, lambda = {local_penalty:g}: every point is a fold at one gamma. Filled: ours; "
+            "hollow: the "
+            "author's own points for the same folds. The second figure draws the fronts of the "
+            "means. "
             f"{_searched(results, [local_penalty])} {_limited(ours)}"
         )
         return Section(text, (points, _matched_table(results, local_penalty)), figures)
@@ -407,11 +543,16 @@ def _tradeoff_figure(scores: Sequence[str], local_penalty: float, number: int) -
 
 def _searched(results: Results, local_penalties: Sequence[float]) -> str:
     """At which of these lambdas the published search has run here."""
-    there = [value for value in local_penalties if _tradeoff_pair(results, protocol.PUBLISHED, value)[0]]
+    there = [
+        value for value in local_penalties if _tradeoff_pair(results, protocol.PUBLISHED, value)[0]
+    ]
     absent = [value for value in local_penalties if value not in there]
     words = []
     if there:
-        words.append(f"Squares: the published search as it runs here, at lambda = {', '.join(map(str, there))}.")
+        words.append(
+            "Squares: the published search as it runs here, at lambda = "
+            f"{', '.join(map(str, there))}."
+        )
     if absent:
         words.append(f"The published search has not run at lambda = {', '.join(map(str, absent))}.")
     if set(absent) - {protocol.MAIN_LOCAL_PENALTY}:
@@ -423,7 +564,10 @@ def _limited(rows: Rows) -> str:
     """How many of our fits were stopped, in words."""
     stopped = len(rows.where(status="time_limit"))
     return (
-        f"{stopped} of our {len(rows)} LIRE fits were stopped after {protocol.TRADEOFF_SECONDS:g} s." if stopped else ""
+        f"{stopped} of our {len(rows)} LIRE fits were stopped after {protocol.TRADEOFF_SECONDS:g} "
+        "s."
+        if stopped
+        else ""
     )
 
 
@@ -437,21 +581,43 @@ def _scatter(axes: Any, results: Results, score: str, size: str, local_penalty: 
             continue
         colour = COLOURS[method]
         if method != protocol.PUBLISHED:
-            axes.scatter(theirs.column(size), theirs.column(score), marker=marker, s=28, facecolors="none",
-                         edgecolors=colour, alpha=0.6, label=f"{method}, paper")  # fmt: skip
-        axes.scatter(ours.column(size), ours.column(score), marker=marker, s=22, color=colour, label=f"{method}, ours")
+            axes.scatter(
+                theirs.column(size),
+                theirs.column(score),
+                marker=marker,
+                s=28,
+                facecolors="none",
+                edgecolors=colour,
+                alpha=0.6,
+                label=f"{method}, paper",
+            )
+        axes.scatter(
+            ours.column(size),
+            ours.column(score),
+            marker=marker,
+            s=22,
+            color=colour,
+            label=f"{method}, ours",
+        )
     axes.set_xlabel(LABELS[size])
     axes.set_ylabel(LABELS[score])
 
 
-def _front_figure(results: Results, canvas: Canvas, score: str, local_penalty: float, number: int) -> Path:
+def _front_figure(
+    results: Results, canvas: Canvas, score: str, local_penalty: float, number: int
+) -> Path:
     sizes = ("support", "local_support")
     ours, theirs = _tradeoff_pair(results, "LIRE", local_penalty)
     here = _tradeoff_pair(results, protocol.PUBLISHED, local_penalty)[0]
     baseline, printed = _tradeoff_pair(results, "RuleFit", local_penalty)
     sides = (
         (ours, "o-", "LIRE", "LIRE, our search"),
-        (_complete(results[tradeoff].where(method="LIRE")), ".--", "any", "LIRE, our search, any lambda"),
+        (
+            _complete(results[tradeoff].where(method="LIRE")),
+            ".--",
+            "any",
+            "LIRE, our search, any lambda",
+        ),
         (theirs, "o:", "LIRE", "LIRE, published search, author's files"),
         (here, "s-.", protocol.PUBLISHED, "LIRE, published search, here"),
         (baseline, "^-", "RuleFit", "RuleFit, ours"),
@@ -462,9 +628,14 @@ def _front_figure(results: Results, canvas: Canvas, score: str, local_penalty: f
         for rows, style, method, label in sides:
             points = front(_means(rows, (size, score)), size, score)
             if points:
-                axis.plot([p[size] for p in points], [p[score] for p in points], style,
-                          color=COLOURS.get(method, "tab:purple"), fillstyle="none" if ":" in style else "full",
-                          label=label)  # fmt: skip
+                axis.plot(
+                    [p[size] for p in points],
+                    [p[score] for p in points],
+                    style,
+                    color=COLOURS.get(method, "tab:purple"),
+                    fillstyle="none" if ":" in style else "full",
+                    label=label,
+                )
         axis.set_xlabel(f"mean {LABELS[size]}")
         axis.set_ylabel(f"mean {LABELS[score]}")
     axes[0, 0].legend(fontsize=7)
@@ -479,15 +650,22 @@ def _points_table(results: Results, local_penalty: float) -> ComparisonTable:
         ours, theirs = _tradeoff_pair(results, method, local_penalty)
         if method == protocol.PUBLISHED and not ours:
             continue  # its numbers stand beside our own search
-        for gamma in sorted({float(gamma) for side in (ours, theirs) for gamma in side.values("penalty")}):
+        for gamma in sorted(
+            {float(gamma) for side in (ours, theirs) for gamma in side.values("penalty")}
+        ):
             rows.append(_row(results, method, f"gamma {gamma:g}", ours))
             for name in names:
-                values[rows[-1], LABELS[name]] = _tradeoff_value(results, method, gamma, local_penalty, name)
+                values[rows[-1], LABELS[name]] = _tradeoff_value(
+                    results, method, gamma, local_penalty, name
+                )
     note = (
-        f"Scores agree within {SCORE_TOLERANCE:g}, supports within {SIZE_TOLERANCE:.0%} of the paper's. Our search is "
+        f"Scores agree within {SCORE_TOLERANCE:g}, supports within {SIZE_TOLERANCE:.0%} of the "
+        "paper's. Our search is "
         "another: it is compared at equal accuracy instead."
     )
-    return ComparisonTable("Means over the folds", rows, [LABELS[name] for name in names], values, note=note)
+    return ComparisonTable(
+        "Means over the folds", rows, [LABELS[name] for name in names], values, note=note
+    )
 
 
 def _row(results: Results, method: str, where: str, ours: Rows) -> str:
@@ -496,19 +674,33 @@ def _row(results: Results, method: str, where: str, ours: Rows) -> str:
     return f"{method}, {where}" + (f" ({fewer})" if fewer else "")
 
 
-def _tradeoff_value(results: Results, method: str, gamma: float, local_penalty: float, name: str) -> Value:
-    """A mean of these figures beside the author's; only the same algorithm is compared at equal penalties."""
-    ours, theirs = (side.where(penalty=gamma) for side in _tradeoff_pair(results, method, local_penalty))
+def _tradeoff_value(
+    results: Results, method: str, gamma: float, local_penalty: float, name: str
+) -> Value:
+    """A mean of these figures beside the author's; only the same algorithm is
+    compared at equal penalties.
+    """
+    ours, theirs = (
+        side.where(penalty=gamma) for side in _tradeoff_pair(results, method, local_penalty)
+    )
     same, paper = method != "LIRE", theirs.mean(name)
     return Value(
-        ours.mean(name), paper, DIGITS[name], _tolerance(name, paper) if same else None,
-        apart="" if same else _not_compared(name, local_penalty), reason=_by_fold(ours, theirs, name) if same else "",
-        number=_number(name, "trade-off", method, gamma, local_penalty if method != "RuleFit" else ""),
-    )  # fmt: skip
+        ours.mean(name),
+        paper,
+        DIGITS[name],
+        _tolerance(name, paper) if same else None,
+        apart="" if same else _not_compared(name, local_penalty),
+        reason=_by_fold(ours, theirs, name) if same else "",
+        number=_number(
+            name, "trade-off", method, gamma, local_penalty if method != "RuleFit" else ""
+        ),
+    )
 
 
 def _not_compared(name: str, local_penalty: float) -> str:
-    """Why a number of our own search is not compared with the published search's at the same penalties."""
+    """Why a number of our own search is not compared with the published
+    search's at the same penalties.
+    """
     why = "another search than the author's: compared at equal accuracy only, "
     if local_penalty not in MATCHED_LOCAL_PENALTIES:
         return f"{why}not where lambda is {local_penalty:g}"
@@ -516,7 +708,9 @@ def _not_compared(name: str, local_penalty: float) -> str:
 
 
 def _matched_table(results: Results, local_penalty: float) -> ComparisonTable:
-    """For every point of the published search: our model of least local support that is as accurate."""
+    """For every point of the published search: our model of least local
+    support that is as accurate.
+    """
     everything = results[tradeoff].where(method="LIRE")
     theirs = published.tradeoff().where(method="LIRE", local_penalty=local_penalty)
     gammas = sorted(float(gamma) for gamma in theirs.values("penalty"))
@@ -537,7 +731,8 @@ SLACK = 0.001
 
 
 def _setting_for(rows: Rows, point: Mapping[str, float]) -> tuple[float, float]:
-    """gamma and lambda of least mean local support among those as accurate as the point, with no more rules if any is.
+    """gamma and lambda of least mean local support among those as accurate as the point,
+    with no more rules if any is.
 
     If none is as accurate, that of the most accurate.
     """
@@ -552,19 +747,26 @@ def _setting_for(rows: Rows, point: Mapping[str, float]) -> tuple[float, float]:
 
 
 def chosen_elsewhere(rows: Rows, theirs: Rows) -> Rows:
-    """Per fold our model at the setting that the other folds choose for the author's models on them."""
+    """Per fold our model at the setting that the other folds choose for the author's models on
+    them.
+    """
     rows, found = _complete(rows), []
     for fold in rows.values("fold"):
         others = Rows(row for row in rows if row["fold"] != fold)
         if others:
             there = _same_folds(theirs, others)
-            gamma, local = _setting_for(others, {name: there.mean(name) or 0.0 for name in _MATCHED})
+            gamma, local = _setting_for(
+                others, {name: there.mean(name) or 0.0 for name in _MATCHED}
+            )
             found += rows.where(fold=fold, penalty=gamma, local_penalty=local)
     return Rows(found)
 
 
-def _equal_accuracy(pairs: Mapping[str, tuple[Rows, Rows]], numbers: Mapping[str, str], where: str) -> ComparisonTable:
-    """By label, our models of all folds and settings, and the author's, one per fold: ours that are as accurate.
+def _equal_accuracy(
+    pairs: Mapping[str, tuple[Rows, Rows]], numbers: Mapping[str, str], where: str
+) -> ComparisonTable:
+    """By label, our models of all folds and settings, and the author's, one per fold:
+    ours that are as accurate.
 
     `numbers` says which number of the paper their mean is, without the measure.
     """
@@ -575,21 +777,37 @@ def _equal_accuracy(pairs: Mapping[str, tuple[Rows, Rows]], numbers: Mapping[str
         for name in _MATCHED:
             tolerance = {"accuracy": SLACK, "auc": SCORE_TOLERANCE}.get(name, 0.0)
             values[row, LABELS[name]] = Value(
-                own.mean(name), theirs.mean(name), DIGITS[name], tolerance, only=_worse("LIRE", name),
-                spread=own.spread(name), reason=_by_fold(own, theirs, name), number=f"{name} {numbers[row]}",
-            )  # fmt: skip
+                own.mean(name),
+                theirs.mean(name),
+                DIGITS[name],
+                tolerance,
+                only=_worse("LIRE", name),
+                spread=own.spread(name),
+                reason=_by_fold(own, theirs, name),
+                number=f"{name} {numbers[row]}",
+            )
         settings = dict.fromkeys(map(_setting, own))
-        values[row, "ours is at"] = "; ".join(f"gamma {gamma:g}, lambda {local:g}" for gamma, local in settings)
+        values[row, "ours is at"] = "; ".join(
+            f"gamma {gamma:g}, lambda {local:g}" for gamma, local in settings
+        )
     note = (
-        f"Ours on every fold is at the setting ({where}) that the test rows of the other folds choose: at most "
-        f"{SLACK:g} less accurate than the author's model in the mean over those folds, with no more rules if any is, "
-        "of least #LocalSupport; the most accurate if none is. The fold's own test rows choose nothing, though the "
-        "models of the other folds were fitted on them. It takes two folds. Worse counts: accuracy by more than "
+        f"Ours on every fold is at the setting ({where}) that the test rows of the other folds "
+        "choose: at most "
+        f"{SLACK:g} less accurate than the author's model in the mean over those folds, with no "
+        "more rules if any is, "
+        "of least #LocalSupport; the most accurate if none is. The fold's own test rows choose "
+        "nothing, though the "
+        "models of the other folds were fitted on them. It takes two folds. Worse counts: accuracy "
+        "by more than "
         f"{SLACK:g}, AUC by more than {SCORE_TOLERANCE:g}, sizes at all."
     )
     columns = [*(LABELS[name] for name in _MATCHED), "ours is at"]
     return ComparisonTable(
-        "Models of equal accuracy: ours (published search)", tuple(pairs), columns, values, note=note
+        "Models of equal accuracy: ours (published search)",
+        tuple(pairs),
+        columns,
+        values,
+        note=note,
     )
 
 
@@ -604,13 +822,19 @@ def _sensitivity_figure(names: Sequence[str], number: int) -> Callable[[Results,
     def show(results: Results, canvas: Canvas) -> Section:
         values: dict[tuple[str, str], Value | str] = {}
         rows: list[str] = []
-        for method, gamma, local in itertools.product(("LIRE", protocol.PUBLISHED), GAMMAS, protocol.LOCAL_PENALTIES):
+        for method, gamma, local in itertools.product(
+            ("LIRE", protocol.PUBLISHED), GAMMAS, protocol.LOCAL_PENALTIES
+        ):
             ours = _tradeoff_pair(results, method, local)[0].where(penalty=gamma)
             if method == "LIRE" or ours:
                 rows.append(_row(results, method, f"gamma {gamma:g}, lambda {local:g}", ours))
                 for name in names:
-                    values[rows[-1], LABELS[name]] = _tradeoff_value(results, method, gamma, local, name)
-        table = ComparisonTable("Means over the folds", rows, [LABELS[name] for name in names], values)
+                    values[rows[-1], LABELS[name]] = _tradeoff_value(
+                        results, method, gamma, local, name
+                    )
+        table = ComparisonTable(
+            "Means over the folds", rows, [LABELS[name] for name in names], values
+        )
         everything = results[tradeoff].where(method="LIRE")
         if not any(everything.where(penalty=gamma) for gamma in GAMMAS):
             return Section(_searched(results, protocol.LOCAL_PENALTIES), (table,))
@@ -624,7 +848,8 @@ def _sensitivity_figure(names: Sequence[str], number: int) -> Callable[[Results,
         axes[0, 0].legend(fontsize=6)
         text = (
             "Adult. Solid: ours; dotted: the author's points for the same folds. "
-            f"{_searched(results, protocol.LOCAL_PENALTIES)} {_limited(everything)}\n\n{_directions(results, names)}"
+            f"{_searched(results, protocol.LOCAL_PENALTIES)} "
+            f"{_limited(everything)}\n\n{_directions(results, names)}"
         )
         return Section(text, (table,), (canvas.save(figure, f"figure_{number}"),))
 
@@ -637,28 +862,48 @@ def _lines(axis: Any, results: Results, name: str, gamma: float) -> None:
         ("LIRE", 1, "o:", "paper"),
         (protocol.PUBLISHED, 0, "s", "published, here"),
     ):
-        pairs = {value: _tradeoff_pair(results, method, value) for value in protocol.LOCAL_PENALTIES}
+        pairs = {
+            value: _tradeoff_pair(results, method, value) for value in protocol.LOCAL_PENALTIES
+        }
         there = [value for value, (ours, _) in pairs.items() if ours.where(penalty=gamma)]
         if there:
             means = [pairs[value][side].where(penalty=gamma).mean(name) for value in there]
-            axis.plot(there, means, style, color=GAMMAS[gamma], fillstyle="full" if style == "o-" else "none",
-                      label=f"gamma {gamma:g}, {who}")  # fmt: skip
+            axis.plot(
+                there,
+                means,
+                style,
+                color=GAMMAS[gamma],
+                fillstyle="full" if style == "o-" else "none",
+                label=f"gamma {gamma:g}, {who}",
+            )
 
 
 def _directions(results: Results, names: Sequence[str]) -> str:
-    """What a larger lambda does to our means, and whether it does so to the author's on the same folds."""
+    """What a larger lambda does to our means, and whether it does so to the
+    author's on the same folds.
+    """
     ours = _complete(results[tradeoff].where(method="LIRE"))
     theirs = _same_folds(published.tradeoff().where(method="LIRE"), ours)
     lambdas = sorted(float(value) for value in ours.values("local_penalty"))
     if len(lambdas) < 2:
         return ""
-    spans = [i for i, value in enumerate(lambdas) if i and value in (protocol.MAIN_LOCAL_PENALTY, lambdas[-1])]
+    spans = [
+        i
+        for i, value in enumerate(lambdas)
+        if i and value in (protocol.MAIN_LOCAL_PENALTY, lambdas[-1])
+    ]
     alike, opposite = [], []
     for name in names:
         moves: list[bool] = []
         for gamma in (gamma for gamma in GAMMAS if ours.where(penalty=gamma)):
             here, there = (
-                np.array([side.where(penalty=gamma, local_penalty=value).mean(name) for value in lambdas], np.float64)
+                np.array(
+                    [
+                        side.where(penalty=gamma, local_penalty=value).mean(name)
+                        for value in lambdas
+                    ],
+                    np.float64,
+                )
                 for side in (ours, theirs)
             )
             moves += (np.sign(np.diff(here)) == np.sign(np.diff(there))).tolist()
@@ -672,9 +917,12 @@ def _directions(results: Results, names: Sequence[str]) -> str:
             ]
         alike.append(f"{LABELS[name]} in {sum(moves)} of {len(moves)} steps")
     return (
-        "The paper says (Section 5.2) that a larger lambda lowers #LocalSupport, for the two smaller gammas without "
-        "significant loss of accuracy, and that #Support falls, too, where lambda is large. Means over "
-        f"{len(ours.values('fold'))} folds move from one lambda to the next as the author's do: {'; '.join(alike)}. "
+        "The paper says (Section 5.2) that a larger lambda lowers #LocalSupport, for the two "
+        "smaller gammas without "
+        "significant loss of accuracy, and that #Support falls, too, where lambda is large. Means "
+        "over "
+        f"{len(ours.values('fold'))} folds move from one lambda to the next as the author's do: "
+        f"{'; '.join(alike)}. "
         f"They move the other way: {'; '.join(opposite) or 'nowhere'}."
     )
 
@@ -702,31 +950,54 @@ def _score_figure(name: str, number: int) -> Callable[[Results, Canvas], Section
 
 def _measured_sets(results: Results, methods: Sequence[str]) -> list[str]:
     """The data sets with at least one cell of ours."""
-    return [key for key in TITLES if any(results[comparison].where(data=key, method=method) for method in methods)]
+    return [
+        key
+        for key in TITLES
+        if any(results[comparison].where(data=key, method=method) for method in methods)
+    ]
 
 
-def _bars(axis: Any, results: Results, key: str, name: str, methods: Sequence[str], zoom: bool) -> None:
+def _bars(
+    axis: Any, results: Results, key: str, name: str, methods: Sequence[str], zoom: bool
+) -> None:
     heights: list[float] = []
     pairs = {method: _compared(results, key, method) for method in methods}
     there = [method for method, (ours, _) in pairs.items() if ours]
     for place, method in enumerate(there):
-        for rows, shift, hatch, alpha in zip(pairs[method], (-0.2, 0.2), (None, "//"), (1.0, 0.35), strict=True):
+        for rows, shift, hatch, alpha in zip(
+            pairs[method], (-0.2, 0.2), (None, "//"), (1.0, 0.35), strict=True
+        ):
             heights += rows.column(name).tolist()
-            axis.bar(place + shift, rows.mean(name), 0.4, color=COLOURS[method], hatch=hatch, alpha=alpha,
-                     edgecolor="white")  # fmt: skip
+            axis.bar(
+                place + shift,
+                rows.mean(name),
+                0.4,
+                color=COLOURS[method],
+                hatch=hatch,
+                alpha=alpha,
+                edgecolor="white",
+            )
         dots = pairs[method][0].column(name)
         axis.plot(np.full(len(dots), place - 0.2), dots, ".", color="black", markersize=3)
     if zoom:
         margin = 0.08 * (max(heights) - min(heights)) + 1e-3
         axis.set_ylim(max(0.0, min(heights) - margin), max(heights) + margin)
     axis.set_title(TITLES[key], fontsize=10)
-    axis.set_xticks(range(len(there)), [method.replace(", ", ",\n") for method in there], rotation=90, fontsize=7)
+    axis.set_xticks(
+        range(len(there)),
+        [method.replace(", ", ",\n") for method in there],
+        rotation=90,
+        fontsize=7,
+    )
 
 
 def _legend(figure: Any) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(color="gray", label="ours"), Patch(facecolor="gray", alpha=0.35, hatch="//", label="paper")]
+    handles = [
+        Patch(color="gray", label="ours"),
+        Patch(facecolor="gray", alpha=0.35, hatch="//", label="paper"),
+    ]
     figure.legend(handles=handles, fontsize=7, loc="outside right upper")
 
 
@@ -737,16 +1008,25 @@ def _score_table(results: Results, name: str, methods: Sequence[str]) -> Compari
             ours, theirs = _compared(results, key, method)
             few = method == "KernelSVM" and key in protocol.SVM_ROWS
             values[title, method] = Value(
-                ours.mean(name), theirs.mean(name), DIGITS[name], None if few else SCORE_TOLERANCE,
-                only=_worse(method, name), spread=ours.spread(name), reason=_by_fold(ours, theirs, name),
-                mark=_mark(results, key, method), number=_number(name, key, method),
+                ours.mean(name),
+                theirs.mean(name),
+                DIGITS[name],
+                None if few else SCORE_TOLERANCE,
+                only=_worse(method, name),
+                spread=ours.spread(name),
+                reason=_by_fold(ours, theirs, name),
+                mark=_mark(results, key, method),
+                number=_number(name, key, method),
                 apart="it sees 5000 of the 29304 training rows" if few else "",
-            )  # fmt: skip
+            )
     note = (
-        f"LIRE, our own search, may be better than the paper's: only more than {SCORE_TOLERANCE:g} below counts. All "
+        f"LIRE, our own search, may be better than the paper's: only more than {SCORE_TOLERANCE:g} "
+        "below counts. All "
         f"others agree within {SCORE_TOLERANCE:g} on either side."
     )
-    return ComparisonTable(f"Mean {LABELS[name]}", tuple(TITLES.values()), methods, values, note=note)
+    return ComparisonTable(
+        f"Mean {LABELS[name]}", tuple(TITLES.values()), methods, values, note=note
+    )
 
 
 def figure_5(results: Results, canvas: Canvas) -> Section:
@@ -768,22 +1048,41 @@ def figure_5(results: Results, canvas: Canvas) -> Section:
                 ours, theirs = _compared(results, key, method)
                 paper = theirs.mean(name)
                 values[title, method] = Value(
-                    ours.mean(name), paper, DIGITS[name], 0.0 if method == "LIRE" else _tolerance(name, paper),
-                    only=_worse(method, name), spread=ours.spread(name), number=_number(name, key, method),
-                    reason=(_larger(results, key, ours, theirs, name) if method == "LIRE"
-                            else _by_fold(ours, theirs, name)), mark=_mark(results, key, method),
-                )  # fmt: skip
-        tables.append(ComparisonTable(f"Mean {LABELS[name]}", tuple(TITLES.values()), protocol.RULE_METHODS, values))
+                    ours.mean(name),
+                    paper,
+                    DIGITS[name],
+                    0.0 if method == "LIRE" else _tolerance(name, paper),
+                    only=_worse(method, name),
+                    spread=ours.spread(name),
+                    number=_number(name, key, method),
+                    reason=(
+                        _larger(results, key, ours, theirs, name)
+                        if method == "LIRE"
+                        else _by_fold(ours, theirs, name)
+                    ),
+                    mark=_mark(results, key, method),
+                )
+        tables.append(
+            ComparisonTable(
+                f"Mean {LABELS[name]}", tuple(TITLES.values()), protocol.RULE_METHODS, values
+            )
+        )
     tables.append(
         _equal_accuracy(
-            {title: (results[path].where(data=key), published.comparison().where(data=key, method="LIRE"))
-             for key, title in TITLES.items()},
+            {
+                title: (
+                    results[path].where(data=key),
+                    published.comparison().where(data=key, method="LIRE"),
+                )
+                for key, title in TITLES.items()
+            },
             {title: _number(key, "LIRE") for key, title in TITLES.items()},
             "every gamma of the grid, lambda = 2 gamma, fitted on all training rows",
         )
-    )  # fmt: skip
+    )
     text = (
-        f"{_BARS if there else ''} Of LIRE only a larger support counts; the others agree within {SIZE_TOLERANCE:.0%} "
+        f"{_BARS if there else ''} Of LIRE only a larger support counts; the others agree within "
+        f"{SIZE_TOLERANCE:.0%} "
         "of the paper's mean on either side."
     )
     return Section(text, tables, figures)
@@ -791,9 +1090,18 @@ def figure_5(results: Results, canvas: Canvas) -> Section:
 
 EXHIBITS = (
     Exhibit("table", 1, "A demonstration on Adult", (demonstration,), table_1),
-    Exhibit("figure", 2, "Accuracy against interpretability", (tradeoff,), _tradeoff_figure(("accuracy",), 1.0, 2)),
     Exhibit(
-        "figure", 3, "Sensitivity to lambda", (tradeoff,),
+        "figure",
+        2,
+        "Accuracy against interpretability",
+        (tradeoff,),
+        _tradeoff_figure(("accuracy",), 1.0, 2),
+    ),
+    Exhibit(
+        "figure",
+        3,
+        "Sensitivity to lambda",
+        (tradeoff,),
         _sensitivity_figure(("accuracy", "support", "local_support"), 3),
     ),
     Exhibit("figure", 4, "Test accuracy", (comparison,), _score_figure("accuracy", 4)),
@@ -803,13 +1111,19 @@ EXHIBITS = (
     Exhibit("table", 4, "Running time", (comparison,), table_4),
     *(
         Exhibit(
-            "figure", number, f"Accuracy, F1 and AUC against interpretability, lambda = {value:g}", (tradeoff,),
+            "figure",
+            number,
+            f"Accuracy, F1 and AUC against interpretability, lambda = {value:g}",
+            (tradeoff,),
             _tradeoff_figure(("accuracy", "f1", "auc"), value, number),
         )
         for number, value in zip((6, 7, 8), MATCHED_LOCAL_PENALTIES, strict=True)
     ),
     Exhibit(
-        "figure", 9, "Sensitivity to lambda, all measures", (tradeoff,),
+        "figure",
+        9,
+        "Sensitivity to lambda, all measures",
+        (tradeoff,),
         _sensitivity_figure(("accuracy", "f1", "auc", "support", "local_support", "ratio"), 9),
     ),
     Exhibit("figure", 10, "Test accuracy (complete)", (comparison,), _score_figure("accuracy", 10)),
@@ -817,4 +1131,4 @@ EXHIBITS = (
     Exhibit("figure", 12, "Test AUC", (comparison,), _score_figure("auc", 12)),
     Exhibit("table", 5, "Wilcoxon tests on accuracy, F1 and AUC", (comparison,), table_5),
     Exhibit("table", 6, "Wilcoxon tests on support and local support", (comparison,), table_6),
-)  # fmt: skip
+)

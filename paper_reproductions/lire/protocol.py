@@ -1,8 +1,10 @@
-"""What is fitted and how: the protocol of Section 5 and Appendix B, one fold of one method at a time.
+"""What is fitted and how: the protocol of Section 5 and Appendix B, one fold of one method at a
+time.
 
-Ten folds, scikit-learn's ``StratifiedKFold(10)`` without a shuffle. Candidate rules are the nodes of a random
-forest of 100 trees of depth at most 3, fitted on all rows of the training fold. Penalties are chosen by the AUC
-on a fifth of them; the model is then fitted again on the whole training fold.
+Ten folds, scikit-learn's ``StratifiedKFold(10)`` without a shuffle. Candidate rules are
+the nodes of a random forest of 100 trees of depth at most 3, fitted on all rows of the
+training fold. Penalties are chosen by the AUC on a fifth of them; the model is then fitted
+again on the whole training fold.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ PENALTIES: dict[str, tuple[float, ...]] = {
     "GLRM": (0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1),
     "KernelSVM": (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0),
 }
-"""Table 3. LIRE's grid also goes to a fifth of the paper's: the better search is sparser at the same penalty."""
+"""Table 3. LIRE's grid also goes to a fifth of the paper's: the better search is
+sparser at the same penalty.
+"""
 TREES, LEAVES = (100, 300, 500), (64, 128, 256)
 PUBLISHED = "LIRE, published search"
 RULE_METHODS = ("LIRE", PUBLISHED, "RuleFit", "GLRM")
@@ -59,15 +63,21 @@ PUBLISHED_ITERATIONS, PUBLISHED_TUNING_ITERATIONS = 5000, 2000
 TRADEOFF_PENALTIES = (0.0002, 0.0005, 0.00075, 0.001, 0.0025, 0.005)
 """Figures 2, 3, 6 to 9: gamma; the author's runs had the last five."""
 TRADEOFF_SUPPORT = 150
-"""Most rules in these figures. Where lambda is a thousand times gamma, rules that cover next to nothing lower
-the objective without end, by lowering the mean coverage; the author's models have at most 122."""
+"""Most rules in these figures. Where lambda is a thousand times gamma, rules that cover
+next to nothing lower the objective without end, by lowering the mean coverage; the
+author's models have at most 122.
+"""
 TRADEOFF_SECONDS = 40.0
-"""Limit of one fit in these figures, for the same reason; column ``status`` tells which fits reached it."""
+"""Limit of one fit in these figures, for the same reason; column ``status``
+tells which fits reached it.
+"""
 TRADEOFF_RULEFIT = (0.0005, 0.001, 0.005, 0.01, 0.05)
 LOCAL_PENALTIES = (0.1, 0.5, 1.0, 5.0, 10.0)
 """Figures 3 and 9: lambda."""
 MAIN_LOCAL_PENALTY = 1.0
-"""Figures 2 and 8: the lambda at which the published search runs, too; with ``--slow`` at all of them."""
+"""Figures 2 and 8: the lambda at which the published search runs, too; with
+``--slow`` at all of them.
+"""
 
 
 # Data
@@ -125,7 +135,9 @@ def fold_of(data: str, index: int, seed: int, rows: int | None = None) -> Fold:
     inside, outside = list(StratifiedKFold(FOLDS).split(everything.y, everything.y))[index]
     train = everything.take(inside)
     forest = default_forest(train.X, train.y, seed=seed)
-    return Fold(train, everything.take(outside), extract_rules(forest, train.X), forest, data, index)
+    return Fold(
+        train, everything.take(outside), extract_rules(forest, train.X), forest, data, index
+    )
 
 
 # Methods: every one is fitted at one setting, or quickly at several
@@ -163,18 +175,30 @@ def _one_per(values: Sequence[Any]) -> list[Setting]:
 def _fit_lire(data: Split, fold: Fold, setting: Setting) -> Model:
     (gamma,) = setting
     return lire.fit(
-        data.X, data.y, global_penalty=gamma, local_penalty=2 * gamma, loss="exponential", l2_penalty=0.0,
-        rules=fold.rules, missing="own_category",
-    ).model  # fmt: skip
+        data.X,
+        data.y,
+        global_penalty=gamma,
+        local_penalty=2 * gamma,
+        loss="exponential",
+        l2_penalty=0.0,
+        rules=fold.rules,
+        missing="own_category",
+    ).model
 
 
 def _lire_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Model]:
     """Without restarts, which would take most of the time on Heart."""
     gammas = [gamma for (gamma,) in settings]
     fits = lire.path(
-        data.X, data.y, global_penalties=gammas, loss="exponential", l2_penalty=0.0, rules=fold.rules,
-        missing="own_category", restarts=0,
-    )  # fmt: skip
+        data.X,
+        data.y,
+        global_penalties=gammas,
+        loss="exponential",
+        l2_penalty=0.0,
+        rules=fold.rules,
+        missing="own_category",
+        restarts=0,
+    )
     found = dict(zip(sorted(gammas, reverse=True), fits, strict=True))
     return [found[gamma].model for gamma in gammas]
 
@@ -182,14 +206,21 @@ def _lire_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Mod
 def _fit_published(data: Split, fold: Fold, setting: Setting) -> Model:
     (gamma,) = setting
     return lire.published(
-        data.X, data.y, global_penalty=gamma, local_penalty=2 * gamma, rules=fold.rules, missing="own_category",
+        data.X,
+        data.y,
+        global_penalty=gamma,
+        local_penalty=2 * gamma,
+        rules=fold.rules,
+        missing="own_category",
         max_iterations=PUBLISHED_ITERATIONS if data is fold.train else PUBLISHED_TUNING_ITERATIONS,
-    ).model  # fmt: skip
+    ).model
 
 
 def _fit_rulefit(data: Split, fold: Fold, setting: Setting) -> Model:
     (gamma,) = setting
-    return rulefit.fit(data.X, data.y, l1_penalty=gamma, rules=fold.rules, missing="own_category").model
+    return rulefit.fit(
+        data.X, data.y, l1_penalty=gamma, rules=fold.rules, missing="own_category"
+    ).model
 
 
 def _rulefit_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Model]:
@@ -202,23 +233,33 @@ def _rulefit_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[
 def _fit_glrm(data: Split, fold: Fold, setting: Setting) -> Model:
     (price,) = setting
     return glrm.fit(
-        data.X, data.y, rule_penalty=price, condition_penalty=0.2 * price, max_rules=GLRM_RULES, debias=True,
-        missing="own_category", tolerance=1e-4,
-    ).model  # fmt: skip
+        data.X,
+        data.y,
+        rule_penalty=price,
+        condition_penalty=0.2 * price,
+        max_rules=GLRM_RULES,
+        debias=True,
+        missing="own_category",
+        tolerance=1e-4,
+    ).model
 
 
 def _fit_forest(data: Split, fold: Fold, setting: Setting) -> Model:
     from sklearn.ensemble import RandomForestClassifier
 
     trees, leaves = setting
-    return Scikit(RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=fold.index)).fit(data)
+    return Scikit(
+        RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=fold.index)
+    ).fit(data)
 
 
 def _fit_lightgbm(data: Split, fold: Fold, setting: Setting) -> Model:
     from lightgbm import LGBMClassifier
 
     trees, leaves = setting
-    model = LGBMClassifier(n_estimators=trees, num_leaves=leaves, random_state=fold.index, verbosity=-1, n_jobs=1)
+    model = LGBMClassifier(
+        n_estimators=trees, num_leaves=leaves, random_state=fold.index, verbosity=-1, n_jobs=1
+    )
     return Scikit(model).fit(data)
 
 
@@ -234,7 +275,8 @@ def _fit_svm(data: Split, fold: Fold, setting: Setting) -> Model:
 def methods(settings: Settings) -> dict[str, Method]:
     """All methods with the settings that are tried: Table 3, or fewer in small."""
     grid = {
-        name: (values[:: max(1, len(values) // 2)] if settings.quick else values) for name, values in PENALTIES.items()
+        name: (values[:: max(1, len(values) // 2)] if settings.quick else values)
+        for name, values in PENALTIES.items()
     }
     forests = [(trees, leaves) for trees in TREES for leaves in LEAVES]
     if settings.quick:
@@ -272,7 +314,9 @@ class Scikit:
         """The columns of the training data, whichever categories `X` has."""
         return np.stack(
             [
-                X.columns[column.feature] if column.category is None else X.columns[column.feature] == column.category
+                X.columns[column.feature]
+                if column.category is None
+                else X.columns[column.feature] == column.category
                 for column in self.columns
             ],
             axis=1,
@@ -295,15 +339,23 @@ class Scikit:
 def score(model: Model, X: jr.Table) -> NDArray[np.float64]:
     """What rows are ranked by for the AUC."""
     return (
-        model.score(X) if isinstance(model, Scikit) else np.asarray(jr.decision_function(model, X), np.float64).ravel()
+        model.score(X)
+        if isinstance(model, Scikit)
+        else np.asarray(jr.decision_function(model, X), np.float64).ravel()
     )
 
 
 def quality(model: Model, data: Split) -> dict[str, float]:
-    """Accuracy, F1 of class 1, AUC; for rule ensembles also support, local support and their ratio."""
+    """Accuracy, F1 of class 1, AUC; for rule ensembles also support,
+    local support and their ratio.
+    """
     from sklearn.metrics import f1_score, roc_auc_score
 
-    predicted = model.predict(data.X) if isinstance(model, Scikit) else np.asarray(jr.predict(model, data.X))
+    predicted = (
+        model.predict(data.X)
+        if isinstance(model, Scikit)
+        else np.asarray(jr.predict(model, data.X))
+    )
     measured = {
         "accuracy": float(np.mean(predicted == data.y)),
         "f1": float(f1_score(data.y, predicted)),
@@ -311,7 +363,11 @@ def quality(model: Model, data: Split) -> dict[str, float]:
     }
     if not isinstance(model, Scikit):
         size, local = jr.support(model), jr.local_support(model, data.X)
-        measured |= {"support": size, "local_support": local, "ratio": local / size if size else 0.0}
+        measured |= {
+            "support": size,
+            "local_support": local,
+            "ratio": local / size if size else 0.0,
+        }
     return measured
 
 
@@ -331,7 +387,9 @@ def folds(settings: Settings) -> range:
 
 def comparison_cells(settings: Settings) -> list[Cell]:
     """Section 5.3: every method on every fold of every data set; in small, two data sets."""
-    data_sets = ("heart", "compas") if settings.quick else ("heart", "bank", "compas", "fico", "adult")
+    data_sets = (
+        ("heart", "compas") if settings.quick else ("heart", "bank", "compas", "fico", "adult")
+    )
     first = [method for method in METHODS if method != PUBLISHED]  # the slowest comes last
     return [
         Cell.of(data=data, fold=fold, method=method)
@@ -345,7 +403,8 @@ def comparison_cells(settings: Settings) -> list[Cell]:
 def measure_comparison(cell: Cell, settings: Settings) -> Row:
     """Choose the penalties by AUC, fit again, and measure on the test rows.
 
-    ``seconds`` and ``cpu_seconds`` (all threads) are of that fit, or of a second one if the first may compile.
+    ``seconds`` and ``cpu_seconds`` (all threads) are of that fit, or of a second one
+    if the first may compile.
     """
     fold = fold_of(cell["data"], cell["fold"], settings.seed)
     method = methods(settings)[cell["method"]]
@@ -356,14 +415,19 @@ def measure_comparison(cell: Cell, settings: Settings) -> Row:
         method.fit(fold.train, fold, chosen)
     wall, processor = time.perf_counter(), time.process_time()
     model = method.fit(fold.train, fold, chosen)
-    seconds = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor}
+    seconds = {
+        "seconds": time.perf_counter() - wall,
+        "cpu_seconds": time.process_time() - processor,
+    }
     return {**quality(model, fold.test), **seconds, "chosen": " ".join(map(str, chosen))}
 
 
 def path_cells(settings: Settings) -> list[Cell]:
     """LIRE at every penalty of the grid, for models as accurate as the paper's."""
     return [
-        Cell.of(data=cell["data"], fold=cell["fold"]) for cell in comparison_cells(settings) if cell["method"] == "LIRE"
+        Cell.of(data=cell["data"], fold=cell["fold"])
+        for cell in comparison_cells(settings)
+        if cell["method"] == "LIRE"
     ]
 
 
@@ -383,7 +447,9 @@ def data_cells(settings: Settings) -> list[Cell]:
 
 
 def measure_data(cell: Cell, settings: Settings) -> Row:
-    """Rows, one-hot columns, and rules: different lists of conditions (the paper's), and different rows (ours)."""
+    """Rows, one-hot columns, and rules: different lists of conditions (the paper's),
+    and different rows (ours).
+    """
     fold = fold_of(cell["data"], cell["fold"], settings.seed)
     everything = load(cell["data"])
     nodes = tree_rules(fold.forest, fold.train.X).conjunctions
@@ -409,7 +475,9 @@ def tradeoff_cells(settings: Settings) -> list[Cell]:
         cells.append(Cell.of(method="RuleFit", local_penalty=0.0, fold=fold))
         cells += [Cell.of(method="LIRE", local_penalty=penalty, fold=fold) for penalty in local]
     cells += [
-        Cell.of(method=PUBLISHED, local_penalty=penalty, fold=fold) for fold in folds(settings) for penalty in searched
+        Cell.of(method=PUBLISHED, local_penalty=penalty, fold=fold)
+        for fold in folds(settings)
+        for penalty in searched
     ]
     return cells
 
@@ -424,24 +492,38 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
         return [{"penalty": 0.0, **quality(forest, fold.test)}]
     if cell["method"] == "RuleFit":
         penalties = TRADEOFF_RULEFIT[2:] if settings.quick else TRADEOFF_RULEFIT
-        fits = rulefit.path(train.X, train.y, penalties=penalties, rules=fold.rules, missing="own_category")
-        return [{"penalty": fit.details["l1_penalty"], **quality(fit.model, fold.test)} for fit in fits]
+        fits = rulefit.path(
+            train.X, train.y, penalties=penalties, rules=fold.rules, missing="own_category"
+        )
+        return [
+            {"penalty": fit.details["l1_penalty"], **quality(fit.model, fold.test)} for fit in fits
+        ]
     if cell["method"] == PUBLISHED:
         learner, gammas = lire.published, TRADEOFF_PENALTIES[1:]
         options: dict[str, Any] = {"max_iterations": PUBLISHED_ITERATIONS}
     else:
         learner, gammas = lire.fit, TRADEOFF_PENALTIES
         options = {
-            "loss": "exponential", "l2_penalty": 0.0, "max_support": TRADEOFF_SUPPORT, "time_limit": TRADEOFF_SECONDS
-        }  # fmt: skip
+            "loss": "exponential",
+            "l2_penalty": 0.0,
+            "max_support": TRADEOFF_SUPPORT,
+            "time_limit": TRADEOFF_SECONDS,
+        }
     rows: list[Row] = []
     for gamma in (0.001, 0.005) if settings.quick else gammas:
         fit = learner(
-            train.X, train.y, global_penalty=gamma, local_penalty=cell["local_penalty"], rules=fold.rules,
-            missing="own_category", **options,
-        )  # fmt: skip
+            train.X,
+            train.y,
+            global_penalty=gamma,
+            local_penalty=cell["local_penalty"],
+            rules=fold.rules,
+            missing="own_category",
+            **options,
+        )
         measured = quality(fit.model, fold.test)
-        rows.append({"penalty": gamma, "objective": fit.objective, "status": str(fit.status), **measured})
+        rows.append(
+            {"penalty": gamma, "objective": fit.objective, "status": str(fit.status), **measured}
+        )
     return rows
 
 
@@ -454,21 +536,36 @@ def demonstration_cells(settings: Settings) -> list[Cell]:
 
 
 def measure_demonstration(cell: Cell, settings: Settings) -> list[Row]:
-    """The largest model with as many rules as the paper's, one row per rule; and whether the paper's x satisfies it."""
+    """The largest model with as many rules as the paper's, one row per rule; and whether
+    the paper's x satisfies it.
+    """
     fold = fold_of("adult", 0, settings.seed, _tradeoff_rows(settings))
     train, test = fold.train, fold.test
     largest = DEMONSTRATION_RULES[cell["method"]]
     if cell["method"] == "RuleFit":
         fits = rulefit.path(
-            train.X, train.y, penalties=np.geomspace(0.01, 0.1, 20).tolist(), rules=fold.rules, missing="own_category"
+            train.X,
+            train.y,
+            penalties=np.geomspace(0.01, 0.1, 20).tolist(),
+            rules=fold.rules,
+            missing="own_category",
         )
     else:
         fits = lire.path(
-            train.X, train.y, global_penalties=np.geomspace(0.003, 0.03, 8).tolist(), local_penalties=[1.0] * 8,
-            loss="exponential", l2_penalty=0.0, rules=fold.rules, max_support=largest, missing="own_category",
-        )  # fmt: skip
+            train.X,
+            train.y,
+            global_penalties=np.geomspace(0.003, 0.03, 8).tolist(),
+            local_penalties=[1.0] * 8,
+            loss="exponential",
+            l2_penalty=0.0,
+            rules=fold.rules,
+            max_support=largest,
+            missing="own_category",
+        )
     sizes = [jr.support(fit.model) for fit in fits]
-    model = fits[max((i for i, size in enumerate(sizes) if size <= largest), key=lambda i: (sizes[i], i))].model
+    model = fits[
+        max((i for i, size in enumerate(sizes) if size <= largest), key=lambda i: (sizes[i], i))
+    ].model
     x = _row(published.TABLE_1_INPUT, train.X)
     satisfied = model.conjunctions.satisfied(x)[0]
     measured = quality(model, test)

@@ -1,7 +1,9 @@
-"""Interpretable Representation Learning for Additive Rule Ensembles (Behzadimanesh, Le Bodic, Webb and Boley).
+"""Interpretable Representation Learning for Additive Rule Ensembles (Behzadimanesh,
+Le Bodic, Webb and Boley).
 
-Modules: `published` holds the paper's numbers, `data` the ten sets, `protocol` what is fitted and how, `scores` the
-measures; `figures` has Fig. 1, Table 1, Fig. 2 and Fig. 4, `tables` Tables 2 to 4.
+Modules: `published` holds the paper's numbers, `data` the ten sets,
+`protocol` what is fitted and how, `scores` the measures;
+`figures` has Fig. 1, Table 1, Fig. 2 and Fig. 4, `tables` Tables 2 to 4.
 """
 
 from paper_reproductions.framework import Paper
@@ -13,7 +15,10 @@ PAPER = Paper(
     "lltboost",
     "Interpretable Representation Learning for Additive Rule Ensembles",
     "Behzadimanesh, Le Bodic, Webb and Boley",
-    tuple(_exhibits[name] for name in ("Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4")),
+    tuple(
+        _exhibits[name]
+        for name in ("Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4")
+    ),
     protocol=f"""
         Ten repetitions: a bootstrap sample of at most 500 rows to train on, the rows out of the bag to test on; columns
         and, for regression, the target are standardised, so that squared losses are shares of the variance. Complexity

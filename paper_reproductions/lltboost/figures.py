@@ -1,4 +1,6 @@
-"""Fig. 1 and Table 1 (Banknote with two columns), Fig. 2 (risk against complexity), Fig. 4 (functions of LTRNet)."""
+"""Fig. 1 and Table 1 (Banknote with two columns), Fig. 2 (risk against complexity),
+Fig. 4 (functions of LTRNet).
+"""
 
 from __future__ import annotations
 
@@ -64,12 +66,22 @@ def measure_regions(cell: Cell, settings: Settings) -> list[Row]:
     model = MODELS[cell["method"]](train)
     across, up = grid(train)
     points = np.stack([axis.ravel() for axis in np.meshgrid(across, up)], axis=1)
-    positive = (jr.predict(model, jr.as_table(points, feature_names=["var", "skew"])) == 1).reshape(GRID, GRID)
+    positive = (jr.predict(model, jr.as_table(points, feature_names=["var", "skew"])) == 1).reshape(
+        GRID, GRID
+    )
     rows: list[Row] = [
-        {"part": "score", "rules": jr.support(model), "complexity": jr.complexity(model, measure="nonzeros"),
-         "training_error": 1 - jr.accuracy(model, train.X, train.y), "error": 1 - jr.accuracy(model, test.X, test.y)}
-    ]  # fmt: skip
-    rows += [{"part": "rule", "weight": weight, "condition": condition} for weight, condition in printed_rules(model)]
+        {
+            "part": "score",
+            "rules": jr.support(model),
+            "complexity": jr.complexity(model, measure="nonzeros"),
+            "training_error": 1 - jr.accuracy(model, train.X, train.y),
+            "error": 1 - jr.accuracy(model, test.X, test.y),
+        }
+    ]
+    rows += [
+        {"part": "rule", "weight": weight, "condition": condition}
+        for weight, condition in printed_rules(model)
+    ]
     lines = ("".join(map(str, line.astype(int))) for line in positive)
     return rows + [{"part": "line", "cells": f"row {line}"} for line in lines]
 
@@ -79,12 +91,17 @@ def printed_rules(model: jr.RuleEnsemble | jr.RuleList) -> list[tuple[float, str
     conjunctions = model.conjunctions
     if isinstance(model, jr.RuleList):
         return [(np.nan, conjunctions.describe(r)) for r in range(len(conjunctions))]
-    rules = [(float(model.weights[r, 0]), conjunctions.describe(r)) for r in range(len(conjunctions))]
+    rules = [
+        (float(model.weights[r, 0]), conjunctions.describe(r)) for r in range(len(conjunctions))
+    ]
     return [(float(model.intercept[0]), "always"), *rules]
 
 
 regions = Experiment(
-    "regions", lambda settings: [Cell.of(method=method) for method in MODELS], measure_regions, data.files
+    "regions",
+    lambda settings: [Cell.of(method=method) for method in MODELS],
+    measure_regions,
+    data.files,
 )
 
 
@@ -96,7 +113,10 @@ def measure_points(cell: Cell, settings: Settings) -> list[Row]:
     points = zip(*train.X.numeric_matrix().T.tolist(), (train.y == 1).tolist(), strict=True)
     return [
         {"part": "grid", **{name: float(value) for name, value in corners.items()}},
-        *({"part": "point", "var": var, "skew": skew, "forged": int(forged)} for var, skew, forged in points),
+        *(
+            {"part": "point", "var": var, "skew": skew, "forged": int(forged)}
+            for var, skew, forged in points
+        ),
     ]
 
 
@@ -109,15 +129,21 @@ def measure_boxes(cell: Cell, settings: Settings) -> list[Row]:
     options = {"loss": "logistic", "max_rules": 20} | protocol.TGB
     models = {"LLTBoost": [single_rule(train)]}
     for name in BOXES:
-        models[name] = [fit.model for fit in jr.boosting.path(train.X, train.y, **options | protocol.TGBS[name])]
+        models[name] = [
+            fit.model for fit in jr.boosting.path(train.X, train.y, **options | protocol.TGBS[name])
+        ]
     return [
-        {"method": name, **protocol.scored(model, test)} for name, found in models.items() for model in found
-    ]  # fmt: skip
+        {"method": name, **protocol.scored(model, test)}
+        for name, found in models.items()
+        for model in found
+    ]
 
 
 boxes = Experiment(
     "boxes",
-    lambda settings: [Cell.of(repeat=repeat) for repeat in settings.first_folds(published.REPEATS, quick=3)],
+    lambda settings: [
+        Cell.of(repeat=repeat) for repeat in settings.first_folds(published.REPEATS, quick=3)
+    ],
     measure_boxes,
     data.files,
 )
@@ -131,12 +157,18 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         labels = [str(k) for k in range(max(len(rows), len(printed)))]
         values: dict[tuple[str, str], Value | Quoted | str] = {}
         for k, row in enumerate(rows):
-            values[labels[k], "our weight"] = "" if np.isnan(row["weight"]) else Value(row["weight"], digits=2)
+            values[labels[k], "our weight"] = (
+                "" if np.isnan(row["weight"]) else Value(row["weight"], digits=2)
+            )
             values[labels[k], "our rule"] = str(row["condition"])
         for k, (weight, condition) in enumerate(printed):
-            values[labels[k], "paper's weight"] = "" if np.isnan(weight) else Quoted(f"{weight:g}", apart=NOT_NAMED)
+            values[labels[k], "paper's weight"] = (
+                "" if np.isnan(weight) else Quoted(f"{weight:g}", apart=NOT_NAMED)
+            )
             numbers = len(re.findall(r"\d+(?:\.\d+)?", condition))
-            values[labels[k], "paper's rule"] = Quoted(condition, numbers, apart=NOT_NAMED) if numbers else condition
+            values[labels[k], "paper's rule"] = (
+                Quoted(condition, numbers, apart=NOT_NAMED) if numbers else condition
+            )
         columns = ("our weight", "our rule", "paper's weight", "paper's rule")
         tables.append(ComparisonTable(method, labels, columns, values, corner="rule"))
     text = f"""
@@ -154,10 +186,15 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
         for name, digits in (("rules", 0), ("complexity", 0), ("training_error", 3), ("error", 3)):
             values[method, name.replace("_", " ")] = Value(rows[0][name], digits=digits)
     table = ComparisonTable(
-        "The models of the picture", tuple(found), ("rules", "complexity", "training error", "error"), values,
+        "The models of the picture",
+        tuple(found),
+        ("rules", "complexity", "training error", "error"),
+        values,
         corner="method",
-    )  # fmt: skip
-    return Section(_boxes_in_words(results[boxes]), (table,), _draw_regions(found, results[points], canvas))
+    )
+    return Section(
+        _boxes_in_words(results[boxes]), (table,), _draw_regions(found, results[points], canvas)
+    )
 
 
 def _boxes_in_words(rows: Rows) -> str:
@@ -175,19 +212,25 @@ def _boxes_in_words(rows: Rows) -> str:
         )
         parts.append(f"for its {what}, {one.mean(measure):.3f}: {counts}")
     return (
-        f"LLTBoost's single rule has complexity {np.median(one.column('complexity')):g}. To be as good on the test "
-        f"rows, others need these numbers of rules, medians of {len(repeats)} repetitions (at most 20; inf: never), "
+        f"LLTBoost's single rule has complexity {np.median(one.column('complexity')):g}. To be as "
+        "good on the test "
+        f"rows, others need these numbers of rules, medians of {len(repeats)} repetitions (at most "
+        "20; inf: never), "
         f"{'; '.join(parts)}."
     )
 
 
 def _first_as_good(rows: Rows, measure: str) -> dict[str, tuple[float, float]]:
-    """Rules and complexity of the first ensemble of each TGB that is no worse than LLTBoost's rule."""
+    """Rules and complexity of the first ensemble of each TGB that is no
+    worse than LLTBoost's rule.
+    """
     limit = rows.where(method="LLTBoost")[0][measure]
     found = {}
     for method in BOXES:
         path = rows.where(method=method)
-        sizes = [(k, row["complexity"]) for k, row in enumerate(path, start=1) if row[measure] <= limit]
+        sizes = [
+            (k, row["complexity"]) for k, row in enumerate(path, start=1) if row[measure] <= limit
+        ]
         found[method] = sizes[0] if sizes else (np.inf, np.inf)
     return found
 
@@ -196,18 +239,30 @@ def _draw_regions(found: dict[str, Rows], rows: Rows, canvas: Canvas) -> tuple[A
     if not found or not len(rows):
         return ()
     (corners,), given = rows.where(part="grid"), rows.where(part="point")
-    across, up = (np.linspace(corners[a], corners[b], GRID) for a, b in (("left", "right"), ("bottom", "top")))
-    X, forged = np.stack([given.column("var"), given.column("skew")], axis=1), given.column("forged") == 1
+    across, up = (
+        np.linspace(corners[a], corners[b], GRID) for a, b in (("left", "right"), ("bottom", "top"))
+    )
+    X, forged = (
+        np.stack([given.column("var"), given.column("skew")], axis=1),
+        given.column("forged") == 1,
+    )
     figure, axes = canvas.subplots(1, len(found), width=3.3, height=3.3)
     for ax, (method, rows) in zip(axes[0], found.items(), strict=True):
         lines = [list(row["cells"].removeprefix("row ")) for row in rows.where(part="line")]
-        ax.contourf(across, up, np.array(lines, int), levels=[-0.5, 0.5, 1.5], colors=["#d9e8f5", "#fbe3d0"])
-        for chosen, colour, label in ((~forged, "tab:blue", "genuine"), (forged, "tab:orange", "forged")):
+        ax.contourf(
+            across, up, np.array(lines, int), levels=[-0.5, 0.5, 1.5], colors=["#d9e8f5", "#fbe3d0"]
+        )
+        for chosen, colour, label in (
+            (~forged, "tab:blue", "genuine"),
+            (forged, "tab:orange", "forged"),
+        ):
             ax.scatter(*X[chosen].T, s=5, color=colour, label=label, linewidths=0)
         ax.set_title(f"{method}: {rows[0]['rules']} rule{'s' * (rows[0]['rules'] != 1)}")
         ax.set_xlabel("variance")
     axes[0, 0].set_ylabel("skewness")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+    )
     return (canvas.save(figure, "figure_1"),)
 
 
@@ -222,14 +277,25 @@ def show_figure_2(results: Results, canvas: Canvas) -> Section:
         return Section()
     figure, axes = canvas.subplots(1, 2, width=4.6)
     for ax, measure, table in (
-        (axes[0, 0], "risk", published.COMPLEXITY), (axes[0, 1], "error", published.ERROR_COMPLEXITY)
-    ):  # fmt: skip
+        (axes[0, 0], "risk", published.COMPLEXITY),
+        (axes[0, 1], "error", published.ERROR_COMPLEXITY),
+    ):
         for method, curve in curves.items():
             points = curve[np.argsort(curve[:, 0], kind="stable")]
             points = points[points[:, 0] >= 1]  # the constant has no place on this scale
             column = 1 if measure == "risk" else 2
-            ax.plot(points[:, 0], points[:, column], "o-", ms=3.5, lw=1.2, color=COLOURS[method], label=method)
-        ax.axhline(table["Banknote"].target, color="black", ls="--", lw=1, label="the paper's target")
+            ax.plot(
+                points[:, 0],
+                points[:, column],
+                "o-",
+                ms=3.5,
+                lw=1.2,
+                color=COLOURS[method],
+                label=method,
+            )
+        ax.axhline(
+            table["Banknote"].target, color="black", ls="--", lw=1, label="the paper's target"
+        )
         ax.set_xlabel("complexity")
         ax.set_ylabel("log loss" if measure == "risk" else "0/1 loss")
         ax.set_xscale("log")
@@ -246,12 +312,18 @@ def show_figure_2(results: Results, canvas: Canvas) -> Section:
 
 
 def _curve(rows: Rows) -> np.ndarray:
-    """Mean complexity, risk and error by size, (sizes, 3), at the choice of the smallest mean risk."""
+    """Mean complexity, risk and error by size, (sizes, 3), at the choice
+    of the smallest mean risk.
+    """
     curves = []
     for oracle in rows.values("oracle"):
         chosen = rows.where(oracle=oracle)
         groups = [chosen.where(size=size) for size in chosen.values("size")]
-        curves.append(np.array([[group.mean(name) for name in ("complexity", "risk", "error")] for group in groups]))
+        curves.append(
+            np.array(
+                [[group.mean(name) for name in ("complexity", "risk", "error")] for group in groups]
+            )
+        )
     return min(curves, key=lambda curve: curve[:, 1].mean(), default=np.zeros((0, 3)))
 
 
@@ -263,7 +335,12 @@ def show_figure_4(results: Results, canvas: Canvas) -> Section:
     z = np.linspace(-3, 2, 400)
     axes[0, 0].plot(z, 1 / (1 + np.exp(-z)), color="black", ls="--", label="sigmoid")
     for steepness, colour in ((1, "#9ecae1"), (3, "#4292c6"), (10, "#08519c")):
-        axes[0, 0].plot(z, np.asarray(modified_sigmoid(z, steepness)), color=colour, label=f"modified, a = {steepness}")
+        axes[0, 0].plot(
+            z,
+            np.asarray(modified_sigmoid(z, steepness)),
+            color=colour,
+            label=f"modified, a = {steepness}",
+        )
     axes[0, 0].set_xlabel("z: propositions that hold, less those selected")
     axes[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
     axes[0, 0].set_title("modified sigmoid")
@@ -279,8 +356,20 @@ def show_figure_4(results: Results, canvas: Canvas) -> Section:
 
 
 EXHIBITS = (
-    Exhibit("figure", 1, "Decision regions on Banknote with two columns", (regions, points, boxes), show_figure_1),
+    Exhibit(
+        "figure",
+        1,
+        "Decision regions on Banknote with two columns",
+        (regions, points, boxes),
+        show_figure_1,
+    ),
     Exhibit("table", 1, "The rules of Fig. 1", (regions,), show_table_1),
-    Exhibit("figure", 2, "Risk against complexity on Banknote", (protocol.boosting, protocol.networks), show_figure_2),
+    Exhibit(
+        "figure",
+        2,
+        "Risk against complexity on Banknote",
+        (protocol.boosting, protocol.networks),
+        show_figure_2,
+    ),
     Exhibit("figure", 4, "Functions of LTRNet", (), show_figure_4),
 )

@@ -1,4 +1,6 @@
-"""What is fitted and how: the methods, ten bootstrap samples of every set, and a row for every model."""
+"""What is fitted and how: the methods, ten bootstrap samples of every set,
+and a row for every model.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ QUICK_PENALTIES = (0.01, 1.0, 100.0)
 QUICK_STRENGTHS, QUICK_WIDE = (1e-3, 0.01, 0.1), (0.01,)
 MORE_REPEATS = 40
 EXACT_CUT_POINTS, EXACT_SECONDS = 20, 2.0
-"""The exact search of TGB: quantiles per column, and seconds per rule; what ends without a proof is marked."""
+"""The exact search of TGB: quantiles per column, and seconds per rule; what ends
+without a proof is marked.
+"""
 
 LEAST_PROBABILITY = 1e-3
 """A rule set that says 0 or 1 would have an infinite log loss."""
@@ -28,7 +32,9 @@ SLOW = ("TGB, exact search", "TGB, all, exact search")
 FEW_REPEATS = 3
 
 Models = Iterator[tuple[dict[str, Any], list[Any]]]
-"""Of one method: what was chosen freely, and the models of different sizes; the seconds are of one fit of them."""
+"""Of one method: what was chosen freely, and the models of different sizes; the
+seconds are of one fit of them.
+"""
 
 
 def sets(settings: Settings) -> tuple[str, ...]:
@@ -40,35 +46,47 @@ def loss_of(train: Dataset) -> str:
     return "squared" if train.task == "regression" else "logistic"
 
 
-# The methods. "oracle" is chosen per data set by the test risk itself, as in the paper; what else differs between the
-# models of a method, the number of rules or "strength", trades risk for complexity.
+# The methods. "oracle" is chosen per data set by the test risk itself, as in the paper;
+# what else differs between the models of a method, the number of rules or "strength",
+# trades risk for complexity.
 
 READINGS: dict[str, dict[str, Any]] = {
     "LLTBoost": {},
     "LLTBoost, to the letter": {
-        "refit_propositions": False, "refit_on_all_rows": False, "l2_penalty": 1e-4, "risk_tolerance": -0.05,
+        "refit_propositions": False,
+        "refit_on_all_rows": False,
+        "l2_penalty": 1e-4,
+        "risk_tolerance": -0.05,
         "objective_tolerance": 0.1,
     },
     "LLTBoost, no held-out rows": {"validation_fraction": 0.0},
     "LLTBoost, single columns": {"max_nonzeros": 1},
-}  # fmt: skip
+}
 TGB: dict[str, Any] = {
-    **jr.boosting.PAPER, "objective": "gradient_sum", "search": "greedy", "intercept": True, "max_cut_points": None
-}  # fmt: skip
+    **jr.boosting.PAPER,
+    "objective": "gradient_sum",
+    "search": "greedy",
+    "intercept": True,
+    "max_cut_points": None,
+}
 TGBS: dict[str, dict[str, Any]] = {
     "TGB": {},
     "TGB, tolerance": {"objective_tolerance": 0.3},
     "TGB, corrective": {"corrective": True},
     "TGB, corrective, tolerance": {"corrective": True, "objective_tolerance": 0.3},
     "TGB, exact search": {
-        "search": "optimal", "max_cut_points": EXACT_CUT_POINTS,
+        "search": "optimal",
+        "max_cut_points": EXACT_CUT_POINTS,
         "time_limit": EXACT_SECONDS * published.RULES_AT_MOST,
     },
     "TGB, all, exact search": {
-        "search": "optimal", "max_cut_points": EXACT_CUT_POINTS, "corrective": True, "objective_tolerance": 0.3,
+        "search": "optimal",
+        "max_cut_points": EXACT_CUT_POINTS,
+        "corrective": True,
+        "objective_tolerance": 0.3,
         "time_limit": EXACT_SECONDS * published.RULES_AT_MOST,
     },
-}  # fmt: skip
+}
 
 LTRNETS: dict[str, dict[str, Any]] = {
     "LTRNet": {},
@@ -80,7 +98,12 @@ def lltboost_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings]
     def fits(train: Dataset, seed: int, settings: Settings) -> Models:
         began = time.perf_counter()
         path = jr.lltboost.path(
-            train.X, train.y, loss=loss_of(train), max_rules=published.RULES_AT_MOST, seed=seed, **options
+            train.X,
+            train.y,
+            loss=loss_of(train),
+            max_rules=published.RULES_AT_MOST,
+            seed=seed,
+            **options,
         )
         yield {"oracle": 0.0, "seconds": time.perf_counter() - began}, path
 
@@ -94,7 +117,14 @@ def tgb_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], Mod
             began = time.perf_counter()
             given = TGB | {"max_rules": published.RULES_AT_MOST, "l2_penalty": penalty} | options
             path = jr.boosting.path(train.X, train.y, loss=loss_of(train), **given)
-            yield {"oracle": penalty, "seconds": time.perf_counter() - began, "unproved": unproved(path[-1])}, path
+            yield (
+                {
+                    "oracle": penalty,
+                    "seconds": time.perf_counter() - began,
+                    "unproved": unproved(path[-1]),
+                },
+                path,
+            )
 
     return fits
 
@@ -105,9 +135,17 @@ def ltrnet_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], 
         wide = QUICK_WIDE if settings.quick else published.LTRNET_STRENGTHS
         began = time.perf_counter()
         path = jr.ltrnet.path(
-            train.X, train.y, loss=loss_of(train), l1_penalties=strengths, binary_penalties=wide, seed=seed, **options
+            train.X,
+            train.y,
+            loss=loss_of(train),
+            l1_penalties=strengths,
+            binary_penalties=wide,
+            seed=seed,
+            **options,
         )
-        seconds = (time.perf_counter() - began) / len(path)  # all strengths are trained side by side
+        seconds = (time.perf_counter() - began) / len(
+            path
+        )  # all strengths are trained side by side
         for k, oracle in enumerate(wide):
             yield {"oracle": oracle, "seconds": seconds}, path[k :: len(wide)]
 
@@ -150,16 +188,22 @@ def scored(model: Any, test: Dataset) -> dict[str, Any]:
     row = {
         "rules": jr.support(model),
         "complexity": jr.complexity(model, measure="nonzeros"),
-        "risk": log_loss(model, test) if isinstance(model, jr.RuleList) else jr.risk(model, test.X, test.y),
+        "risk": log_loss(model, test)
+        if isinstance(model, jr.RuleList)
+        else jr.risk(model, test.X, test.y),
     }
-    return row | ({"error": 1 - jr.accuracy(model, test.X, test.y)} if test.task == "binary" else {})
+    return row | (
+        {"error": 1 - jr.accuracy(model, test.X, test.y)} if test.task == "binary" else {}
+    )
 
 
 def log_loss(model: jr.RuleList, test: Dataset) -> float:
     """Of the probabilities of a rule set's two answers, which are shares of its training rows."""
     probabilities = jr.predict_proba(model, test.X)
     truth = np.searchsorted(np.array(model.schema.classes), test.y)
-    return float(-np.log(np.maximum(probabilities[np.arange(len(test)), truth], LEAST_PROBABILITY)).mean())
+    return float(
+        -np.log(np.maximum(probabilities[np.arange(len(test)), truth], LEAST_PROBABILITY)).mean()
+    )
 
 
 def measure(cell: Cell, settings: Settings) -> list[Row]:
@@ -173,7 +217,9 @@ def measure(cell: Cell, settings: Settings) -> list[Row]:
 
 
 def cells(methods: Iterable[str], settings: Settings) -> list[Cell]:
-    """Every method on every sample, repetitions outermost: an unfinished run has all sets and methods."""
+    """Every method on every sample, repetitions outermost: an unfinished run
+    has all sets and methods.
+    """
     return [
         Cell.of(data=name, repeat=repeat, method=method)
         for repeat in settings.first_folds(published.REPEATS, quick=3)
@@ -208,6 +254,11 @@ def measure_size(cell: Cell, settings: Settings) -> Row:
     return {"columns": len(loaded.X.names), "rows": len(loaded)}
 
 
-sizes = Experiment("sizes", lambda settings: [Cell.of(data=name) for name in sets(settings)], measure_size, data.files)
+sizes = Experiment(
+    "sizes",
+    lambda settings: [Cell.of(data=name) for name in sets(settings)],
+    measure_size,
+    data.files,
+)
 ALL = (boosting, networks, slow)
 """The repetitions of the tables."""

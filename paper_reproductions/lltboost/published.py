@@ -1,4 +1,6 @@
-"""The paper's own numbers, as printed; nothing here is measured. Triples are lower bound, median and upper bound."""
+"""The paper's own numbers, as printed; nothing here is measured. Triples are lower
+bound, median and upper bound.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ NEVER: Interval = (math.inf, math.inf, math.inf)
 
 
 class Row(NamedTuple):
-    """A row of Table 2 or 3: the target, and the methods' triples; None where a method does not apply."""
+    """A row of Table 2 or 3: the target, and the methods' triples; None
+    where a method does not apply.
+    """
 
     target: float
     tgb: Interval
@@ -19,7 +23,8 @@ class Row(NamedTuple):
     lltboost: Interval
 
 
-# Table 2: the smallest complexity at a risk target; medians of ten repetitions with the 4th and the 7th of them.
+# Table 2: the smallest complexity at a risk target; medians of ten repetitions with the
+# 4th and the 7th of them.
 COMPLEXITY = {  # squared loss and log loss, targets from TGB
     "Housing": Row(0.55, (28, 36, 41), None, (55, 62, 69), (21, 22, 24)),
     "Wine": Row(0.78, (32, 43, 64), None, (110, 116, 124), (5, 9, 12)),
@@ -48,14 +53,18 @@ RISK = {
     "Friedman": Row(36, (0.42, 0.45, 0.49), None, NEVER, (0.34, 0.36, 0.37)),
     "Cars": Row(25, (0.21, 0.23, 0.25), None, (0.25, 0.28, math.inf), (0.2, 0.22, 0.24)),
     "Cancer": Row(32, (0.17, 0.19, 0.2), (0.31, 0.31, 0.32), NEVER, (0.1, 0.13, 0.15)),
-    "Banknote": Row(30, (0.19, 0.21, 0.23), (0.41, 0.42, 0.44), (0.03, 0.25, math.inf), (0.05, 0.05, 0.06)),
+    "Banknote": Row(
+        30, (0.19, 0.21, 0.23), (0.41, 0.42, 0.44), (0.03, 0.25, math.inf), (0.05, 0.05, 0.06)
+    ),
     "Voice": Row(17, (0.15, 0.16, 0.17), (0.34, 0.34, 0.35), NEVER, (0.13, 0.13, 0.14)),
     "Magic": Row(41, (0.49, 0.49, 0.5), (0.55, 0.56, 0.58), NEVER, (0.45, 0.46, 0.46)),
     "Liver": Row(37, (0.63, 0.63, 0.64), (0.65, 0.67, 0.7), (0.62, 0.64, 0.67), (0.63, 0.64, 0.66)),
 }
 ERROR = {
     "Cancer": Row(32, (0.07, 0.09, 0.1), (0.05, 0.05, 0.06), NEVER, (0.03, 0.05, 0.05)),
-    "Banknote": Row(30, (0.06, 0.09, 0.1), (0.09, 0.1, 0.11), (0.0, 0.01, math.inf), (0.01, 0.01, 0.01)),
+    "Banknote": Row(
+        30, (0.06, 0.09, 0.1), (0.09, 0.1, 0.11), (0.0, 0.01, math.inf), (0.01, 0.01, 0.01)
+    ),
     "Voice": Row(17, (0.05, 0.07, 0.09), (0.05, 0.05, 0.05), NEVER, (0.03, 0.04, 0.04)),
     "Magic": Row(41, (0.22, 0.24, 0.25), (0.21, 0.22, 0.23), NEVER, (0.19, 0.2, 0.21)),
     "Liver": Row(37, (0.34, 0.35, 0.38), (0.38, 0.41, 0.43), (0.32, 0.4, 0.47), (0.31, 0.36, 0.38)),
@@ -75,21 +84,33 @@ SECONDS: dict[str, tuple[float, float | None, float, float]] = {
     "Liver": (0.47, 19.03, 10.47, 0.93),
 }
 SIZES = {  # Table 4: columns and rows
-    "Housing": (8, 20640), "Wine": (11, 1599), "Diabetes": (10, 442), "Friedman": (10, 2000), "Cars": (4, 1770),
-    "Cancer": (30, 569), "Banknote": (4, 1372), "Voice": (20, 3168), "Magic": (10, 19020), "Liver": (6, 345),
-}  # fmt: skip
+    "Housing": (8, 20640),
+    "Wine": (11, 1599),
+    "Diabetes": (10, 442),
+    "Friedman": (10, 2000),
+    "Cars": (4, 1770),
+    "Cancer": (30, 569),
+    "Banknote": (4, 1372),
+    "Voice": (20, 3168),
+    "Magic": (10, 19020),
+    "Liver": (6, 345),
+}
 
 # Table 1: the rules of Fig. 1, (weight, condition); DRNet's say "true" where one of them holds.
 RULES = {
     "TGB": (
-        (1.46, "always"), (-4.58, "var >= 0.295"), (-12.7, "skew >= 0.975 & var <= 0.295 & var >= -0.918"),
+        (1.46, "always"),
+        (-4.58, "var >= 0.295"),
+        (-12.7, "skew >= 0.975 & var <= 0.295 & var >= -0.918"),
     ),
     "DRNet": (
-        (math.nan, "var <= 0.022 & skew <= 0.67"), (math.nan, "var <= -0.29 & skew <= 1.28"),
+        (math.nan, "var <= 0.022 & skew <= 0.67"),
+        (math.nan, "var <= -0.29 & skew <= 1.28"),
         (math.nan, "var <= -0.29 & skew <= 0.67"),
     ),
     "LTRNet": (
-        (-25.9, "always"), (11.94, "-11.16 var + 3.88 skew >= -4.1 & -3.36 var - 10.3 skew >= -5.95"),
+        (-25.9, "always"),
+        (11.94, "-11.16 var + 3.88 skew >= -4.1 & -3.36 var - 10.3 skew >= -5.95"),
         (3.45, "-2.4 var - 1.28 skew >= 2.45"),
         (-4.0, "2.29 var + 2.28 skew >= -0.99 & 2.22 var + 2.26 skew >= -0.44"),
         (3.45, "-2.04 var - 6.11 skew >= -3.51"),
@@ -97,7 +118,7 @@ RULES = {
         (-7.31, "6.35 var - 1.93 skew >= 1.14"),
     ),
     "LLTBoost": ((1.79, "always"), (-3.85, "2.81 var + 1.5 skew >= -0.28")),
-}  # fmt: skip
+}
 
 # Section 4.
 REPEATS, MOST_ROWS, RULES_AT_MOST = 10, 500, 10

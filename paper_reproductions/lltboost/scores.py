@@ -1,4 +1,6 @@
-"""From models to the numbers of Tables 2 and 3: complexity at a risk target, risk at a complexity target."""
+"""From models to the numbers of Tables 2 and 3: complexity at a risk target,
+risk at a complexity target.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ Floats = NDArray[np.float64]
 
 
 def interval(values: Sequence[float] | Floats, share: float) -> Interval:
-    """Median, and the order statistics at this share of the sample from either end: 0.4 of ten are 4th and 7th."""
+    """Median, and the order statistics at this share of the sample from either end:
+    0.4 of ten are 4th and 7th.
+    """
     ordered = np.sort(values)
     k = max(0, round(share * len(ordered)) - 1)
     return float(ordered[k]), float(np.median(ordered)), float(ordered[len(ordered) - 1 - k])
 
 
 def half_width(found: Interval) -> float:
-    """Of an interval without an end: from its other end to the median; 0 if the median is infinite."""
+    """Of an interval without an end: from its other end to the median; 0
+    if the median is infinite.
+    """
     low, median, high = found
     if math.isinf(median):
         return 0.0
@@ -42,7 +48,8 @@ def risk_at(models: Rows, complexity: float, measure: str) -> float:
 
 
 def per_repetition(rows: Rows, score: Callable[[Rows], float]) -> list[float]:
-    """The score of a method's models in every repetition, at the oracle's choice: that of the smallest median.
+    """The score of a method's models in every repetition, at the oracle's choice:
+    that of the smallest median.
 
     Choices without all repetitions do not count.
     """
@@ -52,11 +59,15 @@ def per_repetition(rows: Rows, score: Callable[[Rows], float]) -> list[float]:
         chosen = rows.where(oracle=oracle)
         if chosen.values("repeat") == repeats:
             found.append([score(chosen.where(repeat=repeat)) for repeat in repeats])
-    return min(found, key=lambda values: (np.median(values), np.mean(np.minimum(values, 1e9))), default=[])
+    return min(
+        found, key=lambda values: (np.median(values), np.mean(np.minimum(values, 1e9))), default=[]
+    )
 
 
 def mean_risk(rows: Rows, measure: str) -> float | None:
-    """The risk target that a method sets: its mean over all repetitions and sizes, at the oracle's choice."""
+    """The risk target that a method sets: its mean over all repetitions and
+    sizes, at the oracle's choice.
+    """
     means = [rows.where(oracle=oracle).mean(measure) for oracle in rows.values("oracle")]
     return min((mean for mean in means if mean is not None), default=None)
 
@@ -65,7 +76,9 @@ def geometric_mean(ratios: Sequence[float]) -> float:
     return math.exp(np.mean(np.log(ratios)))
 
 
-def chance_of_median(values: Sequence[float], size: int, limit: float, draws: int = 20_000) -> float:
+def chance_of_median(
+    values: Sequence[float], size: int, limit: float, draws: int = 20_000
+) -> float:
     """How often the median of `size` values drawn from these is above the limit."""
     drawn = np.random.default_rng(0).choice(np.asarray(values, np.float64), (draws, size))
     return float(np.mean(np.median(drawn, axis=1) > limit))

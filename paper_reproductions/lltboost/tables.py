@@ -1,4 +1,6 @@
-"""Tables 2, 3 and 4: complexity at a risk, risk at a complexity, and time; and what the differences are due to."""
+"""Tables 2, 3 and 4: complexity at a risk, risk at a complexity, and time; and what
+the differences are due to.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,17 @@ from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Sectio
 PAPER = {"TGB": "tgb", "DRNet": "drnet", "LTRNet, to the letter": "ltrnet", "LLTBoost": "lltboost"}
 """The paper's methods, as columns of its tables."""
 SHOWN = (*PAPER, "LTRNet")
-"""The paper's methods, and the LTRNet of jaxrules, which is another and stands beside them without the paper's numbers.
+"""The paper's methods, and the LTRNet of jaxrules, which is another and stands beside them
+without the paper's numbers.
 """
 STEPS = (
-    "TGB", "TGB, tolerance", "TGB, corrective", "TGB, corrective, tolerance", "LLTBoost, single columns", "LLTBoost",
-)  # fmt: skip
+    "TGB",
+    "TGB, tolerance",
+    "TGB, corrective",
+    "TGB, corrective, tolerance",
+    "LLTBoost, single columns",
+    "LLTBoost",
+)
 """From the baseline to the method: what is added one after the other."""
 EXACT = ("TGB, exact search", "TGB, all, exact search")
 OPEN = tuple(name for name in protocol.READINGS if name != "LLTBoost, single columns")
@@ -47,11 +55,15 @@ class Measured:
 
     def complexities(self, method: str, target: float, measure: str = "risk") -> list[float]:
         """The smallest complexity at this risk, per repetition."""
-        return scores.per_repetition(self.of(method), lambda rows: scores.complexity_at(rows, target, measure))
+        return scores.per_repetition(
+            self.of(method), lambda rows: scores.complexity_at(rows, target, measure)
+        )
 
     def risks(self, method: str, target: float, measure: str = "risk") -> list[float]:
         """The risk at this complexity, per repetition."""
-        return scores.per_repetition(self.of(method), lambda rows: scores.risk_at(rows, target, measure))
+        return scores.per_repetition(
+            self.of(method), lambda rows: scores.risk_at(rows, target, measure)
+        )
 
     def all_rows(self, method: str) -> Rows:
         """Of a method with one setting: the repetitions of the tables, and those beyond."""
@@ -59,17 +71,27 @@ class Measured:
 
     def all_complexities(self, method: str, target: float, measure: str = "risk") -> list[float]:
         """`complexities` in all of them."""
-        return scores.per_repetition(self.all_rows(method), lambda rows: scores.complexity_at(rows, target, measure))
+        return scores.per_repetition(
+            self.all_rows(method), lambda rows: scores.complexity_at(rows, target, measure)
+        )
 
     def all_risks(self, method: str, target: float, measure: str = "risk") -> list[float]:
         """`risks` in all of them."""
-        return scores.per_repetition(self.all_rows(method), lambda rows: scores.risk_at(rows, target, measure))
+        return scores.per_repetition(
+            self.all_rows(method), lambda rows: scores.risk_at(rows, target, measure)
+        )
 
     def risks_by_rules(self, method: str) -> dict[int, tuple[float, float]]:
-        """Mean and standard deviation over all repetitions, by the number of rules, 1, 2, 3, 5 and 10."""
+        """Mean and standard deviation over all repetitions, by the number of
+        rules, 1, 2, 3, 5 and 10.
+        """
         both = self.all_rows(method)
         parts = {size: both.where(size=size) for size in (1, 2, 3, 5, 10)}
-        return {k: (rows.mean("risk") or 0.0, rows.spread("risk") or 0.0) for k, rows in parts.items() if len(rows)}
+        return {
+            k: (rows.mean("risk") or 0.0, rows.spread("risk") or 0.0)
+            for k, rows in parts.items()
+            if len(rows)
+        }
 
     def own_risk_target(self) -> float | None:
         """The mean risk of our TGB."""
@@ -91,7 +113,8 @@ def _few(results: Results) -> str:
     if len(repeats) == published.REPEATS:
         return ""
     return (
-        f"Ours are medians of {len(repeats)} of the ten repetitions: a first comparison, as single repetitions differ "
+        f"Ours are medians of {len(repeats)} of the ten repetitions: a first comparison, as single "
+        "repetitions differ "
         "by as much as many of the differences below."
     )
 
@@ -103,17 +126,25 @@ def _shown(
     values: Mapping[tuple[str, str], Value | str],
     note: str = "",
 ) -> list[ComparisonTable]:
-    """A table by data set of what was measured: without empty rows and columns; none if all of it is empty."""
+    """A table by data set of what was measured: without empty rows and columns;
+    none if all of it is empty.
+    """
     rows = [name for name in names if any((name, column) in values for column in columns)]
     there = [column for column in columns if any((name, column) in values for name in names)]
     return [ComparisonTable(title, rows, there, values, corner="data", note=note)] if rows else []
 
 
-def compared(values: Sequence[float], paper: Interval | None, kind: str, method: str, reason: str = "") -> Value | str:
+def compared(
+    values: Sequence[float], paper: Interval | None, kind: str, method: str, reason: str = ""
+) -> Value | str:
     """Our median beside the paper's, by the rule that the protocol of this reproduction states."""
     digits = 1 if kind == "complexity" else 3
     ours = scores.interval(values, SHARES[kind]) if values else None
-    spread = f"{ours[0]:.{digits}f} to {ours[2]:.{digits}f}" if ours and len(values) > 1 else "one repetition"
+    spread = (
+        f"{ours[0]:.{digits}f} to {ours[2]:.{digits}f}"
+        if ours and len(values) > 1
+        else "one repetition"
+    )
     if paper is None:
         return f"{ours[1]:.{digits}f} [{spread}]" if ours else "not run"
     tolerance, apart = None, ""
@@ -127,9 +158,15 @@ def compared(values: Sequence[float], paper: Interval | None, kind: str, method:
         both = scores.half_width(ours) + scores.half_width(paper)
         tolerance = ROUNDING[kind] if method == "LLTBoost" else both
     return Value(
-        ours[1] if ours else None, paper[1], digits=digits, mark=_bounds(spread if ours else "", paper),
-        tolerance=tolerance, only="above" if method == "LLTBoost" else None, reason=reason, apart=apart,
-    )  # fmt: skip
+        ours[1] if ours else None,
+        paper[1],
+        digits=digits,
+        mark=_bounds(spread if ours else "", paper),
+        tolerance=tolerance,
+        only="above" if method == "LLTBoost" else None,
+        reason=reason,
+        apart=apart,
+    )
 
 
 def _bounds(ours: str, paper: Interval) -> str | Quoted:
@@ -168,12 +205,16 @@ def paper_table(
         for method in protocol.applicable(SHOWN, one.name) if row else ():
             assert row is not None
             if method not in PAPER:
-                values[one.name, method] = compared(score(one, method, row.target), None, kind, method)
+                values[one.name, method] = compared(
+                    score(one, method, row.target), None, kind, method
+                )
             else:
                 printed = getattr(row, PAPER[method])
                 reason = reasons.get(one.name, "") if method == "LLTBoost" else ""
                 found = compared(score(one, method, row.target), printed, kind, method, reason)
-                if isinstance(found, Value) and (paper is published.COMPLEXITY or paper is published.RISK):
+                if isinstance(found, Value) and (
+                    paper is published.COMPLEXITY or paper is published.RISK
+                ):
                     found = replace(found, number=_number(one.name, method, kind))
                 values[one.name, method] = found
         if row:
@@ -192,14 +233,21 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
     measured = measured_sets(results)
     reasons = _reasons(measured, published.COMPLEXITY, Measured.all_complexities)
     at_risk = paper_table(
-        "Smallest complexity at the risk target (squared or log loss)", measured, published.COMPLEXITY, "complexity",
-        Measured.complexities, reasons,
-    )  # fmt: skip
+        "Smallest complexity at the risk target (squared or log loss)",
+        measured,
+        published.COMPLEXITY,
+        "complexity",
+        Measured.complexities,
+        reasons,
+    )
     at_error = paper_table(
-        "Smallest complexity at the target of the 0/1 loss", measured, published.ERROR_COMPLEXITY, "complexity",
+        "Smallest complexity at the target of the 0/1 loss",
+        measured,
+        published.ERROR_COMPLEXITY,
+        "complexity",
         lambda one, method, target: one.complexities(method, target, "error"),
         _reasons(measured, published.ERROR_COMPLEXITY, Measured.all_complexities, "error"),
-    )  # fmt: skip
+    )
     text = f"""
         {_few(results)}
 
@@ -209,9 +257,13 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         setting, jaxrules' defaults.
     """
     tables = (
-        at_risk, at_error, _own_targets(measured), *_account(measured), *_readings(measured, "complexity"),
+        at_risk,
+        at_error,
+        _own_targets(measured),
+        *_account(measured),
+        *_readings(measured, "complexity"),
         *_luck(measured),
-    )  # fmt: skip
+    )
     return Section(text, tables)
 
 
@@ -220,7 +272,11 @@ def _wins(table: ComparisonTable) -> str:
     cells = [table.values.get((row, "LLTBoost")) for row in table.rows]
     found = [cell for cell in cells if isinstance(cell, Value) and cell.difference is not None]
     kept = sum(not cell.departs for cell in found)
-    return f"LLTBoost is at or below the paper's number on {kept} of {len(found)} sets." if found else ""
+    return (
+        f"LLTBoost is at or below the paper's number on {kept} of {len(found)} sets."
+        if found
+        else ""
+    )
 
 
 def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
@@ -231,10 +287,15 @@ def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
         if target is None:
             continue
         values[one.name, "risk target"] = Value(
-            target, published.COMPLEXITY[one.name].target, digits=3, apart="our TGB's own risk, as a target"
+            target,
+            published.COMPLEXITY[one.name].target,
+            digits=3,
+            apart="our TGB's own risk, as a target",
         )
         for method in protocol.applicable(SHOWN, one.name):
-            values[one.name, method] = compared(one.complexities(method, target), None, "complexity", method)
+            values[one.name, method] = compared(
+                one.complexities(method, target), None, "complexity", method
+            )
     return ComparisonTable(
         "Smallest complexity at the mean risk of our own TGB", [one.name for one in measured],
         ("risk target", *SHOWN), values, corner="data",
@@ -254,15 +315,22 @@ def _account(measured: Sequence[Measured]) -> list[ComparisonTable]:
                 medians.setdefault(step, {})[one.name] = float(np.median(found))
     return _shown(
         "What the difference to TGB is due to: complexity at the paper's risk target",
-        [one.name for one in measured], (*STEPS, *EXACT), values, _account_in_words(medians) + _proofs(measured),
-    )  # fmt: skip
+        [one.name for one in measured],
+        (*STEPS, *EXACT),
+        values,
+        _account_in_words(medians) + _proofs(measured),
+    )
 
 
 def _account_in_words(medians: Mapping[str, Mapping[str, float]]) -> str:
-    """Ratios of complexities between steps, geometric means over the sets on which both reach the target."""
+    """Ratios of complexities between steps, geometric means over the sets on
+    which both reach the target.
+    """
 
     def ratio(before: str, after: str) -> tuple[float, int]:
-        pairs = [(medians[before][n], medians[after][n]) for n in medians[before] if n in medians[after]]
+        pairs = [
+            (medians[before][n], medians[after][n]) for n in medians[before] if n in medians[after]
+        ]
         ratios = [b / a for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
         return (scores.geometric_mean(ratios), len(ratios)) if ratios else (math.nan, 0)
 
@@ -273,14 +341,20 @@ def _account_in_words(medians: Mapping[str, Mapping[str, float]]) -> str:
     oblique, _ = ratio("LLTBoost, single columns", "LLTBoost")
     last, _ = ratio("TGB, corrective, tolerance", "LLTBoost")
     return (
-        f"Complexities, as geometric means over the sets on which both reach the target ({sets} for the first): "
-        f"LLTBoost needs {whole:.2f} times TGB's. Of this, the tolerance for short rules and the corrective weights, "
-        f"with the propositions of TGB, give {both:.2f} (the tolerance alone {ratio('TGB', 'TGB, tolerance')[0]:.2f}, "
-        f"corrective weights alone {ratio('TGB', 'TGB, corrective')[0]:.2f}); oblique propositions {oblique:.2f}, by "
-        f"LLTBoost with several columns per proposition against one, and {last:.2f} against TGB with both. TGB is at "
+        f"Complexities, as geometric means over the sets on which both reach the target ({sets} "
+        "for the first): "
+        f"LLTBoost needs {whole:.2f} times TGB's. Of this, the tolerance for short rules and the "
+        "corrective weights, "
+        f"with the propositions of TGB, give {both:.2f} (the tolerance alone "
+        f"{ratio('TGB', 'TGB, tolerance')[0]:.2f}, "
+        f"corrective weights alone {ratio('TGB', 'TGB, corrective')[0]:.2f}); oblique propositions "
+        f"{oblique:.2f}, by "
+        f"LLTBoost with several columns per proposition against one, and {last:.2f} against TGB "
+        "with both. TGB is at "
         "its best penalty per set and column; LLTBoost has no such choice."
     ) + (
-        f" Exact instead of greedy search gives {ratio('TGB', EXACT[0])[0]:.2f}, and with tolerance and corrective "
+        f" Exact instead of greedy search gives {ratio('TGB', EXACT[0])[0]:.2f}, and with "
+        "tolerance and corrective "
         f"weights {ratio('TGB, corrective, tolerance', EXACT[1])[0]:.2f}."
         if all(medians.get(step) for step in EXACT)
         else ""
@@ -292,15 +366,20 @@ def _proofs(measured: Sequence[Measured]) -> str:
     proved = []
     for step in EXACT:
         rows = [(one.name, row) for one in measured for row in one.of(step)]
-        longest = {(name, row["repeat"], row["oracle"]): row for name, row in rows}  # of every path, its last ensemble
+        longest = {
+            (name, row["repeat"], row["oracle"]): row for name, row in rows
+        }  # of every path, its last ensemble
         if rules := sum(row["size"] for row in longest.values()):
             without = sum(row["unproved"] for row in longest.values())
             proved.append(f'"{step}" {1 - without / rules:.0%} of {rules}')
     penalties = ", ".join(f"{penalty:g}" for penalty in protocol.QUICK_PENALTIES)
     return (
-        f" The exact searches have {protocol.EXACT_CUT_POINTS} cut points per column and the penalties {penalties}; "
-        f'the greedy ones all thresholds and {len(published.TGB_PENALTIES)} penalties. "All" has tolerance and '
-        f"corrective weights. Within {protocol.EXACT_SECONDS:g} seconds per rule on average, rules proved to be the "
+        f" The exact searches have {protocol.EXACT_CUT_POINTS} cut points per column and the "
+        f"penalties {penalties}; "
+        f'the greedy ones all thresholds and {len(published.TGB_PENALTIES)} penalties. "All" has '
+        "tolerance and "
+        f"corrective weights. Within {protocol.EXACT_SECONDS:g} seconds per rule on average, rules "
+        "proved to be the "
         f"best: {', '.join(proved)}."
         if proved
         else ""
@@ -308,7 +387,9 @@ def _proofs(measured: Sequence[Measured]) -> str:
 
 
 def _readings(measured: Sequence[Measured], kind: str) -> list[ComparisonTable]:
-    """Other readings of LLTBoost: complexity at the paper's risk target, or risk at its complexity target."""
+    """Other readings of LLTBoost: complexity at the paper's risk target, or risk
+    at its complexity target.
+    """
     values: dict[tuple[str, str], Value | str] = {}
     for one in measured:
         row = (published.COMPLEXITY if kind == "complexity" else published.RISK)[one.name]
@@ -316,13 +397,20 @@ def _readings(measured: Sequence[Measured], kind: str) -> list[ComparisonTable]:
         for name in OPEN:
             if found := score(name, row.target):
                 values[one.name, name] = Value(
-                    float(np.median(found)), row.lltboost[1], digits=1 if kind == "complexity" else 3,
-                    apart="another reading of the method", number=_number(one.name, "LLTBoost", kind),
-                )  # fmt: skip
+                    float(np.median(found)),
+                    row.lltboost[1],
+                    digits=1 if kind == "complexity" else 3,
+                    apart="another reading of the method",
+                    number=_number(one.name, "LLTBoost", kind),
+                )
     return _shown(
-        f"LLTBoost by what the paper leaves open: {kind} at the target", [one.name for one in measured], OPEN, values,
-        "To the letter: the L1 solution itself, weights from the training part alone, eps_s = -0.05, eps_p = 0.1.",
-    )  # fmt: skip
+        f"LLTBoost by what the paper leaves open: {kind} at the target",
+        [one.name for one in measured],
+        OPEN,
+        values,
+        "To the letter: the L1 solution itself, weights from the training part alone, eps_s = "
+        "-0.05, eps_p = 0.1.",
+    )
 
 
 def _luck(measured: Sequence[Measured]) -> list[ComparisonTable]:
@@ -336,45 +424,68 @@ def _luck(measured: Sequence[Measured]) -> list[ComparisonTable]:
         chance = scores.chance_of_median(found, published.REPEATS, row.lltboost[1])
         low, median, high = scores.interval(found, SHARES["complexity"])
         values[one.name, "LLTBoost"] = Value(
-            median, row.lltboost[1], digits=1, apart="more repetitions than the paper's",
+            median,
+            row.lltboost[1],
+            digits=1,
+            apart="more repetitions than the paper's",
             number=_number(one.name, "LLTBoost", "complexity"),
             mark=f"{low:g} to {high:g}; {len(found)} repetitions, {np.mean(np.isinf(found)):.0%} never; "
             f"a median of ten is above the paper's in {chance:.0%}",
-        )  # fmt: skip
+        )
         risks = one.risks_by_rules("LLTBoost")
-        values[one.name, RISKS] = ", ".join(f"{mean:.3f} ± {spread:.3f}" for mean, spread in risks.values())
+        values[one.name, RISKS] = ", ".join(
+            f"{mean:.3f} ± {spread:.3f}" for mean, spread in risks.values()
+        )
         values[one.name, "target"] = f"{row.target:g}"
     return _shown(
         "How much is luck: LLTBoost's complexity at the risk target over more repetitions",
-        [one.name for one in measured], ("LLTBoost", "target", RISKS), values,
+        [one.name for one in measured],
+        ("LLTBoost", "target", RISKS),
+        values,
         note=f"The repetitions of the tables and further ones. {_enough(measured)}"
-        "Where the risk stays within its standard deviation of the target while rules are added, the complexity at "
-        "which it is reached jumps between a few propositions and many, and so does a median of ten.",
-    )  # fmt: skip
+        "Where the risk stays within its standard deviation of the target while rules are added, "
+        "the complexity at "
+        "which it is reached jumps between a few propositions and many, and so does a median of "
+        "ten.",
+    )
 
 
 def _enough(measured: Sequence[Measured]) -> str:
     """On how many sets LLTBoost's median over all repetitions is at or below the paper's."""
     there = [one for one in measured if len(one.more.where(method="LLTBoost"))]
     rows = [published.COMPLEXITY[one.name] for one in there]
-    medians = [np.median(one.all_complexities("LLTBoost", row.target)) for one, row in zip(there, rows, strict=True)]
+    medians = [
+        np.median(one.all_complexities("LLTBoost", row.target))
+        for one, row in zip(there, rows, strict=True)
+    ]
     kept = sum(median <= row.lltboost[1] for median, row in zip(medians, rows, strict=True))
-    return f"Over them LLTBoost's median is at or below the paper's on {kept} of {len(there)} sets. " if there else ""
+    return (
+        f"Over them LLTBoost's median is at or below the paper's on {kept} of {len(there)} sets. "
+        if there
+        else ""
+    )
 
 
 def _reasons(
-    measured: Sequence[Measured], paper: Mapping[str, published.Row], score: Callable[..., list[float]],
+    measured: Sequence[Measured],
+    paper: Mapping[str, published.Row],
+    score: Callable[..., list[float]],
     measure: str = "risk",
-) -> dict[str, str]:  # fmt: skip
-    """By data set what the further repetitions say of LLTBoost's median: whether ten may give it by chance."""
+) -> dict[str, str]:
+    """By data set what the further repetitions say of LLTBoost's median: whether
+    ten may give it by chance.
+    """
     found = {}
     for one in measured:
         if one.name in paper and len(one.more.where(method="LLTBoost")):
             row = paper[one.name]
             values = score(one, "LLTBoost", row.target, measure)
-            chance = scores.chance_of_median(values, published.REPEATS, row.lltboost[1] + ROUNDING[_kind(paper)])
+            chance = scores.chance_of_median(
+                values, published.REPEATS, row.lltboost[1] + ROUNDING[_kind(paper)]
+            )
             found[one.name] = (
-                f"Over {len(values)} repetitions the median is {np.median(values):.3g}, and a median of ten drawn from "
+                f"Over {len(values)} repetitions the median is {np.median(values):.3g}, and a "
+                "median of ten drawn from "
                 f"them is above the paper's in {chance:.0%} of the cases"
             ) + (": more than chance, and unexplained." if chance > 0.5 else ".")
     return found
@@ -416,7 +527,10 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
             continue
         limit = float(np.median(reached))
         own[one.name, "complexity target"] = Value(
-            limit, published.RISK[one.name].target, digits=1, apart="our TGB's own complexity, as a target"
+            limit,
+            published.RISK[one.name].target,
+            digits=1,
+            apart="our TGB's own complexity, as a target",
         )
         for method in protocol.applicable(SHOWN, one.name):
             own[one.name, method] = compared(one.risks(method, limit), None, "risk", method)
@@ -432,15 +546,21 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
         at_complexity,
         error,
         ComparisonTable(
-            "Risk at the complexity of our own TGB at its mean risk", names, ("complexity target", *SHOWN), own,
+            "Risk at the complexity of our own TGB at its mean risk",
+            names,
+            ("complexity target", *SHOWN),
+            own,
             corner="data",
         ),
         *_shown(
-            "What the difference to TGB is due to: risk at the paper's complexity target", names, (*STEPS, *EXACT),
-            steps, _proofs(measured),
+            "What the difference to TGB is due to: risk at the paper's complexity target",
+            names,
+            (*STEPS, *EXACT),
+            steps,
+            _proofs(measured),
         ),
         *_readings(measured, "risk"),
-    )  # fmt: skip
+    )
     return Section(text, tables)
 
 
@@ -457,9 +577,12 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
             fits = {(row["repeat"], row["oracle"]): row["seconds"] for row in one.of(method)}
             warm = {fit: seconds for fit, seconds in fits.items() if fit[0] > 0}
             values[one.name, method] = Value(
-                float(np.median(list((warm or fits).values()))) if fits else None, paper.get(method), digits=3,
-                mark="with what is compiled" if fits and not warm else "", apart="seconds on another machine",
-            )  # fmt: skip
+                float(np.median(list((warm or fits).values()))) if fits else None,
+                paper.get(method),
+                digits=3,
+                mark="with what is compiled" if fits and not warm else "",
+                apart="seconds on another machine",
+            )
         found = results[protocol.sizes].where(data=one.name)
         for name, printed in zip(("columns", "rows"), published.SIZES[one.name], strict=True):
             values[one.name, name] = Value(
@@ -471,12 +594,17 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
         has two cores, and other programs may have had their share; the paper's machine is not named.
     """
     names = [one.name for one in measured]
-    return Section(text, (ComparisonTable("Seconds per fit", names, ("columns", "rows", *SHOWN), values, "data"),))
+    return Section(
+        text,
+        (ComparisonTable("Seconds per fit", names, ("columns", "rows", *SHOWN), values, "data"),),
+    )
 
 
 _EXPERIMENTS = (protocol.boosting, protocol.more, protocol.networks, protocol.slow)
 EXHIBITS = (
     Exhibit("table", 2, "Complexity at a risk target", _EXPERIMENTS, show_table_2),
     Exhibit("table", 3, "Risk at a complexity target", _EXPERIMENTS, show_table_3),
-    Exhibit("table", 4, "Time", (protocol.boosting, protocol.networks, protocol.sizes), show_table_4),
+    Exhibit(
+        "table", 4, "Time", (protocol.boosting, protocol.networks, protocol.sizes), show_table_4
+    ),
 )

@@ -1,22 +1,28 @@
-"""Better Short than Greedy: Interpretable Models through Optimal Rule Boosting (Boley et al., SDM 2021).
+"""Better Short than Greedy: Interpretable Models through Optimal Rule Boosting
+(Boley et al., SDM 2021).
 
-Modules: `published` holds the paper's numbers, `data` the 24 sets and their propositions; `scores` is what Table 1 has,
-and Fig. 2 with the printed ensembles, `table_1` that table, `parity` Fig. 1, `effort` Fig. 4, Fig. 5 and Table 2.
-`authors` runs the authors' program by `authors_program`, in an environment of its own (`benchmarks/peers.py`).
+Modules: `published` holds the paper's numbers, `data` the 24 sets and their propositions; `scores`
+is what Table 1 has, and Fig. 2 with the printed ensembles, `table_1` that table, `parity` Fig. 1,
+`effort` Fig. 4, Fig. 5 and Table 2. `authors` runs the authors' program by
+`authors_program`, in an environment of its own (`benchmarks/peers.py`).
 """
 
 from paper_reproductions.framework import Paper
 from paper_reproductions.optimal_rule_boosting import data, effort, parity, scores, table_1
 
 _exhibits = {
-    exhibit.name: exhibit for exhibit in (*scores.EXHIBITS, *table_1.EXHIBITS, *parity.EXHIBITS, *effort.EXHIBITS)
+    exhibit.name: exhibit
+    for exhibit in (*scores.EXHIBITS, *table_1.EXHIBITS, *parity.EXHIBITS, *effort.EXHIBITS)
 }
 
 PAPER = Paper(
     "optimal_rule_boosting",
     "Better Short than Greedy: Interpretable Models through Optimal Rule Boosting",
     "Boley, Teshuva, Le Bodic and Webb, SIAM SDM 2021 (arXiv:2101.08380)",
-    tuple(_exhibits[name] for name in ("Figure 1", "Table 1", "Figure 2", "Figure 4", "Figure 5", "Table 2")),
+    tuple(
+        _exhibits[name]
+        for name in ("Figure 1", "Table 1", "Figure 2", "Figure 4", "Figure 5", "Table 2")
+    ),
     protocol=f"""
         The authors publish cut points, lambdas and five split seeds of every set (settings.json, from
         github.com/SimonTeshuva/interpretable_Rule_Ensemble): random 80/20 splits by scikit-learn's train_test_split.

@@ -1,4 +1,6 @@
-"""realkd, the authors' own program, on the same rows at the same settings: areas of Table 1 and counts of Table 2."""
+"""realkd, the authors' own program, on the same rows at the same settings: areas of
+Table 1 and counts of Table 2.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SECONDS = 600
 """What one run of the program may take."""
 
 
-def run(name: str, train: Dataset, test: Dataset, search: str, penalty: float, stop: bool = False) -> dict[str, Any]:
+def run(
+    name: str, train: Dataset, test: Dataset, search: str, penalty: float, stop: bool = False
+) -> dict[str, Any]:
     """What the program says of ten rules.
 
     Raises:
@@ -27,15 +31,25 @@ def run(name: str, train: Dataset, test: Dataset, search: str, penalty: float, s
     source, regression = data.SETS[name], train.task == "regression"
     columns = _columns(name, train)
     task = {
-        "X": columns, "X_test": _columns(name, test), "y": (train.y if regression else 2.0 * train.y - 1.0).tolist(),
-        "loss": "squared" if regression else "logistic", "search": search, "penalty": penalty, "stop": stop,
+        "X": columns,
+        "X_test": _columns(name, test),
+        "y": (train.y if regression else 2.0 * train.y - 1.0).tolist(),
+        "loss": "squared" if regression else "logistic",
+        "search": search,
+        "penalty": penalty,
+        "stop": stop,
         "attributes": {column: source.most_of.get(column, source.most) for column in columns},
         "rules": scores.SIZES[-1],
-    }  # fmt: skip
+    }
     command = [str(python_of("realkd")), "-I", str(PROGRAM)]
     try:
         done = subprocess.run(
-            command, input=json.dumps(task), capture_output=True, text=True, check=False, timeout=SECONDS
+            command,
+            input=json.dumps(task),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
         )
     except subprocess.TimeoutExpired as late:
         raise NotRun(f"realkd takes more than {SECONDS} seconds") from late
@@ -46,14 +60,17 @@ def run(name: str, train: Dataset, test: Dataset, search: str, penalty: float, s
 
 
 def _columns(name: str, part: Dataset) -> dict[str, list[Any]]:
-    """Columns by name; of tic-tac-toe 27 of 0 and 1, as in the authors' program, of which each makes two attributes."""
+    """Columns by name; of tic-tac-toe 27 of 0 and 1, as in the authors' program, of which
+    each makes two attributes.
+    """
     columns: dict[str, list[Any]] = {}
     for feature, column in zip(part.X.schema.features, part.X.columns, strict=True):
         if feature.categories is None:
             columns[feature.name] = column.tolist()
         elif name == "tic-tac-toe":
             columns |= {
-                f"{feature.name}_{c}": (column == k).astype(int).tolist() for k, c in enumerate(feature.categories)
+                f"{feature.name}_{c}": (column == k).astype(int).tolist()
+                for k, c in enumerate(feature.categories)
             }
         else:
             columns[feature.name] = [feature.categories[code] for code in column]
@@ -74,10 +91,14 @@ def measure_area(cell: Cell, settings: Settings) -> list[Row]:
     said = run(name, train, test, "greedy" if search == "greedy" else "exhaustive", cell["penalty"])
     seconds = time.perf_counter() - began
     return [
-        {"rules": k, "score": scores.score(test.y, prediction, train.task == "binary"), "seconds": seconds,
-         "version": said["version"]}
+        {
+            "rules": k,
+            "score": scores.score(test.y, prediction, train.task == "binary"),
+            "seconds": seconds,
+            "version": said["version"],
+        }
         for k, prediction in zip(scores.SIZES, said["predictions"], strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _depends() -> tuple[Any, ...]:
@@ -105,15 +126,22 @@ ALL_ROWS = "all"
 
 
 def count_cells(settings: Settings) -> list[Cell]:
-    """The five splits of small sets; and all rows of tic-tac-toe at lambda 5, with the stop and without."""
+    """The five splits of small sets; and all rows of tic-tac-toe at lambda 5,
+    with the stop and without.
+    """
     if settings.quick:
         return []
     splits = [
-        Cell.of(data=name, method="realkd", rows=str(split), penalty=data.SETS[name].penalty, stop=0)
+        Cell.of(
+            data=name, method="realkd", rows=str(split), penalty=data.SETS[name].penalty, stop=0
+        )
         for name in FINISHED
         for split in settings.first_folds(5)
     ]
-    whole = [Cell.of(data="tic-tac-toe", method="realkd", rows=ALL_ROWS, penalty=5.0, stop=stop) for stop in (0, 1)]
+    whole = [
+        Cell.of(data="tic-tac-toe", method="realkd", rows=ALL_ROWS, penalty=5.0, stop=stop)
+        for stop in (0, 1)
+    ]
     return [*splits, *whole]
 
 
@@ -123,7 +151,11 @@ def measure_counts(cell: Cell, settings: Settings) -> Row:
     Equivalence: augmentations that hold on all rows already, and children that are no core queries.
     """
     name, rows = cell["data"], cell["rows"]
-    train = data.load(name, settings.seed) if rows == ALL_ROWS else data.split(name, int(rows), settings.seed)[0]
+    train = (
+        data.load(name, settings.seed)
+        if rows == ALL_ROWS
+        else data.split(name, int(rows), settings.seed)[0]
+    )
     said = run(name, train, train, "exhaustive", cell["penalty"], bool(cell["stop"]))
     hits = said["counts"]
     return {

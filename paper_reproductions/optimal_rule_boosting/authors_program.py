@@ -2,10 +2,10 @@
 
     PYTHON authors_program.py < task.json
 
-The task: columns of X and X_test by name, y, loss, search ("greedy" or "exhaustive"), penalty, attributes (the most of
-a column, by name), rules, and stop: whether the search ends when no bound left is above the best value found. Prints a
-line of JSON: the version, what the first 1, 2, ... rules predict of the test rows, and for an exhaustive search what it
-pruned, summed over rules.
+The task: columns of X and X_test by name, y, loss, search ("greedy" or "exhaustive"), penalty,
+attributes (the most of a column, by name), rules, and stop: whether the search ends when no bound
+left is above the best value found. Prints a line of JSON: the version, what the first 1, 2, ...
+rules predict of the test rows, and for an exhaustive search what it pruned, summed over rules.
 """
 
 import json
@@ -18,8 +18,13 @@ from realkd.rules import GradientBoostingObjective, Rule
 from realkd.search import BestBoundFirstBoundary, Context, CoreQueryTreeSearch, search_methods
 
 COUNTS = (
-    "bnd_immediate_hits", "bnd_post_children_hits", "clo_hits", "non_lexmin_hits", "del_bnd_hits", "rec_crit_hits"
-)  # fmt: skip
+    "bnd_immediate_hits",
+    "bnd_post_children_hits",
+    "clo_hits",
+    "non_lexmin_hits",
+    "del_bnd_hits",
+    "rec_crit_hits",
+)
 
 
 class Watched:
@@ -50,7 +55,9 @@ def main():
     scores, predicted = np.zeros(len(X)), np.zeros(len(X_test))
     predictions, counts = [], dict.fromkeys(COUNTS, 0)
     for _ in range(task["rules"]):
-        objective = GradientBoostingObjective(X, y, predictions=scores, loss=task["loss"], reg=task["penalty"])
+        objective = GradientBoostingObjective(
+            X, y, predictions=scores, loss=task["loss"], reg=task["penalty"]
+        )
         context = Context.from_df(objective.data, max_col_attr=task["attributes"])
         watched = Watched(objective)
         boundary = stopping(watched) if task["stop"] else BestBoundFirstBoundary

@@ -1,6 +1,8 @@
-"""The 24 data sets of Table 1 with the authors' splits, and the propositions that their program makes of them.
+"""The 24 data sets of Table 1 with the authors' splits, and the propositions that
+their program makes of them.
 
-`settings.json` holds what the authors publish for each set: cut points, both lambdas and five split seeds.
+`settings.json` holds what the authors publish for each set: cut points, both
+lambdas and five split seeds.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from jaxrules.datasets import Dataset
 from paper_reproductions.framework import Cell
 
 CLASSIFICATION_2 = (
-    "sklearn.datasets.make_classification(n_samples=2000, n_features=8, n_classes=2, n_informative=3, n_redundant=3, "
+    "sklearn.datasets.make_classification(n_samples=2000, n_features=8, n_classes=2, "
+    "n_informative=3, n_redundant=3, "
     "n_repeated=0, n_clusters_per_class=3, hypercube=True)"
 )
 
@@ -34,7 +37,8 @@ class Source:
     Attributes:
         name: for `jaxrules.datasets.load`, or a generator's name.
         penalty, greedy_penalty: the lambda of the optimal and of the greedy learner.
-        most: the most attributes of a numeric column, two for every cut point; by name where it differs.
+        most: the most attributes of a numeric column, two for every cut point;
+            by name where it differs.
         seeds: of the splits, and of what is generated.
         rulefit_C: the ends of RuleFit's penalties, scikit-learn's C.
         generated: rows to generate, 0 for data from a file.
@@ -53,7 +57,9 @@ class Source:
 
 
 def _sources() -> dict[str, Source]:
-    published: dict[str, Any] = json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))["sets"]
+    published: dict[str, Any] = json.loads(
+        (Path(__file__).parent / "settings.json").read_text("utf-8")
+    )["sets"]
     places: dict[str, tuple[str, int, str | None]] = {
         "breast cancer": ("breast_cancer", 0, "benign"),
         "digits (5)": ("digits5", 0, None),
@@ -101,7 +107,9 @@ def files(cell: Cell) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4)
 def load(name: str, seed: int) -> Dataset:
-    """A set of Table 1; the target of a classification is 0 or 1. `seed` is that of the generators."""
+    """A set of Table 1; the target of a classification is 0 or 1. `seed`
+    is that of the generators.
+    """
     source = SETS[name]
     data = _generate(source, seed) if source.generated else datasets.load(source.name)
     if data.task == "regression":
@@ -109,7 +117,12 @@ def load(name: str, seed: int) -> Dataset:
     positive = source.positive or data.positive_class
     if positive is None:
         raise ValueError(f"{name} needs a positive class")
-    return replace(data, y=(data.y.astype(str) == str(positive)).astype(np.int64), task="binary", positive_class="1")
+    return replace(
+        data,
+        y=(data.y.astype(str) == str(positive)).astype(np.int64),
+        task="binary",
+        positive_class="1",
+    )
 
 
 def _generate(source: Source, seed: int) -> Dataset:
@@ -117,11 +130,20 @@ def _generate(source: Source, seed: int) -> Dataset:
 
     if source.name == "classification":
         X, y = generators.make_classification(
-            source.generated, 8, n_informative=3, n_redundant=3, n_repeated=0, n_classes=2, n_clusters_per_class=3,
-            hypercube=True, random_state=seed,
-        )  # fmt: skip
+            source.generated,
+            8,
+            n_informative=3,
+            n_redundant=3,
+            n_repeated=0,
+            n_classes=2,
+            n_clusters_per_class=3,
+            hypercube=True,
+            random_state=seed,
+        )
         return Dataset(source.name, jr.as_table(X), y, "binary", "1", CLASSIFICATION_2)
-    X, y = getattr(generators, f"make_{source.name}")(source.generated, noise=0.1, random_state=seed)
+    X, y = getattr(generators, f"make_{source.name}")(
+        source.generated, noise=0.1, random_state=seed
+    )
     return Dataset(source.name, jr.as_table(X), y, "regression")
 
 
@@ -143,13 +165,17 @@ def folds(data: Dataset, n_folds: int, seed: int = 0) -> Iterator[tuple[Dataset,
 
 
 def attributes(name: str, table: jr.Table) -> PropositionPool:
-    """The attributes that the authors' program makes of training rows, in its order: ascending support.
+    """The attributes that the authors' program makes of training rows, in its
+    order: ascending support.
 
-    A numeric column has <= v and >= v at quantiles, the minimum left out; or, if there are at most as many as allowed,
-    for all its values. A categorical column has == v only. Some hold on all rows (<= maximum), some are equal.
+    A numeric column has <= v and >= v at quantiles, the minimum left out; or, if there are at most
+    as many as allowed, for all its values. A categorical column has == v only. Some hold on all
+    rows (<= maximum), some are equal.
     """
     source = SETS[name]
-    return _by_support(_attributes(table, lambda column: source.most_of.get(column, source.most)), table)
+    return _by_support(
+        _attributes(table, lambda column: source.most_of.get(column, source.most)), table
+    )
 
 
 def propositions(name: str, table: jr.Table) -> PropositionPool:
@@ -181,7 +207,8 @@ def _attributes(table: jr.Table, most: Any) -> list[Proposition]:
 def _quantiles(ordered: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
     """The quantiles 0, 1 / parts, ..., 1 with the rounding of the pandas of that time.
 
-    It matters where a quantile is a value of the column: NumPy's, a last digit away, is on the other side of it.
+    It matters where a quantile is a value of the column: NumPy's, a last digit away,
+    is on the other side of it.
     """
     at = np.linspace(0, 1, parts + 1) * (len(ordered) - 1)
     below = np.floor(at).astype(int)

@@ -23,33 +23,48 @@ STAGE_SECONDS, COUNT_SECONDS = 3.0, 5.0
 
 def sets(settings: Settings) -> Sequence[str]:
     """Those of Table 2."""
-    return tuple(name for name in published.TABLE_2 if not settings.quick or name in scores.QUICK_SETS)
+    return tuple(
+        name for name in published.TABLE_2 if not settings.quick or name in scores.QUICK_SETS
+    )
 
 
 def measure_time(cell: Cell, settings: Settings) -> list[Row]:
     """A row per stage of ten, training rows of the authors' first split."""
     train, _ = data.split(cell["data"], 0, settings.seed)
     limit = 1.0 if settings.quick else STAGE_SECONDS
-    boosting.fit(np.eye(4), np.arange(4.0), max_rules=1, **boosting.PAPER)  # loads the compiled search, untimed
-    fit = scores.boost(train, data.propositions(cell["data"], train.X), "optimal", cell["penalty"], limit)
+    boosting.fit(
+        np.eye(4), np.arange(4.0), max_rules=1, **boosting.PAPER
+    )  # loads the compiled search, untimed
+    fit = scores.boost(
+        train, data.propositions(cell["data"], train.X), "optimal", cell["penalty"], limit
+    )
     stages = fit.details["stages"]
     seconds = np.cumsum([stage.seconds for stage in stages])
     return [
-        {"rules": k + 1, "seconds": float(seconds[k]), "evaluations": stage.evaluations, "gap": stage.gap,
-         "proved": int(stage.status is Status.OPTIMAL)}
+        {
+            "rules": k + 1,
+            "seconds": float(seconds[k]),
+            "evaluations": stage.evaluations,
+            "gap": stage.gap,
+            "proved": int(stage.status is Status.OPTIMAL),
+        }
         for k, stage in enumerate(stages)
-    ]  # fmt: skip
+    ]
 
 
 def measure_counts(cell: Cell, settings: Settings) -> Row:
-    """Pruning activations of the paper's Algorithm 1 on the program's own attributes, sums over ten stages.
+    """Pruning activations of the paper's Algorithm 1 on the program's own
+    attributes, sums over ten stages.
 
-    With ``stop`` 0 the search ends when its boundary is empty, not when no node of it can be better.
+    With ``stop`` 0 the search ends when its boundary is empty, not when no
+    node of it can be better.
     """
     name, penalty = cell["data"], cell["penalty"]
     train, _ = data.split(name, cell["split"], settings.seed)
     masks = data.attributes(name, train.X).satisfied(train.X)
-    if name == "tic-tac-toe":  # their 27 columns are 0 or 1: beside each >= 1 they have a <= 1, which holds always
+    if (
+        name == "tic-tac-toe"
+    ):  # their 27 columns are 0 or 1: beside each >= 1 they have a <= 1, which holds always
         masks = np.hstack([masks, np.ones_like(masks)])
     space = SearchSpace.of(masks)
     loss = squared if train.task == "regression" else logistic
@@ -59,14 +74,21 @@ def measure_counts(cell: Cell, settings: Settings) -> Row:
     for _ in scores.SIZES:
         g, h = derivatives(loss, y, now)
         ends = Deadline(1.0 if settings.quick else COUNT_SECONDS).expired
-        found = search_published(space, SecondOrder(g, h, penalty), exhaust=not cell["stop"], stopped=ends)
+        found = search_published(
+            space, SecondOrder(g, h, penalty), exhaust=not cell["stop"], stopped=ends
+        )
         rows = space.selected(found.propositions)
         now = now - rows * g[rows].sum() / (penalty + h[rows].sum())
         open_stages += found.status is not Status.OPTIMAL
         for count in COUNTS:
             counts[count] += found.counts[count]
         counts["evaluations"] += found.evaluations
-    return {**counts, "attributes": len(space), "uncertified": open_stages, "stages": len(scores.SIZES)}
+    return {
+        **counts,
+        "attributes": len(space),
+        "uncertified": open_stages,
+        "stages": len(scores.SIZES),
+    }
 
 
 times = Experiment(
@@ -139,7 +161,11 @@ def show_figure_5(results: Results, canvas: Canvas) -> Section:
     for name in names:
         runs = [(penalty, rows.where(data=name, penalty=penalty)) for penalty in grid]
         totals[name] = Rows(
-            {"penalty": penalty, "seconds": run[-1]["seconds"], "proved": int(run.column("proved").all())}
+            {
+                "penalty": penalty,
+                "seconds": run[-1]["seconds"],
+                "proved": int(run.column("proved").all()),
+            }
             for penalty, run in runs
             if run
         )
@@ -148,7 +174,9 @@ def show_figure_5(results: Results, canvas: Canvas) -> Section:
                 row["seconds"], digits=3, mark="" if row["proved"] else "not certified"
             )
     columns = tuple(f"{penalty:g}" for penalty in grid)
-    table = ComparisonTable("Seconds for ten rules by lambda", names, columns, values, corner="data")
+    table = ComparisonTable(
+        "Seconds for ten rules by lambda", names, columns, values, corner="data"
+    )
     text = "The paper's statement: greater lambda, more coverage, less time. Open markers: not all stages certified."
     figures = _draw(totals, "penalty", "lambda", "figure_5", canvas) if rows else ()
     return Section(text, (table,), figures)
@@ -182,7 +210,9 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
             row = rows[0] if rows else {}
             labels.append(label)
             open_stages = (
-                f"{row['uncertified']} of {row['stages']} stages not finished" if row.get("uncertified") else ""
+                f"{row['uncertified']} of {row['stages']} stages not finished"
+                if row.get("uncertified")
+                else ""
             )
             for count, printed in zip(COUNTS, published.TABLE_2[name], strict=True):
                 values[label, _words(count)] = Value(
@@ -203,11 +233,19 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         "with the stop" end when the bound meets the incumbent.
     """
     tables = [ComparisonTable("Pruning activations", labels, columns, values, corner="data")]
-    return Section(text, [*tables, *(table for table in (_splits_table(results), _stop_table(results)) if table.rows)])
+    return Section(
+        text,
+        [
+            *tables,
+            *(table for table in (_splits_table(results), _stop_table(results)) if table.rows),
+        ],
+    )
 
 
 UNFINISHED = "stages of the search were not finished in their time"
-OTHER_ROWS = "the paper does not say on which rows it counted; counts differ from split to split, see there"
+OTHER_ROWS = (
+    "the paper does not say on which rows it counted; counts differ from split to split, see there"
+)
 
 
 def _words(count: str) -> str:
@@ -216,7 +254,11 @@ def _words(count: str) -> str:
 
 def _of_splits(results: Results, name: str, stop: int = 0) -> Rows:
     """Ours on the five splits, where all of their stages ended."""
-    rows = [row for e in (prunings, prunings_of_splits) for row in results[e].where(data=name, stop=stop)]
+    rows = [
+        row
+        for e in (prunings, prunings_of_splits)
+        for row in results[e].where(data=name, stop=stop)
+    ]
     return Rows(rows if len(rows) == 5 and not any(row["uncertified"] for row in rows) else ())
 
 
@@ -231,8 +273,15 @@ def _splits_table(results: Results) -> ComparisonTable:
     labels: list[str] = []
     inside, total, version = 0, 0, ""
     for name in authors.FINISHED:
-        program = Rows(row for row in results[authors.counts].where(data=name) if row["rows"] != authors.ALL_ROWS)
-        for label, rows in ((f"{name}, ours", _of_splits(results, name)), (f"{name}, the authors' program", program)):
+        program = Rows(
+            row
+            for row in results[authors.counts].where(data=name)
+            if row["rows"] != authors.ALL_ROWS
+        )
+        for label, rows in (
+            (f"{name}, ours", _of_splits(results, name)),
+            (f"{name}, the authors' program", program),
+        ):
             if len(rows) == 5:
                 labels.append(label)
                 values |= {(label, _words(count)): _range(rows, count) for count in COUNTS}
@@ -242,16 +291,24 @@ def _splits_table(results: Results) -> ComparisonTable:
             for count, printed in zip(COUNTS, published.TABLE_2[name], strict=True):
                 values[labels[-1], _words(count)] = str(printed)
                 total += 1
-                inside += bool(program.column(count).min() <= printed <= program.column(count).max())
+                inside += bool(
+                    program.column(count).min() <= printed <= program.column(count).max()
+                )
     note = (
-        f"The authors' program is realkd {version}. Its immediate equivalence here is what it counts as equivalence "
-        "and as violations of the critical index, its immediate bound what it prunes at once and after the children. "
+        f"The authors' program is realkd {version}. Its immediate equivalence here is what it "
+        "counts as equivalence "
+        "and as violations of the critical index, its immediate bound what it prunes at once and "
+        "after the children. "
         f"{inside} of the paper's {total} numbers lie between its least and its most."
     )
     return ComparisonTable(
-        "The same without the stop, least and most over the five splits", labels, tuple(map(_words, COUNTS)), values,
-        corner="data", note=note if version else "",
-    )  # fmt: skip
+        "The same without the stop, least and most over the five splits",
+        labels,
+        tuple(map(_words, COUNTS)),
+        values,
+        corner="data",
+        note=note if version else "",
+    )
 
 
 def _stop_table(results: Results) -> ComparisonTable:
@@ -267,13 +324,19 @@ def _stop_table(results: Results) -> ComparisonTable:
         label = f"{row['data']}, all {row['n_rows']} rows, lambda {row['penalty']:g}, the authors' program"
         values[label, columns[row["stop"]]] = f"{row['propagated_bound']}"
     labels = tuple(dict.fromkeys(label for label, _ in values))
-    return ComparisonTable("Augmentations pruned by their propagated bound", labels, columns, values, corner="data")
+    return ComparisonTable(
+        "Augmentations pruned by their propagated bound", labels, columns, values, corner="data"
+    )
 
 
 EXHIBITS = (
     Exhibit("figure", 4, "Time against number of rules", (times,), show_figure_4),
     Exhibit("figure", 5, "Time against lambda", (times,), show_figure_5),
     Exhibit(
-        "table", 2, "Activations of the pruning rules", (prunings, prunings_of_splits, authors.counts), show_table_2
+        "table",
+        2,
+        "Activations of the pruning rules",
+        (prunings, prunings_of_splits, authors.counts),
+        show_table_2,
     ),
 )

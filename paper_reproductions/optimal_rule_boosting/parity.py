@@ -45,7 +45,9 @@ def train_rows(dimension: int) -> int:
 
 
 def best_accuracy(dimension: int) -> float:
-    """Of the 2^d rules by the signs of X: the chance that an even number of signs differs from C's."""
+    """Of the 2^d rules by the signs of X: the chance that an even number
+    of signs differs from C's.
+    """
     return 0.5 + 0.5 * math.erf(1 / (SIGMA * math.sqrt(2))) ** dimension
 
 
@@ -69,13 +71,20 @@ def measure_accuracy(cell: Cell, settings: Settings) -> list[Row]:
     test = parity(dimension, TEST_ROWS, 2 * cell["repeat"] + 1)
     limit = 1.0 if settings.quick else STAGE_SECONDS
     fit = scores.boost(train, _pool(train), method, PENALTY, limit, rules=_rules(dimension, method))
-    predictions = np.cumsum(fit.model.conjunctions.satisfied(test.X) * np.asarray(fit.model.weights)[:, 0], axis=1)
+    predictions = np.cumsum(
+        fit.model.conjunctions.satisfied(test.X) * np.asarray(fit.model.weights)[:, 0], axis=1
+    )
     proved = [stage.status is jr.Status.OPTIMAL for stage in fit.details["stages"]]
     return [
-        {"rules": k + 1, "accuracy": float(((predictions[:, k] > 0) == (test.y > 0)).mean()), "proved": int(proved[k]),
-         "rows": len(train), "length": stage.length}
+        {
+            "rules": k + 1,
+            "accuracy": float(((predictions[:, k] > 0) == (test.y > 0)).mean()),
+            "proved": int(proved[k]),
+            "rows": len(train),
+            "length": stage.length,
+        }
         for k, stage in enumerate(fit.details["stages"])
-    ]  # fmt: skip
+    ]
 
 
 GRID = np.linspace(-2.5, 2.5, 61)
@@ -87,7 +96,10 @@ def measure_regions(cell: Cell, settings: Settings) -> list[Row]:
     fit = scores.boost(train, _pool(train), cell["method"], PENALTY, 60.0, rules=4)
     points = np.array(list(product(GRID, GRID)))
     values = np.asarray(jr.decision_function(fit.model, jr.as_table(points)))
-    return [{"x0": float(x), "x1": float(y), "score": float(v)} for (x, y), v in zip(points, values, strict=True)]
+    return [
+        {"x0": float(x), "x1": float(y), "score": float(v)}
+        for (x, y), v in zip(points, values, strict=True)
+    ]
 
 
 accuracies = Experiment(
@@ -101,7 +113,9 @@ accuracies = Experiment(
     measure_accuracy,
 )
 regions = Experiment(
-    "parity_regions", lambda settings: [Cell.of(method=m) for m in ("greedy", "optimal")], measure_regions
+    "parity_regions",
+    lambda settings: [Cell.of(method=m) for m in ("greedy", "optimal")],
+    measure_regions,
 )
 
 
@@ -114,7 +128,9 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
         values[name, "the 2^d rules of the signs"] = Value(best_accuracy(d))
         for method in METHODS:
             runs = _last(rows.where(dimension=d, method=method), 2**d)
-            values[name, f"{method}, 2^d rules"] = Value(runs.mean("accuracy"), spread=runs.spread("accuracy"))
+            values[name, f"{method}, 2^d rules"] = Value(
+                runs.mean("accuracy"), spread=runs.spread("accuracy")
+            )
             longer = _last(rows.where(dimension=d, method=method), 4 * 2**d)
             if method != "optimal":
                 values[name, f"{method}, 4 x 2^d rules"] = Value(
@@ -122,12 +138,20 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
                 )
         exact = rows.where(dimension=d, method="optimal")
         if exact:
-            values[name, "stages certified"] = f"{int(exact.column('proved').sum())} of {len(exact)}"
+            values[name, "stages certified"] = (
+                f"{int(exact.column('proved').sum())} of {len(exact)}"
+            )
     columns = (
-        "rows", *(f"{m}, 2^d rules" for m in METHODS), "greedy, 4 x 2^d rules", "beam, 4 x 2^d rules",
-        "the 2^d rules of the signs", "stages certified",
-    )  # fmt: skip
-    table = ComparisonTable("Accuracy on noisy parity, 2000 test rows", names, columns, values, corner="dimension")
+        "rows",
+        *(f"{m}, 2^d rules" for m in METHODS),
+        "greedy, 4 x 2^d rules",
+        "beam, 4 x 2^d rules",
+        "the 2^d rules of the signs",
+        "stages certified",
+    )
+    table = ComparisonTable(
+        "Accuracy on noisy parity, 2000 test rows", names, columns, values, corner="dimension"
+    )
     text = f"""
         sigma = {SIGMA}, lambda = {PENALTY:g}, cut points at the quartiles, as in the authors' program; the paper
         names none of them. The paper prints no numbers beside its curves. Its statement: optimal rules stay near the
@@ -141,7 +165,9 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
 
 def _last(rows: Rows, most: int) -> Rows:
     """Per repeat the largest ensemble of at most so many rules."""
-    runs = [[row for row in rows.where(repeat=r) if row["rules"] <= most] for r in rows.values("repeat")]
+    runs = [
+        [row for row in rows.where(repeat=r) if row["rules"] <= most] for r in rows.values("repeat")
+    ]
     return Rows(run[-1] for run in runs if run)
 
 
@@ -179,7 +205,9 @@ def _draw(results: Results, rows: Rows, canvas: Canvas) -> tuple[Path, ...]:
 def _draw_regions(ax: Axes, rows: Rows, points: Dataset) -> None:
     values: NDArray[np.float64] = rows.column("score").reshape(len(GRID), len(GRID)).T
     limit = max(float(np.abs(values).max()), 1e-9)
-    ax.pcolormesh(GRID, GRID, values, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.5, rasterized=True)
+    ax.pcolormesh(
+        GRID, GRID, values, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.5, rasterized=True
+    )
     X = points.X.numeric_matrix()
     for label, colour in ((1, "C3"), (-1, "C0")):
         ax.plot(*X[points.y == label].T, ".", ms=3, color=colour)
@@ -190,10 +218,14 @@ def _draw_regions(ax: Axes, rows: Rows, points: Dataset) -> None:
 
 
 def _draw_sizes(ax: Axes, rows: Rows, method: str) -> None:
-    """The mean over repeats, as far as all of them reach; open markers where a stage is not certified."""
+    """The mean over repeats, as far as all of them reach; open markers where
+    a stage is not certified.
+    """
     if not rows:
         return
-    sizes = reduce(np.intersect1d, [rows.where(repeat=r).column("rules") for r in rows.values("repeat")]).astype(int)
+    sizes = reduce(
+        np.intersect1d, [rows.where(repeat=r).column("rules") for r in rows.values("repeat")]
+    ).astype(int)
     means = np.array([rows.where(rules=int(k)).column("accuracy").mean() for k in sizes])
     ax.plot(sizes, means, "-", color=COLOURS[method])
     if method == "optimal":

@@ -1,4 +1,6 @@
-"""Table 1 and Fig. 2: score against number of rules for RuleFit, greedy and optimal boosting; the printed ensembles."""
+"""Table 1 and Fig. 2: score against number of rules for RuleFit, greedy and optimal
+boosting; the printed ensembles.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,15 @@ SEARCHES = ("greedy", "optimal")
 METHODS = ("RuleFit", *SEARCHES)
 SAME = "greedy, lambda of optimal"
 QUICK_SETS = (
-    "iris (1)", "wine (1)", "tic-tac-toe", "titanic", "insurance", "friedman1", "used cars", "world happiness",
-)  # fmt: skip
+    "iris (1)",
+    "wine (1)",
+    "tic-tac-toe",
+    "titanic",
+    "insurance",
+    "friedman1",
+    "used cars",
+    "world happiness",
+)
 QUICK_PENALTIES = (1.0, 10.0, 50.0)
 CLASSIFICATIONS = tuple(data.SETS)[: tuple(data.SETS).index("boston")]
 """The upper section of Table 1, scored by AUC."""
@@ -54,20 +63,25 @@ def penalties(settings: Settings) -> Sequence[float]:
 def area(scores: Sequence[float] | Floats, classification: bool) -> float:
     """Area under the curve of scores of 1, 2, ..., 10 rules, divided by its width.
 
-    As in the authors' program a curve of AUC begins at the model without rules, 0.5, one of R^2 at one rule.
+    As in the authors' program a curve of AUC begins at the model without rules,
+    0.5, one of R^2 at one rule.
     """
     heights, sizes = ([0.5, *scores], (0, *SIZES)) if classification else (scores, SIZES)
     return float(np.trapezoid(heights, sizes) / (sizes[-1] - sizes[0]))
 
 
 def curve(sizes: Sequence[int], scores: Sequence[float], without_rules: float) -> Floats:
-    """Scores of 1, ..., 10 rules from models of any sizes: means over equal sizes, missing sizes interpolated.
+    """Scores of 1, ..., 10 rules from models of any sizes: means over equal sizes,
+    missing sizes interpolated.
 
     The curve starts at 0 rules (AUC 0.5, R^2 0), and is constant beyond the largest size.
     """
     sizes, scores = [0, *sizes], [without_rules, *scores]
     there = np.unique(sizes)
-    means = [np.mean([score for size, score in zip(sizes, scores, strict=True) if size == k]) for k in there]
+    means = [
+        np.mean([score for size, score in zip(sizes, scores, strict=True) if size == k])
+        for k in there
+    ]
     return np.interp(SIZES, there, means)
 
 
@@ -81,7 +95,9 @@ def score(y: Floats, prediction: Floats, classification: bool) -> float:
 def prefix_scores(test: Dataset, satisfied: NDArray[np.bool_], weights: Floats) -> list[float]:
     """Scores of the first 1, ..., 10 rules; an ensemble that ended before keeps its last score."""
     cumulative = np.cumsum(np.column_stack([np.zeros(len(test)), satisfied * weights]), axis=1)
-    return [score(test.y, cumulative[:, min(k, len(weights))], test.task == "binary") for k in SIZES]
+    return [
+        score(test.y, cumulative[:, min(k, len(weights))], test.task == "binary") for k in SIZES
+    ]
 
 
 # Boosting
@@ -95,37 +111,63 @@ def boost(
     stage_seconds: float = STAGE_SECONDS,
     rules: int = SIZES[-1],
 ) -> Fit[RuleEnsemble]:
-    """An ensemble by the paper's settings, each of them named; every stage may take at least `stage_seconds`."""
+    """An ensemble by the paper's settings, each of them named; every stage may take
+    at least `stage_seconds`.
+    """
     return boosting.fit(
-        train.X, train.y, loss="squared" if train.task == "regression" else "logistic", objective="second_order",
-        search=search, max_rules=rules, l2_penalty=l2_penalty, corrective=False, intercept=False,
-        objective_tolerance=0.0, propositions=propositions, max_length=None, max_cut_points=None, approximation=1.0,
-        max_evaluations=None, per_unit=False, eliminate=False, time_limit=stage_seconds * rules,
-    )  # fmt: skip
+        train.X,
+        train.y,
+        loss="squared" if train.task == "regression" else "logistic",
+        objective="second_order",
+        search=search,
+        max_rules=rules,
+        l2_penalty=l2_penalty,
+        corrective=False,
+        intercept=False,
+        objective_tolerance=0.0,
+        propositions=propositions,
+        max_length=None,
+        max_cut_points=None,
+        approximation=1.0,
+        max_evaluations=None,
+        per_unit=False,
+        eliminate=False,
+        time_limit=stage_seconds * rules,
+    )
 
 
 def scores_of(model: RuleEnsemble, test: Dataset) -> list[float]:
     """Scores on the test rows by number of rules."""
-    return prefix_scores(test, model.conjunctions.satisfied(test.X), np.asarray(model.weights)[:, 0])
+    return prefix_scores(
+        test, model.conjunctions.satisfied(test.X), np.asarray(model.weights)[:, 0]
+    )
 
 
 def uncertified(fit: Fit[RuleEnsemble]) -> int:
     """Stages of an exact search that ended before their proof."""
-    return sum(stage.status not in (Status.OPTIMAL, Status.CONVERGED) for stage in fit.details["stages"])
+    return sum(
+        stage.status not in (Status.OPTIMAL, Status.CONVERGED) for stage in fit.details["stages"]
+    )
 
 
 def measure_published(cell: Cell, settings: Settings) -> list[Row]:
     """A row per number of rules, with the authors' split, propositions and lambda.
 
-    `as_described` is the score where a rule that could be described in several ways, because these select the same
-    training rows, is described as in the authors' program; on test rows descriptions differ.
+    `as_described` is the score where a rule that could be described in several ways, because
+    these select the same training rows, is described as in the authors' program; on test
+    rows descriptions differ.
     """
     name, method = cell["data"], cell["method"]
     train, test = data.split(name, cell["split"], settings.seed)
     source = data.SETS[name]
     penalty = source.greedy_penalty if method == "greedy" else source.penalty
     began, used = time.perf_counter(), time.process_time()
-    fit = boost(train, data.propositions(name, train.X), "optimal" if method == "optimal" else "greedy", penalty)
+    fit = boost(
+        train,
+        data.propositions(name, train.X),
+        "optimal" if method == "optimal" else "greedy",
+        penalty,
+    )
     seconds, used = time.perf_counter() - began, time.process_time() - used
     if method == "optimal":
         described = _as_described(fit, name, train, test)
@@ -139,7 +181,9 @@ def measure_published(cell: Cell, settings: Settings) -> list[Row]:
 
 
 def _as_described(fit: Fit[RuleEnsemble], name: str, train: Dataset, test: Dataset) -> list[float]:
-    """Scores where a rule is described by those of all propositions it implies that exclude most rows left, in turn."""
+    """Scores where a rule is described by those of all propositions it implies that
+    exclude most rows left, in turn.
+    """
     pool = data.attributes(name, train.X)
     on_train, on_test = pool.satisfied(train.X), pool.satisfied(test.X)
     rules = fit.model.conjunctions.satisfied(train.X)
@@ -155,10 +199,16 @@ def _as_described(fit: Fit[RuleEnsemble], name: str, train: Dataset, test: Datas
 
 
 def _greedy_as_described(name: str, penalty: float, train: Dataset, test: Dataset) -> list[float]:
-    """Scores of greedy rules as they were found, none of their propositions left out, the first of equal ones taken."""
+    """Scores of greedy rules as they were found, none of their propositions left out, the
+    first of equal ones taken.
+    """
     pool = data.attributes(name, train.X)
     on_train, on_test = pool.satisfied(train.X), pool.satisfied(test.X)
-    loss, y = (losses.squared, train.y) if train.task == "regression" else (losses.logistic, 2.0 * train.y - 1.0)
+    loss, y = (
+        (losses.squared, train.y)
+        if train.task == "regression"
+        else (losses.logistic, 2.0 * train.y - 1.0)
+    )
     now, weights = np.zeros(len(train)), np.zeros(len(SIZES))
     satisfied = np.ones((len(test), len(SIZES)), bool)
     for k in range(len(SIZES)):
@@ -172,7 +222,10 @@ def _greedy_as_described(name: str, penalty: float, train: Dataset, test: Datase
             first = int(np.argmax(found >= found.max() * (1 - 1e-12)))
             best = found[first]
             if best > value * (1 + 1e-12):
-                rows, satisfied[:, k] = rows & on_train[:, first], satisfied[:, k] & on_test[:, first]
+                rows, satisfied[:, k] = (
+                    rows & on_train[:, first],
+                    satisfied[:, k] & on_test[:, first],
+                )
         weights[k] = -g[rows].sum() / (penalty + h[rows].sum())
         now = now + weights[k] * rows
     return prefix_scores(test, satisfied, weights)
@@ -192,7 +245,9 @@ as_published = Experiment(
 
 
 def measure_penalty(cell: Cell, settings: Settings) -> Row:
-    """The area at a lambda of the paper's grid, and where rules are described as in the authors' program."""
+    """The area at a lambda of the paper's grid, and where rules are described
+    as in the authors' program.
+    """
     name, penalty = cell["data"], cell["penalty"]
     train, test = data.split(name, cell["split"], settings.seed)
     classification = train.task == "binary"
@@ -209,20 +264,32 @@ def measure_penalty(cell: Cell, settings: Settings) -> Row:
 
 by_penalty = Experiment(
     "by_penalty",
-    lambda settings: [] if settings.quick else [
-        Cell.of(data=name, method="by lambda", search=search, penalty=penalty, split=split)
-        for name, search in (("boston", "optimal"), ("used cars", "optimal"), ("world happiness", "greedy"))
-        for penalty in published.PENALTIES
-        for split in settings.first_folds(5)
-    ],
+    lambda settings: (
+        []
+        if settings.quick
+        else [
+            Cell.of(data=name, method="by lambda", search=search, penalty=penalty, split=split)
+            for name, search in (
+                ("boston", "optimal"),
+                ("used cars", "optimal"),
+                ("world happiness", "greedy"),
+            )
+            for penalty in published.PENALTIES
+            for split in settings.first_folds(5)
+        ]
+    ),
     measure_penalty,
     data.files,
-)  # fmt: skip
-"""Every lambda of the paper's, for the values of Table 1 that differ at the lambda that its authors publish."""
+)
+"""Every lambda of the paper's, for the values of Table 1 that differ at the lambda
+that its authors publish.
+"""
 
 
 def measure_nested(cell: Cell, settings: Settings) -> list[Row]:
-    """A row per number of rules: score on the test rows, and the mean over folds of the training rows."""
+    """A row per number of rules: score on the test rows, and the mean over
+    folds of the training rows.
+    """
     name, method = cell["data"], cell["method"]
     train, test = data.split(name, cell["split"], settings.seed)
     stage_seconds, n_folds = (0.5, 2) if settings.quick else (NESTED_SECONDS, 3)
@@ -230,10 +297,16 @@ def measure_nested(cell: Cell, settings: Settings) -> list[Row]:
     inner = []
     for inside, held_out in data.folds(train, n_folds, settings.seed):
         pool = data.propositions(name, inside.X)
-        inner.append(scores_of(boost(inside, pool, method, cell["penalty"], stage_seconds / 4).model, held_out))
+        inner.append(
+            scores_of(
+                boost(inside, pool, method, cell["penalty"], stage_seconds / 4).model, held_out
+            )
+        )
     return [
         {"rules": k, "score": ours, "inner_score": float(mean), "uncertified": uncertified(fit)}
-        for k, ours, mean in zip(SIZES, scores_of(fit.model, test), np.mean(inner, axis=0), strict=True)
+        for k, ours, mean in zip(
+            SIZES, scores_of(fit.model, test), np.mean(inner, axis=0), strict=True
+        )
     ]
 
 
@@ -257,12 +330,20 @@ nested = Experiment(
 
 
 def candidate_rules(train: Dataset, n_trees: int, seed: int) -> jr.Conjunctions:
-    """The rules of boosted trees of four leaves, with the package's learning rate and share of rows."""
+    """The rules of boosted trees of four leaves, with the package's learning rate and share of
+    rows.
+    """
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     kind = GradientBoostingRegressor if train.task == "regression" else GradientBoostingClassifier
     share = min(0.5, (100 + 6 * len(train) ** 0.5) / len(train))
-    trees = kind(n_estimators=n_trees, max_leaf_nodes=4, learning_rate=0.01, subsample=share, random_state=seed)
+    trees = kind(
+        n_estimators=n_trees,
+        max_leaf_nodes=4,
+        learning_rate=0.01,
+        subsample=share,
+        random_state=seed,
+    )
     return jr.extract_rules(trees.fit(train.X.one_hot()[0], train.y), train.X)
 
 
@@ -281,9 +362,14 @@ def measure_rulefit(cell: Cell, settings: Settings) -> list[Row]:
     began = time.perf_counter()
     rules = candidate_rules(train, 50 if settings.quick else 500, settings.seed)
     fits = rulefit.path(
-        train.X, train.y, rules=rules, loss=loss, penalties=l1_penalties(name, train, 20 if settings.quick else 50),
-        linear_terms=False, tolerance=1e-4,
-    )  # fmt: skip
+        train.X,
+        train.y,
+        rules=rules,
+        loss=loss,
+        penalties=l1_penalties(name, train, 20 if settings.quick else 50),
+        linear_terms=False,
+        tolerance=1e-4,
+    )
     seconds = time.perf_counter() - began
     found = []
     for fit in fits:
@@ -298,7 +384,9 @@ def measure_rulefit(cell: Cell, settings: Settings) -> list[Row]:
 
 
 def rulefit_area(rows: Rows, column: str, classification: bool) -> float | None:
-    """The area as in the authors' program, over the sizes up to ten that there are; medians over equal sizes."""
+    """The area as in the authors' program, over the sizes up to ten that there are;
+    medians over equal sizes.
+    """
     sizes = [k for k in (0, *SIZES) if rows.where(rules=k) and (k or classification)]
     heights = [float(np.median(rows.where(rules=k).column(column))) for k in sizes]
     if not sizes:
@@ -316,9 +404,15 @@ def measure_unbounded(cell: Cell, settings: Settings) -> Row:
     train, test = data.split(cell["data"], cell["split"], settings.seed)
     classification = train.task == "binary"
     model = rulefit.fit(
-        train.X, train.y, rules=candidate_rules(train, 500, settings.seed), l1_penalty=None, tolerance=1e-4,
-        loss="logistic" if classification else "squared", linear_terms=False, seed=settings.seed,
-    ).model  # fmt: skip
+        train.X,
+        train.y,
+        rules=candidate_rules(train, 500, settings.seed),
+        l1_penalty=None,
+        tolerance=1e-4,
+        loss="logistic" if classification else "squared",
+        linear_terms=False,
+        seed=settings.seed,
+    ).model
     prediction = np.asarray(jr.decision_function(model, test.X))
     labels = np.where(prediction > 0, 1.0, 0.0) if classification else prediction
     return {
@@ -329,11 +423,18 @@ def measure_unbounded(cell: Cell, settings: Settings) -> Row:
 
 
 def _splits(settings: Settings) -> list[Cell]:
-    return [Cell.of(data=name, split=split) for split in settings.first_folds(5) for name in sets(settings)]
+    return [
+        Cell.of(data=name, split=split)
+        for split in settings.first_folds(5)
+        for name in sets(settings)
+    ]
 
 
 unbounded = Experiment(
-    "unbounded", lambda settings: [] if settings.quick else _splits(settings), measure_unbounded, data.files
+    "unbounded",
+    lambda settings: [] if settings.quick else _splits(settings),
+    measure_unbounded,
+    data.files,
 )
 
 
@@ -371,7 +472,9 @@ class Measured:
         return [rows.where(split=split) for split in rows.values("split")]
 
     def areas(self, method: str, column: str = "score") -> list[float]:
-        """Per split, the area at the authors' settings; `column` for RuleFit says what is scored."""
+        """Per split, the area at the authors' settings; `column` for
+        RuleFit says what is scored.
+        """
         if method == "RuleFit":
             parts = [self.rulefit.where(split=split) for split in self.rulefit.values("split")]
             found = [rulefit_area(part, column, self.classification) for part in parts]
@@ -380,7 +483,10 @@ class Measured:
 
     def nested_areas(self, method: str) -> list[float]:
         """Per split, the area at the lambda chosen on training rows."""
-        return [area(run.column("score"), self.classification) for run in chosen(self.nested.where(method=method))]
+        return [
+            area(run.column("score"), self.classification)
+            for run in chosen(self.nested.where(method=method))
+        ]
 
     def curves(self, method: str) -> list[Floats]:
         """The curve of every split at the authors' settings."""
@@ -388,13 +494,19 @@ class Measured:
             return [run.column("score") for run in self.runs(method)]
         parts = [self.rulefit.where(split=split) for split in self.rulefit.values("split")]
         nothing = 0.5 if self.classification else 0.0
-        return [curve(p.column("rules").astype(int).tolist(), p.column("label_score").tolist(), nothing) for p in parts]
+        return [
+            curve(p.column("rules").astype(int).tolist(), p.column("label_score").tolist(), nothing)
+            for p in parts
+        ]
 
 
 def measured_sets(results: Results) -> dict[str, Measured]:
     """What was measured, by data set."""
     tables = [results[experiment] for experiment in (as_published, nested, rulefitted, unbounded)]
-    return {name: Measured(name, *(rows.where(data=name) for rows in tables)) for name in sets(results.settings)}
+    return {
+        name: Measured(name, *(rows.where(data=name) for rows in tables))
+        for name in sets(results.settings)
+    }
 
 
 # Fig. 2 and the printed ensembles
@@ -419,7 +531,9 @@ def measure_ensemble(cell: Cell, settings: Settings) -> list[Row]:
 ensembles = Experiment(
     "ensembles",
     lambda settings: [
-        Cell.of(data=name, method=method, split=split) for name, method in published.ENSEMBLES for split in range(5)
+        Cell.of(data=name, method=method, split=split)
+        for name, method in published.ENSEMBLES
+        for split in range(5)
     ],
     measure_ensemble,
     data.files,
@@ -452,15 +566,25 @@ def _ensemble_table(rows: Rows, name: str, method: str) -> ComparisonTable:
     digits = 3 if abs(printed[0][0]) < 100 else 0
     for k, (label, (weight, condition)) in enumerate(zip(labels, printed, strict=True)):
         values[label, "weight"] = Value(
-            best[k]["weight"] if best else None, weight, digits=digits, tolerance=0.6 * 10.0**-digits,
+            best[k]["weight"] if best else None,
+            weight,
+            digits=digits,
+            tolerance=0.6 * 10.0**-digits,
             reason="Unexplained.",
-        )  # fmt: skip
+        )
         values[label, "our rule"] = str(best[k]["condition"]) if best else "not run"
         values[label, "the paper's rule"] = condition
     title = f"{name}, {method} base learner" + (f" (split {best[0]['split']})" if best else "")
     firsts = ", ".join(f"{found[0]['weight']:.{digits}f}" for found in runs)
-    note = f"The first rule weighs {firsts} on the five splits, the paper's {printed[0][0]:.{digits}f}." if runs else ""
-    return ComparisonTable(title, labels, ("weight", "our rule", "the paper's rule"), values, corner="rule", note=note)
+    note = (
+        f"The first rule weighs {firsts} on the five splits, the paper's "
+        f"{printed[0][0]:.{digits}f}."
+        if runs
+        else ""
+    )
+    return ComparisonTable(
+        title, labels, ("weight", "our rule", "the paper's rule"), values, corner="rule", note=note
+    )
 
 
 def _draw_curves(results: Results, canvas: Canvas) -> tuple[Path, ...]:
@@ -485,7 +609,10 @@ def _draw_curves(results: Results, canvas: Canvas) -> tuple[Path, ...]:
 
 EXHIBITS = (
     Exhibit(
-        "figure", 2, "Score against number of rules, and printed ensembles", (as_published, rulefitted, ensembles),
+        "figure",
+        2,
+        "Score against number of rules, and printed ensembles",
+        (as_published, rulefitted, ensembles),
         show_figure_2,
     ),
-)  # fmt: skip
+)

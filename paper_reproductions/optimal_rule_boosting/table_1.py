@@ -24,9 +24,11 @@ def measure_size(cell: Cell, settings: Settings) -> Row:
 
 
 sizes = Experiment(
-    "sizes", lambda settings: [Cell.of(data=name, method="sizes") for name in scores.sets(settings)], measure_size,
+    "sizes",
+    lambda settings: [Cell.of(data=name, method="sizes") for name in scores.sets(settings)],
+    measure_size,
     data.files,
-)  # fmt: skip
+)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -50,11 +52,17 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
     equal, chosen_lambda, costs = compared.copy(), compared.copy(), compared.copy()
     for name, measured in found.items():
         printed = published.TABLE_1[name]
-        number, seconds = (dict(zip(METHODS, part, strict=True)) for part in (printed[:3], printed[3:6]))
+        number, seconds = (
+            dict(zip(METHODS, part, strict=True)) for part in (printed[:3], printed[3:6])
+        )
         labels = measured.areas("RuleFit", "label_score")
         compared[name, "RuleFit"] = _value(
-            labels, number["RuleFit"], tolerance=RULEFIT_TOLERANCE, reason="Unexplained.", mark=_few(labels)
-        )  # fmt: skip
+            labels,
+            number["RuleFit"],
+            tolerance=RULEFIT_TOLERANCE,
+            reason="Unexplained.",
+            mark=_few(labels),
+        )
         if measured.classification:
             compared[name, "RuleFit, AUC of scores"] = _value(measured.areas("RuleFit"), None)
         for method in SEARCHES:
@@ -65,16 +73,23 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
             )  # fmt: skip
             areas = measured.nested_areas(method)
             chosen_lambda[name, method] = _value(areas, None, mark=_few(areas))
-            costs[name, f"{method}, s"] = Value(_seconds(measured, method), seconds[method], digits=2, apart=SECONDS)
+            costs[name, f"{method}, s"] = Value(
+                _seconds(measured, method), seconds[method], digits=2, apart=SECONDS
+            )
         for method in ("greedy", SAME, "optimal"):
             equal[name, method] = Value(_mean(measured.areas(method)))
         both = _mean(measured.areas("optimal")), _mean(measured.areas(SAME))
         if None not in both:
             equal[name, "gain of optimal"] = f"{both[0] - both[1]:+.4f}"
-        costs[name, "RuleFit, s"] = Value(measured.rulefit.mean("seconds"), seconds["RuleFit"], digits=2, apart=SECONDS)
+        costs[name, "RuleFit, s"] = Value(
+            measured.rulefit.mean("seconds"), seconds["RuleFit"], digits=2, apart=SECONDS
+        )
         rows = measured.unbounded
         costs[name, "unbounded score"] = Value(
-            rows.mean("label_score"), printed.unbounded_score, spread=rows.spread("label_score"), apart=UNBOUNDED
+            rows.mean("label_score"),
+            printed.unbounded_score,
+            spread=rows.spread("label_score"),
+            apart=UNBOUNDED,
         )
         costs[name, "unbounded rules"] = Value(
             rows.mean("rules"), float(printed.unbounded_rules), digits=0, apart=UNBOUNDED
@@ -82,26 +97,44 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
     names = tuple(found)
     tables = (
         ComparisonTable(
-            "Area under the curve of score against number of rules (AUC from no rule on; from boston on R^2)", names,
-            ("RuleFit", "greedy", "optimal", "RuleFit, AUC of scores"), compared, corner="data",
+            "Area under the curve of score against number of rules (AUC from no rule on; from "
+            "boston on R^2)",
+            names,
+            ("RuleFit", "greedy", "optimal", "RuleFit, AUC of scores"),
+            compared,
+            corner="data",
             note=f"{AUTHORS} {_labels_in_words(found)}\n\n{_exact_in_words(found) if whole else ''}",
         ),
         ComparisonTable(
-            "The same with one lambda for both learners: that of the optimal one", names,
-            ("greedy", SAME, "optimal", "gain of optimal"), equal, corner="data", note=EQUAL,
+            "The same with one lambda for both learners: that of the optimal one",
+            names,
+            ("greedy", SAME, "optimal", "gain of optimal"),
+            equal,
+            corner="data",
+            note=EQUAL,
         ),
         ComparisonTable(
-            "The same with lambda chosen on the training rows, by three folds", names, SEARCHES, chosen_lambda,
-            corner="data", note=NESTED,
+            "The same with lambda chosen on the training rows, by three folds",
+            names,
+            SEARCHES,
+            chosen_lambda,
+            corner="data",
+            note=NESTED,
         ),
         _sizes_table(results, found),
         ComparisonTable(
-            "Seconds for 10 rules (of the processor for boosting), and RuleFit without a bound", names,
-            (*(f"{m}, s" for m in METHODS), "unbounded score", "unbounded rules"), costs, corner="data", note=COSTS,
+            "Seconds for 10 rules (of the processor for boosting), and RuleFit without a bound",
+            names,
+            (*(f"{m}, s" for m in METHODS), "unbounded score", "unbounded rules"),
+            costs,
+            corner="data",
+            note=COSTS,
         ),
-    )  # fmt: skip
+    )
     shown = [
-        table for table in tables if table.columns != SEARCHES or any(m.nested_areas("greedy") for m in found.values())
+        table
+        for table in tables
+        if table.columns != SEARCHES or any(m.nested_areas("greedy") for m in found.values())
     ]
     return Section(_order_in_words(found), shown)
 
@@ -136,14 +169,21 @@ def _sizes_table(results: Results, found: dict[str, Measured]) -> ComparisonTabl
             reason=f"{same} with the rows that the authors' program generates." if same else "",
         )  # fmt: skip
         values[name, "features"] = Value(
-            rows.mean("features"), printed.features, digits=0, tolerance=0,
-            reason=f"{same} with columns of three values, of which the paper makes three each." if same else "",
-        )  # fmt: skip
+            rows.mean("features"),
+            printed.features,
+            digits=0,
+            tolerance=0,
+            reason=f"{same} with columns of three values, of which the paper makes three each."
+            if same
+            else "",
+        )
     return ComparisonTable("The data", tuple(found), ("features", "rows"), values, corner="data")
 
 
 def _is_the_papers(measured: Measured) -> bool:
-    """Whether both learners have the paper's areas to six digits, described as in the authors' program."""
+    """Whether both learners have the paper's areas to six digits, described
+    as in the authors' program.
+    """
     return all(
         len(areas := measured.areas(method, "as_described")) == 5
         and abs(np.mean(areas) - getattr(published.TABLE_1[measured.name], method)) <= EXACT
@@ -160,11 +200,15 @@ def _exact_in_words(found: dict[str, Measured]) -> str:
                 printed = getattr(published.TABLE_1[name], method)
                 total += 1
                 ours += bool(abs(np.mean(areas) - printed) <= EXACT)
-                described += bool(abs(np.mean(measured.areas(method, "as_described")) - printed) <= EXACT)
+                described += bool(
+                    abs(np.mean(measured.areas(method, "as_described")) - printed) <= EXACT
+                )
     return (
         (
-            "Rules that select the same training rows can be described in several ways, and on test rows descriptions "
-            f"differ. To six digits {ours} of the {total} areas of boosting are the paper's; {described} are where "
+            "Rules that select the same training rows can be described in several ways, and on "
+            "test rows descriptions "
+            f"differ. To six digits {ours} of the {total} areas of boosting are the paper's; "
+            f"{described} are where "
             "rules are described as in the authors' program."
         )
         if total
@@ -174,22 +218,25 @@ def _exact_in_words(found: dict[str, Measured]) -> str:
 
 def _labels_in_words(found: dict[str, Measured]) -> str:
     """Scoring classes instead of scores costs RuleFit something, but not in every fit."""
-    fits = [row for measured in found.values() if measured.classification for row in measured.rulefit]
+    fits = [
+        row for measured in found.values() if measured.classification for row in measured.rulefit
+    ]
     higher = sum(row["label_score"] > row["score"] for row in fits)
-    return (
-        f"The AUC of its scores is in the last column; that of its classes is higher in {higher} of {len(fits)} fits."
-    )
+    return f"The AUC of its scores is in the last column; that of its classes is higher in {higher} of {len(fits)} fits."
 
 
 def _cause(results: Results, measured: Measured, method: str) -> str:
-    """What an experiment shows of a difference: other descriptions of the same rows, or another lambda."""
+    """What an experiment shows of a difference: other descriptions of the
+    same rows, or another lambda.
+    """
     name, printed = measured.name, getattr(published.TABLE_1[measured.name], method)
     described = _mean(measured.areas(method, "as_described"))
     if described is None:
         return ""
     if abs(described - printed) <= EXACT:
         return (
-            f"It is {described:.6f}, the paper's number, with those descriptions of the same training rows that the "
+            f"It is {described:.6f}, the paper's number, with those descriptions of the same "
+            "training rows that the "
             f"authors' program chooses.{_program_in_words(results, name, method)}"
         )
     tried = results[scores.by_penalty].where(data=name, search=method)
@@ -200,14 +247,17 @@ def _cause(results: Results, measured: Measured, method: str) -> str:
     }
     if same := [penalty for penalty, value in areas.items() if abs(value - printed) <= EXACT]:
         return (
-            f"Lambda: at {same[0]:g} it is {areas[same[0]]:.6f}, the paper's number, with rules described as in the "
-            f"authors' program; at the lambda that they publish, {data.SETS[name].penalty:g}, it is {described:.6f}."
+            f"Lambda: at {same[0]:g} it is {areas[same[0]]:.6f}, the paper's number, with rules "
+            "described as in the "
+            f"authors' program; at the lambda that they publish, {data.SETS[name].penalty:g}, it "
+            f"is {described:.6f}."
         )
     said = f"Unexplained.{_program_in_words(results, name, method)}"
     if areas:
         nearest = min(areas, key=lambda penalty: abs(areas[penalty] - printed))
         said += (
-            f" Of the paper's {len(areas)} lambdas none has its number on these splits: the nearest is "
+            f" Of the paper's {len(areas)} lambdas none has its number on these splits: the "
+            "nearest is "
             f"{areas[nearest]:.4f}, at {nearest:g}."
         )
     return said
@@ -221,7 +271,8 @@ def _program_in_words(results: Results, name: str, method: str) -> str:
         return ""
     areas = [scores.area(run.column("score"), name in scores.CLASSIFICATIONS) for run in runs]
     return (
-        f" The authors' own program (realkd {rows[0]['version']}) has {np.mean(areas):.6f} on these splits"
+        f" The authors' own program (realkd {rows[0]['version']}) has {np.mean(areas):.6f} on "
+        "these splits"
         f"{'' if len(runs) == 5 else f' ({len(runs)} of 5)'}."
     )
 
@@ -229,7 +280,11 @@ def _program_in_words(results: Results, name: str, method: str) -> str:
 def _mark(runs: Sequence[Rows]) -> str:
     """How many stages have no certificate."""
     open_stages = sum(int(rows[0]["uncertified"]) for rows in runs)
-    return f"{open_stages} of {len(runs) * len(scores.SIZES)} stages not certified" if open_stages else ""
+    return (
+        f"{open_stages} of {len(runs) * len(scores.SIZES)} stages not certified"
+        if open_stages
+        else ""
+    )
 
 
 def _seconds(measured: Measured, method: str) -> float | None:
@@ -241,33 +296,58 @@ def _order_in_words(found: dict[str, Measured]) -> str:
 
     def compare(title: str, better: dict[str, float], worse: dict[str, float]) -> str:
         both = [name for name in better if name in worse]
-        lost = [f"{name} ({better[name] - worse[name]:+.4f})" for name in both if better[name] < worse[name]]
+        lost = [
+            f"{name} ({better[name] - worse[name]:+.4f})"
+            for name in both
+            if better[name] < worse[name]
+        ]
         exceptions = f", not on {', '.join(lost)}" if lost else ""
         return f"{title} on {len(both) - len(lost)} of {len(both)} sets{exceptions}"
 
     def means(values: dict[str, Sequence[float]]) -> dict[str, float]:
         return {name: float(np.mean(areas)) for name, areas in values.items() if areas}
 
-    of = {method: means({name: m.areas(method) for name, m in found.items()}) for method in (*SEARCHES, SAME)}
+    of = {
+        method: means({name: m.areas(method) for name, m in found.items()})
+        for method in (*SEARCHES, SAME)
+    }
     labels = means({name: m.areas("RuleFit", "label_score") for name, m in found.items()})
-    nested_of = {method: means({name: m.nested_areas(method) for name, m in found.items()}) for method in SEARCHES}
+    nested_of = {
+        method: means({name: m.nested_areas(method) for name, m in found.items()})
+        for method in SEARCHES
+    }
     pairs = [
         ("at the authors' settings optimal >= greedy", of["optimal"], of["greedy"]),
         ("greedy >= RuleFit", of["greedy"], labels),
         ("at equal lambda optimal >= greedy", of["optimal"], of[SAME]),
-        ("with lambda chosen on training rows optimal >= greedy", nested_of["optimal"], nested_of["greedy"]),
+        (
+            "with lambda chosen on training rows optimal >= greedy",
+            nested_of["optimal"],
+            nested_of["greedy"],
+        ),
     ]
     sentences = "; ".join(compare(*pair) for pair in pairs if pair[1] and pair[2])
-    return f"The paper has optimal > greedy > RuleFit on all 24 sets. Here: {sentences}." if sentences else ""
+    return (
+        f"The paper has optimal > greedy > RuleFit on all 24 sets. Here: {sentences}."
+        if sentences
+        else ""
+    )
 
 
 EXHIBITS = (
     Exhibit(
-        "table", 1, "Area under the rules/score curve",
+        "table",
+        1,
+        "Area under the rules/score curve",
         (
-            scores.as_published, scores.rulefitted, scores.nested, scores.unbounded, scores.by_penalty, authors.areas,
+            scores.as_published,
+            scores.rulefitted,
+            scores.nested,
+            scores.unbounded,
+            scores.by_penalty,
+            authors.areas,
             sizes,
         ),
         show_table_1,
     ),
-)  # fmt: skip
+)

@@ -1,8 +1,9 @@
-"""Numbers that other projects publish on splits that can be drawn again, and their programs on splits of ours.
+"""Numbers that other projects publish on splits that can be drawn again, and their
+programs on splits of ours.
 
-`published` holds their numbers, `problems` data and splits, `methods` what we fit; `known_splits` is Table 1,
-`peers` Table 2 and Figure 1 with the programs of others, which run in environments of their own
-(`benchmarks/peers.py`) by `programs`.
+`published` holds their numbers, `problems` data and splits, `methods` what we fit; `known_splits`
+is Table 1, `peers` Table 2 and Figure 1 with the programs of others, which run in environments of
+their own (`benchmarks/peers.py`) by `programs`.
 """
 
 from paper_reproductions.framework import Paper

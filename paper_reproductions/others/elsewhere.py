@@ -20,8 +20,13 @@ Part = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64]]
 
 
 def depends(*environments: str) -> Callable[[], tuple[Path, dict[str, Peer]]]:
-    """What cells of these environments also depend on: the script, and the versions that are installed."""
-    return lambda: (Path(__file__).with_name("programs.py"), {name: PEERS[name] for name in environments})
+    """What cells of these environments also depend on: the script, and the
+    versions that are installed.
+    """
+    return lambda: (
+        Path(__file__).with_name("programs.py"),
+        {name: PEERS[name] for name in environments},
+    )
 
 
 def said(
@@ -39,10 +44,19 @@ def said(
         file = Path(folder) / "data.npz"
         np.savez(file, **arrays)
         script = Path(__file__).with_name("programs.py")
-        command = [str(python_of(environment)), str(script), environment, task, str(file), json.dumps(options or {})]
+        command = [
+            str(python_of(environment)),
+            str(script),
+            environment,
+            task,
+            str(file),
+            json.dumps(options or {}),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NotRun(f"{environment} ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
+        raise NotRun(
+            f"{environment} ended with code {done.returncode}: {done.stderr.strip()[-200:]}"
+        )
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 

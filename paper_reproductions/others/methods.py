@@ -1,4 +1,6 @@
-"""Our learners at their defaults and at settings chosen on training rows, and what is measured of a model."""
+"""Our learners at their defaults and at settings chosen on training rows, and
+what is measured of a model.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _learner(fit: Callable[..., Fit[Any]]) -> Callable[[Dataset, Options], Fit[A
 
 
 def _rulefit(train: Dataset, options: Options) -> Fit[Any]:
-    """With ``trees``, rules of so many boosted trees of ``leaves`` leaves, else those that it takes by default."""
+    """With ``trees``, rules of so many boosted trees of ``leaves`` leaves, else those
+    that it takes by default.
+    """
     options = dict(options)
     trees = options.pop("trees", None)
     leaves = options.pop("leaves", 4)
@@ -49,7 +53,12 @@ LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
 CLASSIFIERS = ("LIRE", "rule list")
 """Learners that are run on classes only."""
 
-TUTORIAL: Options = {"linear_terms": True, "rule_penalty": 0.005, "condition_penalty": 0.001, "debias": True}
+TUTORIAL: Options = {
+    "linear_terms": True,
+    "rule_penalty": 0.005,
+    "condition_penalty": 0.001,
+    "debias": True,
+}
 """Of AIX360's tutorial on HELOC; its program fits the chosen rules again without a penalty."""
 
 GRID: dict[str, tuple[Options, ...]] = {
@@ -59,7 +68,10 @@ GRID: dict[str, tuple[Options, ...]] = {
         {"search": "greedy", "max_rules": 80, "max_cut_points": 60},
     ),
     "GLRM": (
-        *({**TUTORIAL, "tolerance": 1e-3, **shorter} for shorter in ({}, {"max_length": 2}, {"max_length": 1})),
+        *(
+            {**TUTORIAL, "tolerance": 1e-3, **shorter}
+            for shorter in ({}, {"max_length": 2}, {"max_length": 1})
+        ),
         *(
             {"linear_terms": linear, "rule_penalty": 0.001, "max_length": 2, "tolerance": 1e-3}
             for linear in (True, False)
@@ -77,8 +89,9 @@ GRID: dict[str, tuple[Options, ...]] = {
         {"literal_penalty": 1.0, "max_rules": 30},
     ),
 }
-"""Settings that are tried; the defaults, too. GLRM's first are those of AIX360's tutorial, also with shorter rules:
-the model that the tutorial prints has none of two conditions."""
+"""Settings that are tried; the defaults, too. GLRM's first are those of AIX360's tutorial, also
+with shorter rules: the model that the tutorial prints has none of two conditions.
+"""
 SETTINGS = ("default", "chosen")
 FOLDS = 3
 
@@ -111,10 +124,14 @@ def timed(name: str, train: Dataset, options: Options) -> tuple[Fit[Any], float]
 
 
 def chosen(name: str, train: Dataset, measure: str) -> tuple[Options, float]:
-    """The setting that is best on a quarter of the training rows, and its score; the defaults are one of them."""
+    """The setting that is best on a quarter of the training rows, and its score; the
+    defaults are one of them.
+    """
     inside, outside = jr.datasets.train_test_split(train, test_size=0.25, seed=0)
     tried: list[Options] = [{}, *_scaled(GRID[name], train)]
-    measured = [scores(LEARNERS[name](inside, options).model, outside)[measure] for options in tried]
+    measured = [
+        scores(LEARNERS[name](inside, options).model, outside)[measure] for options in tried
+    ]
     best = int(np.argmax(measured))
     return tried[best], measured[best]
 
@@ -128,7 +145,10 @@ def chosen_on_folds(name: str, train: Dataset, measure: str) -> tuple[Options, f
     parts = list(kind(FOLDS, shuffle=True, random_state=0).split(train.y, train.y))
     measured = [
         np.mean(
-            [scores(LEARNERS[name](train[inside], options).model, train[outside])[measure] for inside, outside in parts]
+            [
+                scores(LEARNERS[name](train[inside], options).model, train[outside])[measure]
+                for inside, outside in parts
+            ]
         )
         for options in tried
     ]
@@ -142,19 +162,29 @@ def _lire_path(train: Dataset, measure: str) -> Fit[Any]:
     prices = [options["global_penalty"] for options in GRID["LIRE"][:3]]
     fits = jr.lire.path(inside.X, inside.y, global_penalties=prices, missing=MISSING)
     best = max(fits, key=lambda fit: scores(fit.model, outside)[measure])
-    return jr.lire.fit(train.X, train.y, global_penalty=best.details["global_penalty"], missing=MISSING)
+    return jr.lire.fit(
+        train.X, train.y, global_penalty=best.details["global_penalty"], missing=MISSING
+    )
 
 
 OWN_PATHS: dict[str, Callable[[Dataset, str], Fit[Any]]] = {
     "GLRM": lambda train, measure: jr.glrm.cross_validate(
-        train.X, train.y, linear_terms=True, n_folds=3, one_standard_error=False, tolerance=1e-3, missing=MISSING
+        train.X,
+        train.y,
+        linear_terms=True,
+        n_folds=3,
+        one_standard_error=False,
+        tolerance=1e-3,
+        missing=MISSING,
     ),
     "RuleFit": lambda train, measure: jr.rulefit.fit(
         train.X, train.y, linear_terms=True, n_folds=3, tolerance=1e-4, missing=MISSING
     ),
     "LIRE": _lire_path,
 }
-"""The penalty from the learner's own path: GLRM's and RuleFit's on three folds, with columns beside the rules."""
+"""The penalty from the learner's own path: GLRM's and RuleFit's on three folds, with
+columns beside the rules.
+"""
 
 
 def own_path(name: str, train: Dataset, measure: str) -> tuple[Fit[Any], float]:
@@ -166,7 +196,10 @@ def own_path(name: str, train: Dataset, measure: str) -> tuple[Fit[Any], float]:
 
 def in_words(options: Options) -> str:
     """A setting as text."""
-    parts = (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options.items())
+    parts = (
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in options.items()
+    )
     return ", ".join(parts) or "defaults"
 
 
@@ -176,6 +209,9 @@ def _scaled(grid: tuple[Options, ...], train: Dataset) -> list[Options]:
         return list(grid)
     spread = float(np.var(train.y))
     return [
-        {option: value * spread if option.endswith("_penalty") else value for option, value in options.items()}
+        {
+            option: value * spread if option.endswith("_penalty") else value
+            for option, value in options.items()
+        }
         for options in grid
     ]

@@ -1,4 +1,6 @@
-"""Table 2 and Figure 1: programs of others and our learners on five splits of twelve data sets, in one run."""
+"""Table 2 and Figure 1: programs of others and our learners on five splits of
+twelve data sets, in one run.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ OURS = tuple(methods.LEARNERS)
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """A cell holds all splits: an environment is started once for them, and shapes are compiled once."""
+    """A cell holds all splits: an environment is started once for them, and
+    shapes are compiled once.
+    """
     return [
         Cell.of(data=name, method=method)
         for name in (QUICK_SETS if settings.quick else SETS)
@@ -48,7 +52,9 @@ def splits(name: str, settings: Settings) -> Iterator[tuple[Dataset, Dataset]]:
 
 
 def measure(cell: Cell, settings: Settings) -> list[Row]:
-    """A row per program and split: score (accuracy or R2), rules, conditions, seconds of the processor."""
+    """A row per program and split: score (accuracy or R2), rules, conditions,
+    seconds of the processor.
+    """
     name, method = cell["data"], cell["method"]
     if method in ENVIRONMENTS:
         return _elsewhere(name, method, settings)
@@ -58,17 +64,25 @@ def measure(cell: Cell, settings: Settings) -> list[Row]:
             methods.timed(method, train, {})  # compiles
         fit, seconds = methods.timed(method, train, {})
         found = methods.scores(fit.model, test)
-        rows.append({
-            "program": method, "split": split, "score": found["R2" if test.task == "regression" else "accuracy"],
-            "rules": found["rules"], "conditions": found["conditions"], "seconds": seconds,
-        })  # fmt: skip
+        rows.append(
+            {
+                "program": method,
+                "split": split,
+                "score": found["R2" if test.task == "regression" else "accuracy"],
+                "rules": found["rules"],
+                "conditions": found["conditions"],
+                "seconds": seconds,
+            }
+        )
     return rows
 
 
 def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
     """All programs of an environment, on columns of numbers (one per category)."""
     parts = list(splits(name, settings))
-    arrays = [(train.X.one_hot()[0], elsewhere.codes(train), test.X.one_hot()[0]) for train, test in parts]
+    arrays = [
+        (train.X.one_hot()[0], elsewhere.codes(train), test.X.one_hot()[0]) for train, test in parts
+    ]
     rows: list[Row] = []
     for line in elsewhere.said(environment, parts[0][0].task, arrays):
         program = "RuleFit (imodels)" if line["program"] == "RuleFit" else line["program"]
@@ -78,13 +92,19 @@ def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
         else:
             test = parts[line["split"]][1]
             says = np.array(line["says"])
-            row |= {"score": elsewhere.score(test, says), "seconds": line["seconds"], "answers": len(np.unique(says))}
+            row |= {
+                "score": elsewhere.score(test, says),
+                "seconds": line["seconds"],
+                "answers": len(np.unique(says)),
+            }
             row |= {size: line[size] for size in ("rules", "conditions") if line[size] is not None}
         rows.append(row)
     return rows
 
 
-peers = Experiment("peers", cells, measure, lambda cell: (cell["data"],), depends=elsewhere.depends(*ENVIRONMENTS))
+peers = Experiment(
+    "peers", cells, measure, lambda cell: (cell["data"],), depends=elsewhere.depends(*ENVIRONMENTS)
+)
 
 
 def _programs(rows: Rows) -> list[str]:
@@ -99,20 +119,26 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         return Section()
     done = [name for name in SETS if rows.where(data=name)]
     return Section(
-        "Every program at its own defaults, on the same splits. Seconds are of the processor; ours without the first "
-        "fit of a data set, which compiles. Other programs see a column per category. FIGS' rules are the leaves of "
+        "Every program at its own defaults, on the same splits. Seconds are of the processor; ours "
+        "without the first "
+        "fit of a data set, which compiles. Other programs see a column per category. FIGS' rules "
+        "are the leaves of "
         "its trees, with the splits above them as conditions; EBM has no rules.",
         (_summary(rows, done), *(_table(rows.where(data=name), name) for name in done)),
     )
 
 
 def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
-    """Means over the data sets: of the score's distance to the best program's, and of sizes and seconds."""
+    """Means over the data sets: of the score's distance to the best program's,
+    and of sizes and seconds.
+    """
     values: dict[tuple[str, str], Value | str] = {}
     programs = _programs(rows)
     for kind, names in (("accuracy", CLASSES), ("R2", NUMBERS)):
         there = [name for name in names if name in done]
-        best = {name: max(_mean(rows, name, program, "score") for program in programs) for name in there}
+        best = {
+            name: max(_mean(rows, name, program, "score") for program in programs) for name in there
+        }
         for program in programs:
             own = [name for name in there if np.isfinite(_mean(rows, name, program, "score"))]
             if own:
@@ -124,17 +150,31 @@ def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
             medians = [Rows(part.where(data=name)).mean(measure) for name in done]
             found = [median for median in medians if median is not None]
             if found:
-                values[program, f"{measure}, median"] = Value(float(np.median(found)), digits=digits)
-    columns = ("accuracy below the best", "R2 below the best", "rules, median", "conditions, median", "seconds, median")
+                values[program, f"{measure}, median"] = Value(
+                    float(np.median(found)), digits=digits
+                )
+    columns = (
+        "accuracy below the best",
+        "R2 below the best",
+        "rules, median",
+        "conditions, median",
+        "seconds, median",
+    )
     return ComparisonTable(
-        "Summary", programs, columns, values, corner="program",
+        "Summary",
+        programs,
+        columns,
+        values,
+        corner="program",
         note="Below the best: the mean over data sets of the distance to the best program's mean score. Medians over "
-        "data sets of means over splits." + "".join(
-            f" {program} says one class for all test rows on {len(alike)} of {len(rows.where(program=program))} splits."
+        "data sets of means over splits."
+        + "".join(
+            f" {program} says one class for all test rows on {len(alike)} of "
+            f"{len(rows.where(program=program))} splits."
             for program in programs
             if (alike := rows.where(program=program, answers=1))
         ),
-    )  # fmt: skip
+    )
 
 
 def _mean(rows: Rows, name: str, program: str, measure: str) -> float:
@@ -148,10 +188,15 @@ def _table(rows: Rows, name: str) -> ComparisonTable:
     for program in _programs(rows):
         part = rows.where(program=program)
         for column, measure, digits in (
-            (score, "score", 4), ("rules", "rules", 1), ("conditions", "conditions", 1), ("seconds", "seconds", 2),
-        ):  # fmt: skip
+            (score, "score", 4),
+            ("rules", "rules", 1),
+            ("conditions", "conditions", 1),
+            ("seconds", "seconds", 2),
+        ):
             if part.mean(measure) is not None:
-                values[program, column] = Value(part.mean(measure), digits=digits, spread=part.spread(measure))
+                values[program, column] = Value(
+                    part.mean(measure), digits=digits, spread=part.spread(measure)
+                )
         errors = [str(row["error"]) for row in part if row.get("error")]
         if errors:
             values[program, "remark"] = f"failed on {len(errors)} splits: {errors[0][:80]}"
@@ -178,7 +223,8 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
     handles = [_marker(program, programs) for program in programs]
     figure.legend(handles=handles, fontsize=7, loc="outside right upper")
     text = (
-        "Score against rules and conditions, means over the splits; the line is the front. EBM, which has no rules, is "
+        "Score against rules and conditions, means over the splits; the line is the front. EBM, "
+        "which has no rules, is "
         "a dashed line. Scores far below the others' are not in the picture; the tables have them."
     )
     return Section(text, (), (canvas.save(figure, "figure_1"),))
@@ -190,14 +236,18 @@ def _marker(program: str, programs: list[str]):
     if program == "EBM":
         return Line2D([], [], color="black", ls="--", lw=1, label=program)
     shape = "o" if program in OURS else "x"
-    return Line2D([], [], color=f"C{programs.index(program) % 10}", marker=shape, ls="", label=program)
+    return Line2D(
+        [], [], color=f"C{programs.index(program) % 10}", marker=shape, ls="", label=program
+    )
 
 
 def _draw(axis, rows: Rows, name: str, programs: list[str]) -> None:
     points = []
     for program in programs:
         part = rows.where(program=program)
-        score, rules, conditions = (part.mean(measure) for measure in ("score", "rules", "conditions"))
+        score, rules, conditions = (
+            part.mean(measure) for measure in ("score", "rules", "conditions")
+        )
         if score is None:
             continue
         if rules is None or conditions is None:
@@ -206,7 +256,11 @@ def _draw(axis, rows: Rows, name: str, programs: list[str]) -> None:
         points.append((max(rules + conditions, 1.0), score))
         shape = "o" if program in OURS else "x"
         axis.plot(*points[-1], shape, color=f"C{programs.index(program) % 10}", ms=5)
-    front = [point for point in sorted(points) if point[1] >= max(p[1] for p in points if p[0] <= point[0])]
+    front = [
+        point
+        for point in sorted(points)
+        if point[1] >= max(p[1] for p in points if p[0] <= point[0])
+    ]
     axis.plot([p[0] for p in front], [p[1] for p in front], "-", color="0.7", lw=1, zorder=0)
     if points:
         best = max(score for _, score in points)

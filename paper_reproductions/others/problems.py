@@ -22,7 +22,8 @@ class Problem:
 
     Attributes:
         file: for `jaxrules.datasets.load`.
-        load: the data as the source has them; the target of a classification is 0 or 1, as it is coded there.
+        load: the data as the source has them; the target of a classification is 0
+            or 1, as it is coded there.
         split: number -> training and test rows.
         splits: how many there are.
         measure: what is chosen by, and compared first.
@@ -43,7 +44,9 @@ def _coded(file: str, positive: str) -> Dataset:
 
 
 def heloc() -> Dataset:
-    """Without the rows that are -9 throughout; every other negative code is missing, as in `nan_preprocessing`."""
+    """Without the rows that are -9 throughout; every other negative code is missing,
+    as in `nan_preprocessing`.
+    """
     data = _coded("fico", "Good")
     X = data.X.numeric_matrix()
     kept = (X > -9).any(axis=1)
@@ -52,7 +55,9 @@ def heloc() -> Dataset:
     return replace(data, X=table, y=data.y[kept])
 
 
-def random_split(test_size: float, random_state: int, stratified: bool = False) -> Callable[[Dataset, int], Split]:
+def random_split(
+    test_size: float, random_state: int, stratified: bool = False
+) -> Callable[[Dataset, int], Split]:
     """scikit-learn's train_test_split; further splits have the next random states."""
 
     def split(data: Dataset, number: int) -> Split:
@@ -77,9 +82,14 @@ def shuffled(data: Dataset, number: int) -> Split:
 
 PROBLEMS: dict[str, Problem] = {
     "breast cancer, rulelearn": Problem(
-        "breast_cancer", lambda: _coded("breast_cancer", "benign"), random_split(0.2, 31), "accuracy"
+        "breast_cancer",
+        lambda: _coded("breast_cancer", "benign"),
+        random_split(0.2, 31),
+        "accuracy",
     ),
-    "boston, rulelearn": Problem("boston", lambda: jr.datasets.load("boston"), random_split(0.25, 31), "R2"),
+    "boston, rulelearn": Problem(
+        "boston", lambda: jr.datasets.load("boston"), random_split(0.25, 31), "R2"
+    ),
     "HELOC, AIX360": Problem("fico", heloc, random_split(0.25, 0, True), "accuracy"),
     "adult, rulelearn": Problem(
         "adult_train", lambda: _coded("adult_train", ">50K"), random_split(0.2, 42), "accuracy"
@@ -88,12 +98,18 @@ PROBLEMS: dict[str, Problem] = {
         "breast_cancer", lambda: _coded("breast_cancer", "benign"), shuffled, "AUC", 3
     ),
     "telco, interpret": Problem(
-        "telco_churn", lambda: _coded("telco_churn", "Yes"), shuffled, "AUC", 3,
+        "telco_churn",
+        lambda: _coded("telco_churn", "Yes"),
+        shuffled,
+        "AUC",
+        3,
         note="Our file lacks TotalCharges, which the source reads as text: its logistic regression, forest and XGBoost "
         "have a column for every one of its values.",
     ),
-    "adult, interpret": Problem("adult_train", lambda: _coded("adult_train", ">50K"), shuffled, "AUC", 3),
-}  # fmt: skip
+    "adult, interpret": Problem(
+        "adult_train", lambda: _coded("adult_train", ">50K"), shuffled, "AUC", 3
+    ),
+}
 """By name, the quick ones first."""
 
 

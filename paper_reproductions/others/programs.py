@@ -2,9 +2,9 @@
 
     PYTHON programs.py ENVIRONMENT TASK data.npz OPTIONS
 
-`data.npz` holds X, y (classes as 0, 1, ...) and X_test of every split, numbered; OPTIONS, of the program, are JSON.
-Prints a line of JSON per program and split: what it predicts of the test rows, its rules and their conditions, and
-seconds of the processor.
+`data.npz` holds X, y (classes as 0, 1, ...) and X_test of every split, numbered; OPTIONS, of the
+program, are JSON. Prints a line of JSON per program and split: what it predicts of the test rows,
+its rules and their conditions, and seconds of the processor.
 """
 
 import inspect
@@ -28,7 +28,11 @@ def imodels_programs(task):
 def interpret_programs(task):
     from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 
-    return {"EBM": ExplainableBoostingRegressor if task == "regression" else ExplainableBoostingClassifier}
+    return {
+        "EBM": ExplainableBoostingRegressor
+        if task == "regression"
+        else ExplainableBoostingClassifier
+    }
 
 
 def ruleopt_programs(task):
@@ -58,11 +62,15 @@ def aix360_programs(task):
     from aix360.algorithms.rbm import FeatureBinarizer, LinearRuleRegression, LogisticRuleRegression
 
     class RuleRegression:
-        """Of binarised columns, and, with ``useOrd``, of the standardised columns; NaN is a value of its own."""
+        """Of binarised columns, and, with ``useOrd``, of the standardised columns;
+        NaN is a value of its own.
+        """
 
         def __init__(self, **options):
             self.binarizer = FeatureBinarizer(negations=True, returnOrd=True)
-            self.program = (LinearRuleRegression if task == "regression" else LogisticRuleRegression)(**options)
+            self.program = (
+                LinearRuleRegression if task == "regression" else LogisticRuleRegression
+            )(**options)
 
         def columns(self, X):
             return pandas.DataFrame(X, columns=[str(column) for column in range(X.shape[1])])
@@ -100,7 +108,9 @@ def size(name, model):
     if name == "GreedyRuleList":
         return len(model.rules_), sum(1 for rule in model.rules_ if rule.get("col") is not None)
     if name == "RUG":
-        return len(model.decision_rules_), sum(rule.n_clauses for rule in model.decision_rules_.values())
+        return len(model.decision_rules_), sum(
+            rule.n_clauses for rule in model.decision_rules_.values()
+        )
     if name == "Boomer":
         counter = Bodies()
         model.model_.visit_used(counter)
@@ -135,7 +145,14 @@ class Bodies(RuleModelVisitor):
     def visit_conjunctive_body(self, body):
         """A rule."""
         self.rules += 1
-        for kind in ("numerical_leq", "numerical_gr", "ordinal_leq", "ordinal_gr", "nominal_eq", "nominal_neq"):
+        for kind in (
+            "numerical_leq",
+            "numerical_gr",
+            "ordinal_leq",
+            "ordinal_gr",
+            "nominal_eq",
+            "nominal_neq",
+        ):
             indices = getattr(body, f"{kind}_indices", None)
             self.conditions += 0 if indices is None else len(indices)
 

@@ -2,16 +2,23 @@
 
 rulelearn: github.com/IBM/rulelearn at 06c48bf, examples/ripper_demo.ipynb, brcg_demo.ipynb,
 rbm/breast-cancer-logistic.ipynb, rbm/breast-cancer-br.ipynb, rbm/boston-linear.ipynb. AIX360:
-github.com/Trusted-AI/AIX360, examples/tutorials/HELOC.ipynb. interpret: github.com/interpretml/interpret,
-docs/benchmarks/ebm-classification-comparison.ipynb (means over three splits). Sizes are counted from the printed
-models; LogRR's on HELOC are 36 terms, unbinarised columns among them.
+github.com/Trusted-AI/AIX360, examples/tutorials/HELOC.ipynb. interpret:
+github.com/interpretml/interpret, docs/benchmarks/ebm-classification-comparison.ipynb (means over
+three splits). Sizes are counted from the printed models; LogRR's on HELOC are 36 terms,
+unbinarised columns among them.
 """
 
 Numbers = dict[str, float]
 
 PUBLISHED: dict[str, dict[str, Numbers]] = {
     "adult, rulelearn": {
-        "RIPPER": {"accuracy": 0.8442, "balanced": 0.7393, "seconds": 10.2, "rules": 29, "conditions": 165},
+        "RIPPER": {
+            "accuracy": 0.8442,
+            "balanced": 0.7393,
+            "seconds": 10.2,
+            "rules": 29,
+            "conditions": 165,
+        },
         "BRCG": {"accuracy": 0.8211, "balanced": 0.7254, "seconds": 26.4},
     },
     "HELOC, AIX360": {

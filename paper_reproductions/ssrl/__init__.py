@@ -1,6 +1,8 @@
-"""Efficient Decision Rule List Learning via Unified Sequence Submodular Optimization (Yang, Yang and Sun, KDD 2024).
+"""Efficient Decision Rule List Learning via Unified Sequence Submodular Optimization
+(Yang, Yang and Sun, KDD 2024).
 
-Modules: `published` holds the paper's numbers, `protocol` what is fitted and how, `exhibits` the tables and figures.
+Modules: `published` holds the paper's numbers, `protocol` what is fitted and how,
+`exhibits` the tables and figures.
 """
 
 from paper_reproductions.framework import Paper

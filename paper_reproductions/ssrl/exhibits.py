@@ -20,7 +20,10 @@ lists = Experiment("lists", protocol.list_cells, protocol.measure_list, protocol
 BINARY = ("FICO-binary", "FICO", "WDBC", "magic", "adult", "COMPAS-binary")
 MULTI = ("iris", "cmc", "cardio", "page-blocks", "dry-bean", "pendigits")
 INSIDE, BEST = (
-    {f"ours, inside, {rule}": rule for rule in (protocol.SHORTEST, protocol.ACCURATE, protocol.AS_LONG)},
+    {
+        f"ours, inside, {rule}": rule
+        for rule in (protocol.SHORTEST, protocol.ACCURATE, protocol.AS_LONG)
+    },
     "ours, best setting",
 )
 SHOWN_BY = {"magic": {"rules": "penalty 2.5", "literals": "penalty 2.5"}}
@@ -44,7 +47,9 @@ def chosen(results: Results, name: str) -> dict[str, Rows]:
 
 
 def reason(results: Results, name: str, measure: str) -> str:
-    """What a variant changes on the same folds; "" where none is nearer to the paper, and no less accurate."""
+    """What a variant changes on the same folds; "" where none is nearer to the
+    paper, and no less accurate.
+    """
     if measure not in SHOWN_BY.get(name, {}):
         return ""
     variant, first = SHOWN_BY[name][measure], next(iter(protocol.VARIANTS[name]))
@@ -61,7 +66,8 @@ def reason(results: Results, name: str, measure: str) -> str:
     size = "" if measure == "accuracy" else f" {measure} at an accuracy of {accuracy:.2f}"
     than = "" if measure == "accuracy" else f" at {old_accuracy:.2f}"
     return (
-        f'In part the setting: "{variant}" has {new:.2f}{size}, "{first}" {old:.2f}{than}, on {len(before)} of the '
+        f'In part the setting: "{variant}" has {new:.2f}{size}, "{first}" {old:.2f}{than}, on '
+        f"{len(before)} of the "
         f"folds (see what {name} needs)."
     )
 
@@ -69,16 +75,24 @@ def reason(results: Results, name: str, measure: str) -> str:
 def _comparison(
     results: Results, title: str, names: Sequence[str], measures: Sequence[str], digits: int
 ) -> ComparisonTable:
-    """Ours, chosen in three ways, with the paper's SSRL in brackets; the paper's numbers for its peers, and for gas."""
+    """Ours, chosen in three ways, with the paper's SSRL in brackets; the paper's numbers
+    for its peers, and for gas.
+    """
     values: dict[tuple[str, str], Value | str] = {}
     accuracy = measures[0] == "accuracy"
     table, only = (published.ACCURACY, "below") if accuracy else (published.SIZES, "above")
-    columns = [f"{column}{'' if accuracy else f', {m}'}" for column in (*INSIDE, BEST) for m in measures]
+    columns = [
+        f"{column}{'' if accuracy else f', {m}'}" for column in (*INSIDE, BEST) for m in measures
+    ]
     for name in names:
         paper = table[name]
         for column, rows in chosen(results, name).items():
             for measure, (mean, spread) in zip(measures, paper["SSRL"], strict=True):
-                mark = "" if len(rows) in (0, protocol.FOLDS) else f"{len(rows)} of {protocol.FOLDS} folds"
+                mark = (
+                    ""
+                    if len(rows) in (0, protocol.FOLDS)
+                    else f"{len(rows)} of {protocol.FOLDS} folds"
+                )
                 values[name, column if accuracy else f"{column}, {measure}"] = Value(
                     rows.mean(measure), mean, digits, spread, only, rows.spread(measure),
                     reason(results, name, measure), mark, number=f"{name} {measure}",
@@ -94,7 +108,9 @@ def _comparison(
     return ComparisonTable(title, rows, [*columns, *methods], values, corner="data")
 
 
-def _deviations(results: Results, names: Sequence[str], measures: Sequence[str], digits: int) -> ComparisonTable:
+def _deviations(
+    results: Results, names: Sequence[str], measures: Sequence[str], digits: int
+) -> ComparisonTable:
     """Those over folds, of jaxrules' default choice and of the paper's SSRL."""
     table = published.ACCURACY if measures[0] == "accuracy" else published.SIZES
     values: dict[tuple[str, str], Value | str] = {}
@@ -102,10 +118,17 @@ def _deviations(results: Results, names: Sequence[str], measures: Sequence[str],
         rows = results[inside].where(data=name, choice=protocol.SHORTEST)
         for measure, (_, spread) in zip(measures, table[name]["SSRL"], strict=True):
             values[name, measure] = Value(
-                rows.spread(measure), spread, digits, apart="deviations over folds are what the means are judged by"
+                rows.spread(measure),
+                spread,
+                digits,
+                apart="deviations over folds are what the means are judged by",
             )
     return ComparisonTable(
-        "Standard deviations over folds, ours with one standard error", names, measures, values, corner="data"
+        "Standard deviations over folds, ours with one standard error",
+        names,
+        measures,
+        values,
+        corner="data",
     )
 
 
@@ -116,19 +139,27 @@ def _few(results: Results) -> str:
         return ""
     share = float(np.sqrt((1 / folds - 1 / protocol.FOLDS) * protocol.FOLDS / (protocol.FOLDS - 1)))
     return (
-        f" Ours are of {folds} of the ten folds, or of fewer where it is said; a mean of {folds} is typically "
+        f" Ours are of {folds} of the ten folds, or of fewer where it is said; a mean of {folds} "
+        "is typically "
         f"{share:.2f} of the deviation over folds away from the mean of all ten."
     )
 
 
-def accuracies(title: str, names: Sequence[str], *more: Callable[[Results], ComparisonTable]) -> Callable[..., Section]:
+def accuracies(
+    title: str, names: Sequence[str], *more: Callable[[Results], ComparisonTable]
+) -> Callable[..., Section]:
     """An exhibit of accuracies, with further tables."""
 
     def show(results: Results, canvas: Canvas) -> Section:
-        text = "At most one standard deviation of the paper's below its accuracy counts as agreement." + _few(results)
+        text = (
+            "At most one standard deviation of the paper's below its accuracy counts as agreement."
+            + _few(results)
+        )
         first = _comparison(results, title, names, ("accuracy",), 2)
         deviations = _deviations(results, names, ("accuracy",), 2)
-        return Section(text, [first, deviations, *(made for table in more if (made := table(results)).rows)])
+        return Section(
+            text, [first, deviations, *(made for table in more if (made := table(results)).rows)]
+        )
 
     return show
 
@@ -138,12 +169,17 @@ def sizes(title: str, names: Sequence[str]) -> Callable[..., Section]:
 
     def show(results: Results, canvas: Canvas) -> Section:
         text = (
-            "At most the paper's mean and one standard deviation, of rules and of literals, counts as agreement; the "
+            "At most the paper's mean and one standard deviation, of rules and of literals, counts "
+            "as agreement; the "
             "default is a rule." + _few(results)
         )
         measures = ("rules", "literals")
         return Section(
-            text, [_comparison(results, title, names, measures, 1), _deviations(results, names, measures, 1)]
+            text,
+            [
+                _comparison(results, title, names, measures, 1),
+                _deviations(results, names, measures, 1),
+            ],
         )
 
     return show
@@ -157,7 +193,11 @@ def variant_table(name: str) -> Callable[[Results], ComparisonTable]:
         measures = ("accuracy", "training_accuracy", "rules", "literals", "cpu_seconds")
         printed = (published.ACCURACY[name]["SSRL"], published.SIZES[name]["SSRL"])
         paper = dict(
-            zip(("accuracy", "rules", "literals"), (mean for part in printed for mean, _ in part), strict=True)
+            zip(
+                ("accuracy", "rules", "literals"),
+                (mean for part in printed for mean, _ in part),
+                strict=True,
+            )
         )
         ours = results[variants].where(data=name)
         values: dict[tuple[str, str], Value | str] = {}
@@ -167,12 +207,16 @@ def variant_table(name: str) -> Callable[[Results], ComparisonTable]:
             for column, measure in zip(columns, measures, strict=True):
                 digits = 2 if "accuracy" in measure else 1
                 values[variant, column] = Value(
-                    rows.mean(measure), paper.get(measure), digits, apart="a variant, to see what makes a difference",
+                    rows.mean(measure),
+                    paper.get(measure),
+                    digits,
+                    apart="a variant, to see what makes a difference",
                     number=f"{name} {measure}",
-                )  # fmt: skip
+                )
         folds = len(ours.values("fold"))
         note = (
-            f"Means over {folds} fold{'s' * (folds != 1)}; every row changes what it says of the first. CPU seconds "
+            f"Means over {folds} fold{'s' * (folds != 1)}; every row changes what it says of the "
+            "first. CPU seconds "
             "with compilation."
         )
         return ComparisonTable(f"What {name} needs", there, columns, values, note=note)
@@ -192,8 +236,10 @@ def gas_table(results: Results) -> ComparisonTable:
                 part.mean("accuracy"), None, 2, spread=part.spread("accuracy"), mark=size
             )
     note = (
-        "Not the paper's data, and no agreement is claimed (its SSRL: 98.63 with 10.9 rules and 27.1 literals, on two "
-        "classes that it does not name): the raw file lacks batches 7 and 10; the other one has all rows, but was "
+        "Not the paper's data, and no agreement is claimed (its SSRL: 98.63 with 10.9 rules and "
+        "27.1 literals, on two "
+        "classes that it does not name): the raw file lacks batches 7 and 10; the other one has "
+        "all rows, but was "
         "standardised within every batch, which removes the drift between batches."
     )
     columns = tuple(map(str, rows.values("file")))
@@ -211,7 +257,13 @@ def figure_4(results: Results, canvas: Canvas) -> Section:
         part = rows.where(data=name)
         features = [int(n) for n in part.values("features")]
         means = [part.where(features=n).mean("cpu_seconds") or 0.0 for n in features]
-        axis.plot(part.column("features"), part.column("cpu_seconds"), ".", color="tab:gray", label="one fit")
+        axis.plot(
+            part.column("features"),
+            part.column("cpu_seconds"),
+            ".",
+            color="tab:gray",
+            label="one fit",
+        )
         axis.plot(features, means, "o-", color="tab:blue", label="mean")
         slope, start = np.polyfit(features, means, 1) if len(features) > 1 else (0.0, means[0])
         axis.set(xlabel="binary features", ylabel="CPU seconds", title=name)
@@ -220,14 +272,26 @@ def figure_4(results: Results, canvas: Canvas) -> Section:
         values: dict[tuple[str, str], Value | str] = {}
         for n, mean in zip(features, means, strict=True):
             paper = published.WDBC_SECONDS.get(n) if name == "WDBC" else None
-            values[str(n), "CPU seconds"] = Value(mean, paper, 3, apart="seconds on another machine")
+            values[str(n), "CPU seconds"] = Value(
+                mean, paper, 3, apart="seconds on another machine"
+            )
             values[str(n), "straight line"] = Value(float(start + slope * n), None, 3)
-        tables.append(ComparisonTable(f"{name}: seconds of a fit with at most ten rules", tuple(map(str, features)),
-                                      ("CPU seconds", "straight line"), values, corner="features"))  # fmt: skip
+        tables.append(
+            ComparisonTable(
+                f"{name}: seconds of a fit with at most ten rules",
+                tuple(map(str, features)),
+                ("CPU seconds", "straight line"),
+                values,
+                corner="features",
+            )
+        )
     text = (
-        "A random part of the binary features, the same for every size of a repetition. Another machine than the "
-        "paper's, so that shapes compare, not seconds; its curves for SBRL and CLASSY on gas (500 to 1200 seconds) are "
-        "not repeated. Our gas is the standardised file, the class of the first row against the rest."
+        "A random part of the binary features, the same for every size of a repetition. Another "
+        "machine than the "
+        "paper's, so that shapes compare, not seconds; its curves for SBRL and CLASSY on gas (500 "
+        "to 1200 seconds) are "
+        "not repeated. Our gas is the standardised file, the class of the first row against the "
+        "rest."
     )
     return Section(text, tables, [canvas.save(figure, "figure_4")])
 
@@ -248,11 +312,19 @@ def printed(name: str, paper: Sequence[str]) -> Callable[..., Section]:
         values["accuracy on all rows", "ours"] = Value(accuracy[0], None, 2)
         values["accuracy on all rows", "paper"] = Value(accuracy[1], None, 2)
         setting = ", ".join(f"{option} {value}" for option, value in protocol.LISTS[name].items())
-        cuts = " and the k/9 quantiles, <= (a cut point is the next number above)" if name == "iris" else ""
+        cuts = (
+            " and the k/9 quantiles, <= (a cut point is the next number above)"
+            if name == "iris"
+            else ""
+        )
         note = f"Ours with {setting}{cuts}. The paper's list as printed, on the same rows."
-        return Section(tables=[
-            ComparisonTable(name, [*numbers, "accuracy on all rows"], ("ours", "paper"), values, note=note)
-        ])  # fmt: skip
+        return Section(
+            tables=[
+                ComparisonTable(
+                    name, [*numbers, "accuracy on all rows"], ("ours", "paper"), values, note=note
+                )
+            ]
+        )
 
     return show
 
@@ -270,26 +342,55 @@ def summary(results: Results) -> str:
                     published.SIZES[name]["SSRL"],
                 )
                 done.append(name)
-                if (rows.mean("accuracy") or 0) >= mean - spread and (rows.mean("rules") or 0) <= rules + deviation:
+                if (rows.mean("accuracy") or 0) >= mean - spread and (
+                    rows.mean("rules") or 0
+                ) <= rules + deviation:
                     good.append(name)
         if not done:
             continue
         lines.append(
-            f"{column}: at most one standard deviation below the paper's accuracy with at most the paper's mean plus "
+            f"{column}: at most one standard deviation below the paper's accuracy with at most the "
+            "paper's mean plus "
             f"one standard deviation of rules on {len(good)} of {len(done)} sets"
-            + (f"; not on {', '.join(sorted(set(done) - set(good)))}." if len(good) < len(done) else ".")
+            + (
+                f"; not on {', '.join(sorted(set(done) - set(good)))}."
+                if len(good) < len(done)
+                else "."
+            )
         )
     return "\n\n".join(lines) or "No set is measured."
 
 
 EXHIBITS = (
-    Exhibit("table", 4, "Accuracy, two classes", (inside, every, variants, gas),
-            accuracies("Accuracy in per cent", BINARY, variant_table("magic"), gas_table)),
-    Exhibit("table", 5, "Accuracy, many classes", (inside, every, variants),
-            accuracies("Accuracy in per cent", MULTI, variant_table("iris"))),
-    Exhibit("table", 6, "Rules and literals, two classes", (inside, every), sizes("Rules, literals", BINARY)),
-    Exhibit("table", 7, "Rules and literals, many classes", (inside, every), sizes("Rules, literals", MULTI)),
+    Exhibit(
+        "table",
+        4,
+        "Accuracy, two classes",
+        (inside, every, variants, gas),
+        accuracies("Accuracy in per cent", BINARY, variant_table("magic"), gas_table),
+    ),
+    Exhibit(
+        "table",
+        5,
+        "Accuracy, many classes",
+        (inside, every, variants),
+        accuracies("Accuracy in per cent", MULTI, variant_table("iris")),
+    ),
+    Exhibit(
+        "table",
+        6,
+        "Rules and literals, two classes",
+        (inside, every),
+        sizes("Rules, literals", BINARY),
+    ),
+    Exhibit(
+        "table",
+        7,
+        "Rules and literals, many classes",
+        (inside, every),
+        sizes("Rules, literals", MULTI),
+    ),
     Exhibit("figure", 4, "Seconds by number of features", (times,), figure_4),
     Exhibit("table", 8, "A list for COMPAS", (lists,), printed("COMPAS-binary", published.TABLE_8)),
     Exhibit("table", 9, "A list for iris", (lists,), printed("iris", published.TABLE_9)),
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""What is fitted and how: ten stratified folds, the settings chosen in four ways, and single lists."""
+"""What is fitted and how: ten stratified folds, the settings chosen in
+four ways, and single lists.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,24 @@ from paper_reproductions.ssrl import published
 
 FOLDS = 10
 SETS = {
-    "iris": "iris", "WDBC": "breast_cancer", "COMPAS-binary": "compas_binary", "cmc": "cmc",
-    "FICO-binary": "fico_binary", "cardio": "cardio", "page-blocks": "page_blocks", "FICO": "fico", "magic": "magic",
-    "adult": "adult", "dry-bean": "dry_bean", "pendigits": "pendigits",
-}  # fmt: skip
+    "iris": "iris",
+    "WDBC": "breast_cancer",
+    "COMPAS-binary": "compas_binary",
+    "cmc": "cmc",
+    "FICO-binary": "fico_binary",
+    "cardio": "cardio",
+    "page-blocks": "page_blocks",
+    "FICO": "fico",
+    "magic": "magic",
+    "adult": "adult",
+    "dry-bean": "dry_bean",
+    "pendigits": "pendigits",
+}
 """File by the paper's name, the quick ones first; gas is apart."""
 LARGE = ("FICO", "magic", "adult", "dry-bean", "pendigits")
-"""Sets with two inner folds instead of three, and at most 30 rules instead of 40: the paper's have at most 34."""
+"""Sets with two inner folds instead of three, and at most 30 rules instead of 40:
+the paper's have at most 34.
+"""
 QUICK_SETS = ("iris", "WDBC", "COMPAS-binary", "cmc")
 GAS = {"raw, 8 of 10 batches": "gas", "standardised by batch": "gas_batch_standardised"}
 MISSING: Any = "own_category"
@@ -57,21 +70,31 @@ def grid(name: str, settings: Settings) -> dict[str, Any]:
         return {"literal_penalties": (1.0, 5.0), "max_rules": (10,), "n_folds": 2}
     large = name in LARGE
     rules = published.MOST_RULES[::2] if large else published.MOST_RULES[::3]
-    return {"literal_penalties": published.PENALTIES, "max_rules": rules, "n_folds": 2 if large else 3}
+    return {
+        "literal_penalties": published.PENALTIES,
+        "max_rules": rules,
+        "n_folds": 2 if large else 3,
+    }
 
 
 NINTHS = 8
-"""Quantiles k/9: 2.63, 4.9 and 1.6, the thresholds of the printed list for iris, are among them; no decile is."""
+"""Quantiles k/9: 2.63, 4.9 and 1.6, the thresholds of the printed list for iris, are
+among them; no decile is.
+"""
 
 
 def closed(X: jr.Table, n: int) -> dict[str, list[float]]:
-    """Quantiles as cut points with which "< t" says "<= quantile", as in the printed list: the next numbers above.
-    Columns with no more values than quantiles are left to `jaxrules`, which cuts them at every value."""
+    """Quantiles as cut points with which "< t" says "<= quantile", as in the printed list: the
+    next numbers above. Columns with no more values than quantiles are left to `jaxrules`, which
+    cuts them at every value.
+    """
     cuts = {}
     for feature, column in zip(X.schema.features, X.columns, strict=True):
         there = column[np.isfinite(column)] if feature.is_numeric else np.empty(0)
         if len(np.unique(there)) > n:
-            cuts[feature.name] = np.nextafter(np.quantile(there, np.arange(1, n + 1) / (n + 1)), np.inf).tolist()
+            cuts[feature.name] = np.nextafter(
+                np.quantile(there, np.arange(1, n + 1) / (n + 1)), np.inf
+            ).tolist()
     return cuts
 
 
@@ -83,7 +106,9 @@ class Split:
     test: Dataset
 
     def quality(self, fit: jr.Fit[jr.RuleList], seconds: float) -> Row:
-        """Test accuracy in per cent, size and time of a fit; the default counts as a rule, as in the paper."""
+        """Test accuracy in per cent, size and time of a fit; the default counts
+        as a rule, as in the paper.
+        """
         conjunctions = fit.model.conjunctions
         return {
             "accuracy": 100 * jr.accuracy(fit.model, self.test.X, self.test.y),
@@ -124,12 +149,15 @@ def fold_cells(settings: Settings) -> list[Cell]:
 
 
 SHORTEST, ACCURATE, AS_LONG = "one standard error", "best accuracy", "at the paper's size"
-"""Rules by which cross-validation chooses: the shortest list within one standard error; the most accurate; the most
-accurate with at most the paper's mean and one standard deviation of rules."""
+"""Rules by which cross-validation chooses: the shortest list within one standard error; the most
+accurate; the most accurate with at most the paper's mean and one standard deviation of rules.
+"""
 
 
 def measure_inside(cell: Cell, settings: Settings) -> list[Row]:
-    """Penalty and number of rules chosen by cross-validation inside the training rows: a row for each rule."""
+    """Penalty and number of rules chosen by cross-validation inside the training
+    rows: a row for each rule.
+    """
     name = cell["data"]
     part, tried, started = (
         split(load(SETS[name]), cell["fold"], settings.seed),
@@ -137,16 +165,25 @@ def measure_inside(cell: Cell, settings: Settings) -> list[Row]:
         time.process_time(),
     )
     fixed = {"cut_points": closed(part.train.X, NINTHS), **default_of(name)}
-    fit = jr.ssrl.cross_validate(part.train.X, part.train.y, missing=MISSING, seed=settings.seed, **fixed, **tried)
+    fit = jr.ssrl.cross_validate(
+        part.train.X, part.train.y, missing=MISSING, seed=settings.seed, **fixed, **tried
+    )
     shortest = {option: fit.details[option] for option in ("literal_penalty", "max_rules")}
     rows = [{"choice": SHORTEST, **part.quality(fit, time.process_time() - started), **shortest}]
-    accuracies, rules, literals = (fit.details[figure].mean(axis=0) for figure in ("accuracies", "rules", "literals"))
+    accuracies, rules, literals = (
+        fit.details[figure].mean(axis=0) for figure in ("accuracies", "rules", "literals")
+    )
     (mean, deviation), _ = published.SIZES[name]["SSRL"]
     places = list(np.ndindex(accuracies.shape))
-    short = [at for at in places if rules[at] + 1 <= mean + deviation] or [min(places, key=rules.__getitem__)]
+    short = [at for at in places if rules[at] + 1 <= mean + deviation] or [
+        min(places, key=rules.__getitem__)
+    ]
     for choice, allowed in ((ACCURATE, places), (AS_LONG, short)):
         at = min(allowed, key=lambda at: (-accuracies[at], literals[at]))
-        setting = {"literal_penalty": tried["literal_penalties"][at[0]], "max_rules": tried["max_rules"][at[1]]}
+        setting = {
+            "literal_penalty": tried["literal_penalties"][at[0]],
+            "max_rules": tried["max_rules"][at[1]],
+        }
         fit, seconds = timed(part.train.X, part.train.y, **setting, **fixed)
         rows.append({"choice": choice, **part.quality(fit, seconds), **setting})
     return rows
@@ -190,17 +227,26 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "default setosa": {"default": "setosa"},
     },
 }
-"""The first row's setting, and what each other row changes; quantiles that it names are cut by < and >=."""
-BASE: dict[str, dict[str, Any]] = {"magic": {"max_rules": 40}, "iris": {"max_rules": 2, "default": "virginica"}}
+"""The first row's setting, and what each other row changes; quantiles that it
+names are cut by < and >=.
+"""
+BASE: dict[str, dict[str, Any]] = {
+    "magic": {"max_rules": 40},
+    "iris": {"max_rules": 2, "default": "virginica"},
+}
 
 
 def variant_cells(settings: Settings) -> list[Cell]:
     """iris on all folds, magic on four; when in small, two variants of magic on one."""
     cells = []
     for data, variants in VARIANTS.items():
-        folds = settings.first_folds(FOLDS if data == "iris" else 4, quick=2 if data == "iris" else 1)
+        folds = settings.first_folds(
+            FOLDS if data == "iris" else 4, quick=2 if data == "iris" else 1
+        )
         chosen = list(variants)[:2] if settings.quick and data == "magic" else list(variants)
-        cells += [Cell.of(data=data, variant=variant, fold=fold) for fold in folds for variant in chosen]
+        cells += [
+            Cell.of(data=data, variant=variant, fold=fold) for fold in folds for variant in chosen
+        ]
     return sorted(cells, key=lambda cell: cell["data"])
 
 
@@ -208,24 +254,37 @@ def measure_variant(cell: Cell, settings: Settings) -> Row:
     """A variant of the setting on a fold; in small on a fifth of magic's rows."""
     name = cell["data"]
     data = load(name)
-    part = split(data[np.arange(0, len(data), 5)] if settings.quick and name == "magic" else data, cell["fold"],
-                 settings.seed)  # fmt: skip
+    part = split(
+        data[np.arange(0, len(data), 5)] if settings.quick and name == "magic" else data,
+        cell["fold"],
+        settings.seed,
+    )
     options = BASE[name] | VARIANTS[name][cell["variant"]]
     if "quantiles" not in options:
         options["cut_points"] = closed(part.train.X, NINTHS)
     fit, seconds = timed(part.train.X, part.train.y, **options)
     train = 100 * jr.accuracy(fit.model, part.train.X, part.train.y)
-    return {**part.quality(fit, seconds), "training_accuracy": train, "n_literals": fit.details["n_literals"]}
+    return {
+        **part.quality(fit, seconds),
+        "training_accuracy": train,
+        "n_literals": fit.details["n_literals"],
+    }
 
 
 # gas
 
 
 def gas_cells(settings: Settings) -> list[Cell]:
-    """Six classes, and each against the rest, of both files; with ``--slow`` on all folds, else on one."""
+    """Six classes, and each against the rest, of both files; with ``--slow``
+    on all folds, else on one.
+    """
     folds = settings.first_folds(FOLDS if settings.slow else 1)
     tasks = ("six classes", *(f"class {k} against the rest" for k in range(1, 7)))
-    return [] if settings.quick else [Cell.of(file=f, task=t, fold=k) for k in folds for t in tasks for f in GAS]
+    return (
+        []
+        if settings.quick
+        else [Cell.of(file=f, task=t, fold=k) for k in folds for t in tasks for f in GAS]
+    )
 
 
 def measure_gas(cell: Cell, settings: Settings) -> Row:
@@ -252,7 +311,9 @@ def time_cells(settings: Settings) -> list[Cell]:
     """A random part of the binary features, five times (in small once, WDBC alone)."""
     names = ("WDBC",) if settings.quick else ("WDBC", "gas")
     repeats = settings.first_folds(5)
-    return [Cell.of(data=d, features=n, repeat=r) for d in names for r in repeats for n in FEATURES[d]]
+    return [
+        Cell.of(data=d, features=n, repeat=r) for d in names for r in repeats for n in FEATURES[d]
+    ]
 
 
 def measure_time(cell: Cell, settings: Settings) -> Row:
@@ -260,11 +321,17 @@ def measure_time(cell: Cell, settings: Settings) -> Row:
     data = load({"gas": "gas_batch_standardised", "WDBC": "breast_cancer"}[cell["data"]])
     y = np.asarray(data.y) == data.y[0] if cell["data"] == "gas" else data.y
     pool = literals_of(data.X)
-    chosen = np.random.default_rng([settings.seed, cell["repeat"]]).permutation(len(pool))[: cell["features"]]
+    chosen = np.random.default_rng([settings.seed, cell["repeat"]]).permutation(len(pool))[
+        : cell["features"]
+    ]
     timed(data.X, y, literals=pool.take(np.sort(chosen)), max_rules=10)
     started = time.perf_counter()
     fit, seconds = timed(data.X, y, literals=pool.take(np.sort(chosen)), max_rules=10)
-    return {"seconds": time.perf_counter() - started, "cpu_seconds": seconds, "rules": len(fit.model.conjunctions)}
+    return {
+        "seconds": time.perf_counter() - started,
+        "cpu_seconds": seconds,
+        "rules": len(fit.model.conjunctions),
+    }
 
 
 # Tables 8 and 9
@@ -282,17 +349,25 @@ LISTS: dict[str, dict[str, Any]] = {
 
 
 def measure_list(cell: Cell, settings: Settings) -> list[Row]:
-    """Our list on all rows, line by line, with its rows right; and the paper's list on the same rows."""
+    """Our list on all rows, line by line, with its rows right; and the
+    paper's list on the same rows.
+    """
     data, options = load(SETS[cell["data"]]), LISTS[cell["data"]]
     fit, _ = timed(data.X, data.y, **options, cut_points=closed(data.X, NINTHS))
     right = round(jr.accuracy(fit.model, data.X, data.y) * len(data))
     theirs = int(np.sum(printed_list(cell["data"], data) == data.y))
     lines = str(fit.model).splitlines()
     return [
-        {"line": line, "right": right, "paper_right": theirs, "n": len(data), "objective": fit.objective,
-         "literals": int(fit.model.conjunctions.propositions.sum())}
+        {
+            "line": line,
+            "right": right,
+            "paper_right": theirs,
+            "n": len(data),
+            "objective": fit.objective,
+            "literals": int(fit.model.conjunctions.propositions.sum()),
+        }
         for line in lines
-    ]  # fmt: skip
+    ]
 
 
 def printed_list(name: str, data: Dataset) -> NDArray[Any]:
@@ -301,7 +376,9 @@ def printed_list(name: str, data: Dataset) -> NDArray[Any]:
     if name == "iris":
         length, width = columns["petal length (cm)"], columns["petal width (cm)"]
         classes = np.unique(data.y)
-        return classes[np.where(length <= 2.63, 0, np.where((length <= 4.9) & (width <= 1.6), 1, 2))]
+        return classes[
+            np.where(length <= 2.63, 0, np.where((length <= 4.9) & (width <= 1.6), 1, 2))
+        ]
     holds = {column: values == 1 for column, values in columns.items()}
     rules = (
         (~holds["juvenile-crimes:=0"] & holds["juvenile-misdemeanors:=0"], 1),

@@ -10,8 +10,15 @@ def _numbers(text: str) -> dict[str, dict[str, tuple[Number, ...]]]:
     table: dict[str, dict[str, tuple[Number, ...]]] = {}
     for line in text.strip().splitlines():
         name, *cells = line.split(" | ")
-        methods = METHODS if len(cells) == len(METHODS) else [m for m in METHODS if m not in ("CORELS*", "IDRS")]
-        pairs = [tuple((float(a), float(b)) for a, b in (p.split("(") for p in cell.split())) for cell in cells]
+        methods = (
+            METHODS
+            if len(cells) == len(METHODS)
+            else [m for m in METHODS if m not in ("CORELS*", "IDRS")]
+        )
+        pairs = [
+            tuple((float(a), float(b)) for a, b in (p.split("(") for p in cell.split()))
+            for cell in cells
+        ]
         table[name.strip()] = dict(zip(methods, pairs, strict=True))
     return table
 

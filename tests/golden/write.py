@@ -1,9 +1,11 @@
-"""Writes the files of this folder: one model of every kind, as `jaxrules.save` writes it now, and what it predicts.
+"""Writes the files of this folder: one model of every kind, as `jaxrules.save` writes it
+now, and what it predicts.
 
     PYTHONPATH=. python tests/golden/write.py
 
-A file is named after its type, the version of its fields and what it shows. Files that are there stay: they say what
-earlier versions wrote. When the fields of a type change, run this once, and keep the old files beside the new ones.
+A file is named after its type, the version of its fields and what it shows. Files that are there
+stay: they say what earlier versions wrote. When the fields of a type change, run this once, and
+keep the old files beside the new ones.
 """
 
 import json
@@ -30,12 +32,20 @@ C = jr.Condition
 def frame() -> pd.DataFrame:
     """The rows on which predictions are kept."""
     return pd.DataFrame(
-        {"age": np.array(ROWS["age"], float), "job": ROWS["job"], "income": np.array(ROWS["income"], float)}
+        {
+            "age": np.array(ROWS["age"], float),
+            "job": ROWS["job"],
+            "income": np.array(ROWS["income"], float),
+        }
     )
 
 
 def schema(classes: Any) -> jr.Schema:
-    features = (jr.Feature("age"), jr.Feature("job", ("clerk", "cook", "smith")), jr.Feature("income"))
+    features = (
+        jr.Feature("age"),
+        jr.Feature("job", ("clerk", "cook", "smith")),
+        jr.Feature("income"),
+    )
     return jr.Schema(features, "own_category", classes, "buys")
 
 
@@ -56,7 +66,9 @@ def rules(classes: Any) -> jr.Conjunctions:
 
 
 def oblique(classes: Any) -> jr.Conjunctions:
-    """Directions of numbers and of categories, intervals on them, merged with conditions on columns."""
+    """Directions of numbers and of categories, intervals on them, merged
+    with conditions on columns.
+    """
     first = Halfspace((0, 2), (2.81, -1 / 3), -0.28)
     second = Halfspace((0, 1, 1, 2), (0.1, 1.5, -0.7, 3.0), 0.3, (MISSING, MISSING, 2, MISSING))
     return jr.Conjunctions.build(
@@ -96,18 +108,32 @@ def models() -> dict[str, Any]:
     two, three = ("no", "yes"), (1, 2, 3)
     shares = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.625, 0.375]])
     path = CoordinatePath(
-        **sequence(), schema=schema(two), features=np.array([3, 0]), step_weights=np.array([1.0, 0.5])
+        **sequence(),
+        schema=schema(two),
+        features=np.array([3, 0]),
+        step_weights=np.array([1.0, 0.5]),
     )
-    options = (("learner", "boosting"), ("loss", "log_cosh"), ("l2_penalty", 0.1), ("grid", (1, None, (True, "a"))))
+    options = (
+        ("learner", "boosting"),
+        ("loss", "log_cosh"),
+        ("l2_penalty", 0.1),
+        ("grid", (1, None, (True, "a"))),
+    )
     return {
-        "linear": jr.RuleEnsemble(rules(two), weights(7, 1), np.array([-0.375]), linear_terms(1), "logistic"),
-        "outputs": jr.RuleEnsemble(rules(three), weights(7, 3), np.zeros(3), linear_terms(3), "exponential"),
+        "linear": jr.RuleEnsemble(
+            rules(two), weights(7, 1), np.array([-0.375]), linear_terms(1), "logistic"
+        ),
+        "outputs": jr.RuleEnsemble(
+            rules(three), weights(7, 3), np.zeros(3), linear_terms(3), "exponential"
+        ),
         "own-loss": jr.RuleEnsemble(
             rules(None), weights(7, 1), np.array([1 / 3]), None, "identity", options, "log_cosh"
         ),
         "oblique": jr.RuleEnsemble(oblique(three), weights(3, 3), np.ones(3), None, "logistic"),
         "counts": jr.RuleEnsemble(rules(None), weights(7, 1), np.array([0.5]), None, "log"),
-        "missing": jr.RuleList(rules(two).take([4, 0, 1]), np.array([1, 0, 1, 0], np.int32), shares, (("seed", 0),)),
+        "missing": jr.RuleList(
+            rules(two).take([4, 0, 1]), np.array([1, 0, 1, 0], np.int32), shares, (("seed", 0),)
+        ),
         "oblique-list": jr.RuleList(oblique(two), np.array([1, 0, 1, 0], np.int32), shares),
         "classes": path,
         "numbers": ModelSequence(**sequence(), schema=schema(None)),

@@ -1,8 +1,9 @@
 """A matrix of zeros and ones as bits, and its products: nothing of it is ever a number of its own.
 
-Eight columns and eight rows are 64 bits, which are transposed in a register. Then a row's eight entries are one octet,
-an index: of the 256 sums of eight coefficients (scores), or of 256 sums over rows (sums). A product with a vector so
-takes an eighth of the additions, and an eighth of the memory of bytes.
+Eight columns and eight rows are 64 bits, which are transposed in a register. Then a row's
+eight entries are one octet, an index: of the 256 sums of eight coefficients (scores), or of
+256 sums over rows (sums). A product with a vector so takes an eighth of the additions, and an
+eighth of the memory of bytes.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ _STRANDS = 2
 
 @dataclass(frozen=True, eq=False)
 class BitColumns:
-    """A binary matrix, columns first. ``columns @ rows`` and ``coefficients @ columns`` are float64.
+    """A binary matrix, columns first. ``columns @ rows`` and
+    ``coefficients @ columns`` are float64.
 
     Attributes:
-        words: (columns, words) uint64, see `jaxrules.bits.Words`. The rows are as many as there are bits: those that
-            pad the last word are zeros.
+        words: (columns, words) uint64, see `jaxrules.bits.Words`. The rows are as many as there are
+            bits: those that pad the last word are zeros.
     """
 
     words: Words

@@ -1,4 +1,6 @@
-"""Products of bits and vectors for `jaxrules.solvers.linear.bit_columns`, compiled; imported on first use: numba is."""
+"""Products of bits and vectors for `jaxrules.solvers.linear.bit_columns`, compiled;
+imported on first use: numba is.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
 _TILE = 1024
-"""Octets of a column, eight rows each, that are transposed at once: their scores stay in the cache."""
+"""Octets of a column, eight rows each, that are transposed at once: their
+scores stay in the cache.
+"""
 
 
 @numba.njit(inline="always")
@@ -34,9 +38,11 @@ def _transpose(octets: Any, first: int, start: int, tile: Any) -> None:
 
 @numba.njit((_OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True)
 def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
-    """Add every row's number where its eight entries of a group of columns point, in (groups, 4, 256).
+    """Add every row's number where its eight entries of a group of columns
+    point, in (groups, 4, 256).
 
-    Neighbours add to different tables: most rows of rare rules point to the same place, and would wait for each other.
+    Neighbours add to different tables: most rows of rare rules point to the same place, and
+    would wait for each other.
     """
     count = octets.shape[1]
     buffer = np.empty(_TILE, np.uint64)
@@ -54,7 +60,9 @@ def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
 
 @numba.njit((_OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True)
 def add_scores(octets: Any, by_octet: Any, scores: Any) -> None:
-    """Add to every row the number that its eight entries of a group of columns point to, in (groups, 256)."""
+    """Add to every row the number that its eight entries of a group of columns
+    point to, in (groups, 256).
+    """
     count = octets.shape[1]
     buffer = np.empty(_TILE, np.uint64)
     for start in range(0, count, _TILE):
@@ -70,8 +78,9 @@ def add_scores(octets: Any, by_octet: Any, scores: Any) -> None:
 
 
 def _scaled(octets: Any, start: Any, bits: Any, factors: Any, out: Any) -> None:
-    """Entries from octet `start` of every column on, times a number per row, into (columns, rows of `out`); `bits`,
-    (256, 8), are those of every octet."""
+    """Entries from octet `start` of every column on, times a number per row, into (columns, rows of
+    `out`); `bits`, (256, 8), are those of every octet.
+    """
     for j in range(len(octets)):
         for b in range(out.shape[1] // 8):
             entries = bits[octets[j, start + b]]
@@ -80,5 +89,7 @@ def _scaled(octets: Any, start: Any, bits: Any, factors: Any, out: Any) -> None:
 
 
 scaled = numba.njit(
-    [(_OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)], cache=True, nogil=True
+    [(_OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)],
+    cache=True,
+    nogil=True,
 )(_scaled)

@@ -1,4 +1,6 @@
-"""Coordinate descent on quadratic functions plus separable penalties, compiled; imported on first use: numba is."""
+"""Coordinate descent on quadratic functions plus separable penalties, compiled;
+imported on first use: numba is.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,24 @@ _READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1,
 _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
 
 
-@numba.njit((_MATRIX, _READ, _READ, _FLAGS, _FLAGS, float64[::1], float64[::1], int64), cache=True, nogil=True)
+@numba.njit(
+    (_MATRIX, _READ, _READ, _FLAGS, _FLAGS, float64[::1], float64[::1], int64),
+    cache=True,
+    nogil=True,
+)
 def sweep(
-    hessian: Any, curvature: Any, penalties: Any, negative: Any, positive: Any, b: Any, gradient: Any, sweeps: int
+    hessian: Any,
+    curvature: Any,
+    penalties: Any,
+    negative: Any,
+    positive: Any,
+    b: Any,
+    gradient: Any,
+    sweeps: int,
 ) -> None:
-    """Set every coefficient to its best value in turn, 0 where its sign, `negative` or `positive` (k,), is not allowed;
-    b and the gradient (k,) are changed in place."""
+    """Set every coefficient to its best value in turn, 0 where its sign, `negative` or `positive`
+    (k,), is not allowed; b and the gradient (k,) are changed in place.
+    """
     for _ in range(sweeps):
         for j in range(len(b)):
             alone = curvature[j] * b[j] - gradient[j]
@@ -30,7 +44,9 @@ def sweep(
                     gradient[i] += hessian[j, i] * change
 
 
-@numba.njit((_MATRIX, _READ, _READ, _READ, _READ, float64[::1], float64[::1], int64), cache=True, nogil=True)
+@numba.njit(
+    (_MATRIX, _READ, _READ, _READ, _READ, float64[::1], float64[::1], int64), cache=True, nogil=True
+)
 def reverse_huber_sweep(
     hessian: Any, slope: Any, turn: Any, ridge: Any, cap: Any, b: Any, gradient: Any, sweeps: int
 ) -> None:

@@ -1,4 +1,6 @@
-"""A matrix as the linear-model solvers want it: columns first; bits, equal rows merged, or float32, padded."""
+"""A matrix as the linear-model solvers want it: columns first; bits, equal rows
+merged, or float32, padded.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +25,25 @@ Parts = tuple[jax.Array, jax.Array]
 
 @dataclass(frozen=True)
 class Design:
-    """The matrix as the solver keeps it. Make it once with `Design.of`; every function takes it for X.
+    """The matrix as the solver keeps it. Make it once with `Design.of`;
+    every function takes it for X.
 
-    Binary matrices: equal rows are merged, zeros and ones are bits; where JAX has an accelerator, matrices of more than
-    a million entries are float32 there. Columns of other matrices are centred (an exact change of variables when
-    there is an intercept), scaled, and kept as the sum of two float32 numbers, which hold 48 bits. One copy on the
-    device serves all kernels.
+    Binary matrices: equal rows are merged, zeros and ones are bits; where JAX has an accelerator,
+    matrices of more than a million entries are float32 there. Columns of other matrices are centred
+    (an exact change of variables when there is an intercept), scaled, and kept as the sum of two
+    float32 numbers, which hold 48 bits. One copy on the device serves all kernels.
 
     Attributes:
         n_columns: columns of the original matrix.
         n_patterns: rows kept: fewer than the original ones where equal rows were merged.
         inverse: (rows,) the kept row that stands for each original row.
-        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only fits with
-            an intercept.
+        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves
+            only fits with an intercept.
         scale: (n_columns,) what each column was divided by after that.
-        storage: (stored columns, padded rows): bits, or float32: the high parts, columns of zeros, the low parts.
-        low: (padded_columns,) where the low part of each column is stored; a column of zeros for none.
+        storage: (stored columns, padded rows): bits, or float32: the high parts,
+            columns of zeros, the low parts.
+        low: (padded_columns,) where the low part of each column is stored; a
+            column of zeros for none.
     """
 
     n_columns: int
@@ -62,13 +67,13 @@ class Design:
         """Prepare a matrix.
 
         Args:
-            X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by side, of
-                which the binary ones are not copied to floats on the host; or bits, with `inverse`; or a Design,
-                returned as it is.
+            X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by
+                side, of which the binary ones are not copied to floats on the host; or bits, with
+                `inverse`; or a Design, returned as it is.
             intercept: False if no intercept will be fitted: columns are then not centred.
-            inverse: where rows are merged already, the row of X that stands for each original row; arange
-                keeps rows apart, so that matrices that differ only in their columns have one shape and share
-                compiled kernels. None merges equal rows of a binary matrix.
+            inverse: where rows are merged already, the row of X that stands for each original row;
+                arange keeps rows apart, so that matrices that differ only in their columns have one
+                shape and share compiled kernels. None merges equal rows of a binary matrix.
 
         Raises:
             TypeError: if X is not numeric.
@@ -78,7 +83,9 @@ class Design:
             return X
         if isinstance(X, BitColumns):
             if inverse is None:
-                raise ValueError("X is bits; inverse must say which of their rows stands for each original row")
+                raise ValueError(
+                    "X is bits; inverse must say which of their rows stands for each original row"
+                )
             if not worth_an_accelerator(X.size):
                 return cls._of_bits(X, inverse)
             X = unpack(X.words, X.shape[1]).T
@@ -91,7 +98,9 @@ class Design:
             if n_columns > 0 and all(is_binary(block) for block in blocks):
                 first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
                 blocks = [block[first] for block in blocks]
-        if all(is_binary(block) for block in blocks) and not worth_an_accelerator(len(blocks[0]) * n_columns):
+        if all(is_binary(block) for block in blocks) and not worth_an_accelerator(
+            len(blocks[0]) * n_columns
+        ):
             columns = [np.ascontiguousarray(block.astype(bool, copy=False).T) for block in blocks]
             return cls._of_bits(BitColumns.of(np.concatenate(columns)), inverse)
         parts = [_columns(block, intercept) for block in blocks]
@@ -114,7 +123,15 @@ class Design:
     @classmethod
     def _of_bits(cls, columns: BitColumns, inverse: NDArray[np.integer]) -> Design:
         k = len(columns)
-        return cls(k, int(inverse.max()) + 1, inverse, np.zeros(k), np.ones(k), columns, np.arange(k, dtype=np.int32))
+        return cls(
+            k,
+            int(inverse.max()) + 1,
+            inverse,
+            np.zeros(k),
+            np.ones(k),
+            columns,
+            np.arange(k, dtype=np.int32),
+        )
 
     @property
     def n_rows(self) -> int:
@@ -154,7 +171,9 @@ class _Columns(NamedTuple):
 def _matrix(block: ArrayLike) -> NDArray[Any]:
     array = np.asarray(block)
     if array.dtype.kind not in "buif":
-        raise TypeError(f"X must be numeric or boolean, got dtype {array.dtype}; encode other columns first")
+        raise TypeError(
+            f"X must be numeric or boolean, got dtype {array.dtype}; encode other columns first"
+        )
     if array.ndim != 2:
         raise ValueError(f"X must be two-dimensional (rows, columns), got shape {array.shape}")
     if len(array) == 0:
@@ -170,18 +189,23 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
     centre, scale = np.zeros(n_columns), np.ones(n_columns)
     if is_binary(block):
         no_low = np.zeros((0, len(block)), np.float32)
-        return _Columns(block.T.astype(bool, copy=False), no_low, np.zeros(n_columns, bool), centre, scale)
+        return _Columns(
+            block.T.astype(bool, copy=False), no_low, np.zeros(n_columns, bool), centre, scale
+        )
     values = block.T.astype(np.float64)
     magnitude = np.abs(values).max(axis=1)
     spread = values.max(axis=1) - values.min(axis=1)
-    # Columns like -1 and 1 are as good as they are: exact in float32, well scaled, not far from zero.
+    # Columns like -1 and 1 are as good as they are: exact in float32, well
+    # scaled, not far from zero.
     exact = np.all(values == values.astype(np.float32), axis=1)
     plain = exact & (magnitude > 1 / 16) & (magnitude < 16) & (magnitude <= 4 * spread)
     if centred:
         centre = np.where(plain, 0.0, values.mean(axis=1))
         values -= centre[:, None]
     largest = np.abs(values).max(axis=1)
-    constant = ~plain & (largest <= 1e-14 * magnitude)  # what centring leaves of a constant is rounding
+    constant = ~plain & (
+        largest <= 1e-14 * magnitude
+    )  # what centring leaves of a constant is rounding
     values[constant] = 0.0
     scale = np.where(plain | constant, 1.0, largest)
     values /= scale[:, None]
@@ -192,7 +216,9 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
 
 
 def padded_size(size: int) -> int:
-    """The next size on a grid of steps of at most 1/16, so that similar shapes share compiled kernels."""
+    """The next size on a grid of steps of at most 1/16, so that similar
+    shapes share compiled kernels.
+    """
     step = max(64, 2 ** ((size - 1).bit_length() - 5))
     return -(-size // step) * step
 

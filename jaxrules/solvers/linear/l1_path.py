@@ -1,37 +1,42 @@
-"""Sparse linear separators: the path of L1-penalised weighted logistic regression, by number of non-zeros.
+"""Sparse linear separators: the path of L1-penalised weighted logistic
+regression, by number of non-zeros.
 
 Minimises, over coefficients w (one per column) and an unpenalised intercept b,
 
     F(w, b) = sum_i c_i log(1 + exp(-z_i f_i)) + penalty ||w||_1,     f_i = b + sum_j w_j x_ij,
 
-with row weights c and targets z of -1 or +1, and returns for every support size the solution at the smallest
-penalty that has this size. With s_j = sum_i x_ij r_i, where r_i is the derivative of row i's loss by its score f_i, the
-optimality conditions are
+with row weights c and targets z of -1 or +1, and returns for every support size the solution at the
+smallest penalty that has this size. With s_j = sum_i x_ij r_i, where r_i is the derivative of row
+i's loss by its score f_i, the optimality conditions are
 
     (1)  sum_i r_i = 0;    s_j + penalty sign(w_j) = 0 for j in the support;    |s_j| <= penalty for all others.
 
-As the penalty falls, the solution moves along a smooth curve while its support stays; an event ends the piece:
+As the penalty falls, the solution moves along a smooth curve while its support
+stays; an event ends the piece:
 
     (2)  a column enters the support, where |s_j| = penalty;   or   (3)  a coefficient reaches 0 and leaves it.
 
-On a piece, Newton's method on the support keeps (1) (the corrector); the tangent of the curve says where the next event
-is to be expected, and the next step goes there (the predictor), so that penalty and coefficients converge to the event
-together (Rosset 2004, "Following curved regularized optimization solution paths"; Park and Hastie 2007,
-"L1-regularization path algorithm for generalized linear models"). Both solve with H, the Hessian of the support:
+On a piece, Newton's method on the support keeps (1) (the corrector); the tangent of the curve says
+where the next event is to be expected, and the next step goes there (the predictor), so that
+penalty and coefficients converge to the event together (Rosset 2004, "Following curved regularized
+optimization solution paths"; Park and Hastie 2007, "L1-regularization path algorithm for
+generalized linear models"). Both solve with H, the Hessian of the support:
 
     (4)  H newton = -(what is left of (1)),    H tangent = -(0, signs).
 
-A path with supports of up to five columns takes some twenty steps with a 6 x 6 system each, and the smallest penalty of
-a support size needs no search over penalties. `_step` is one of them.
+A path with supports of up to five columns takes some twenty steps with a 6 x 6 system each, and the
+smallest penalty of a support size needs no search over penalties. `_step` is one of them.
 
-Coefficients may be bound to a sign: such a column enters on that side alone, and its optimality condition outside of
-the support is the one of that side. Nothing else changes, for a coefficient that reaches zero leaves in any case.
+Coefficients may be bound to a sign: such a column enters on that side alone, and its optimality
+condition outside of the support is the one of that side. Nothing else changes, for a coefficient
+that reaches zero leaves in any case.
 
-The path ends when a column would enter the largest support, or at `FLOOR`: where the classes are separable the
-coefficients would grow without end. What is returned was checked: (1) holds, for the columns in the support and for
-those outside of it.
+The path ends when a column would enter the largest support, or at `FLOOR`: where the classes are
+separable the coefficients would grow without end. What is returned was checked: (1) holds, for the
+columns in the support and for those outside of it.
 
-Everything here may be called inside jit and vmap; the dtype of `columns` rules. Columns come first, as (columns, rows).
+Everything here may be called inside jit and vmap; the dtype of `columns` rules. Columns come
+first, as (columns, rows).
 """
 
 from __future__ import annotations
@@ -54,12 +59,17 @@ MAX_STEPS = 200
 _RIDGE = 1e-11  # added to the Hessian, relative to its diagonal
 _COLLINEAR = 1e-8  # a column of which the support leaves no larger share unexplained stays out
 _LARGEST_DROP = 0.7  # of the penalty in one step, relative
-_LONGEST_STEP = 4.0  # of a score: Newton's method is not trusted farther (a curvature falls by e per unit)
-_NOTHING = 1e-10  # slopes below this, in columns of unit scale and for weights of sum one, are rounding
+_LONGEST_STEP = (
+    4.0  # of a score: Newton's method is not trusted farther (a curvature falls by e per unit)
+)
+_NOTHING = (
+    1e-10  # slopes below this, in columns of unit scale and for weights of sum one, are rounding
+)
 
 
 class Separators(NamedTuple):
-    """Solutions by support size: row s - 1 has s non-zero coefficients. Zeros where a size was not found.
+    """Solutions by support size: row s - 1 has s non-zero coefficients. Zeros
+    where a size was not found.
 
     Attributes:
         coefficients: (sizes, columns).
@@ -92,7 +102,9 @@ class _Problem(NamedTuple):
         return -self.weights * self.target * wrong, self.weights * wrong * (1 - wrong)
 
     def pull(self, slope: Array) -> Array:
-        """With what force slopes draw coefficients off zero, to a side where they may be; (columns,)."""
+        """With what force slopes draw coefficients off zero, to a side where they may be;
+        (columns,).
+        """
         if self.sides is None:
             return jnp.abs(slope)
         return jnp.where(self.sides * slope > 0, 0, jnp.abs(slope))
@@ -128,8 +140,10 @@ class _State(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """Both moves of a step, (4): to first order, `point + newton + change * tangent` is stationary at the penalty
-    `penalty + change`. Intercept and slots first, (1 + sizes,), where nothing else is said."""
+    """Both moves of a step, (4): to first order, `point + newton + change * tangent` is
+    stationary at the penalty `penalty + change`. Intercept and slots first, (1 + sizes,),
+    where nothing else is said.
+    """
 
     newton: Array
     tangent: Array
@@ -160,23 +174,30 @@ class _Place(NamedTuple):
     collinear: Array  # the support has to lose a column first
 
 
-def l1_path(columns: Array, weights: Array, target: Array, *, sizes: int, sides: Array | None = None) -> Separators:
-    """The solutions with 1, ..., `sizes` non-zero coefficients, each at its smallest penalty. Traceable.
+def l1_path(
+    columns: Array, weights: Array, target: Array, *, sizes: int, sides: Array | None = None
+) -> Separators:
+    """The solutions with 1, ..., `sizes` non-zero coefficients, each at its
+    smallest penalty. Traceable.
 
     Args:
         columns: (columns, rows), of about unit scale.
         weights: (rows,), at least 0, of sum 1 (or all 0: then nothing is found).
         target: (rows,) of -1 and +1.
         sizes: static, the largest support.
-        sides: (columns,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for
-            others; None if there are only others.
+        sides: (columns,) 1 for coefficients that must not be negative, -1 for those that must not
+            be positive, 0 for others; None if there are only others.
     """
     problem = _Problem(columns, weights, target, sides)
-    return lax.while_loop(_unfinished, functools.partial(_step, problem), _start(problem, sizes)).kept
+    return lax.while_loop(
+        _unfinished, functools.partial(_step, problem), _start(problem, sizes)
+    ).kept
 
 
 def _start(problem: _Problem, sizes: int) -> _State:
-    """The empty support, at the smallest penalty that leaves it empty; finished where there is nothing to separate."""
+    """The empty support, at the smallest penalty that leaves it empty; finished where
+    there is nothing to separate.
+    """
     columns, weights, target, _ = problem
     n_columns, tiny = len(columns), jnp.finfo(columns.dtype).tiny
     positive = jnp.sum(jnp.where(target > 0, weights, 0))
@@ -212,7 +233,9 @@ def _unfinished(state: _State) -> Array:
 
 
 def _step(problem: _Problem, state: _State) -> _State:
-    """One step: both moves, the event that they lead to, what is kept of where it stands, and where it goes on."""
+    """One step: both moves, the event that they lead to, what is kept of where it
+    stands, and where it goes on.
+    """
     moves = _moves(problem, state)
     event = _next_event(problem, state, moves)
     place = _place(state, moves, event)
@@ -252,16 +275,22 @@ def _moves(problem: _Problem, state: _State) -> _Moves:
 
 
 def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
-    """The first event on the way down: the least fall of the penalty to an entry (2) or an exit (3)."""
+    """The first event on the way down: the least fall of the penalty to an
+    entry (2) or an exit (3).
+    """
     sides, signs, penalty = problem.sides, state.signs, state.penalty
 
     def meeting(side: int) -> Array:
         """(2): where ahead + change drift = side (penalty + change)."""
         pace = 1 - side * moves.drift
         meets = pace > _NOTHING if sides is None else (pace > _NOTHING) & (side * sides <= 0)
-        return jnp.where(meets, (side * moves.ahead - penalty) / jnp.where(meets, pace, 1), -jnp.inf)
+        return jnp.where(
+            meets, (side * moves.ahead - penalty) / jnp.where(meets, pace, 1), -jnp.inf
+        )
 
-    enters = jnp.where(state.supported | state.barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1)))
+    enters = jnp.where(
+        state.supported | state.barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1))
+    )
     # (3): where point + newton + change tangent = 0.
     shrinks = signs * moves.tangent[1:] > 0
     leaves = -(state.point + moves.newton)[1:] / jnp.where(shrinks, moves.tangent[1:], 1)
@@ -275,7 +304,9 @@ def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
 
 
 def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
-    """Whether the state solves its support's problem (1), and is at an event or at the end of the path."""
+    """Whether the state solves its support's problem (1), and is at an event
+    or at the end of the path.
+    """
     collinear = jnp.any(moves.repeated)
     solved = (jnp.max(jnp.abs(moves.residual)) <= TOLERANCE * state.penalty) & ~collinear
     return _Place(
@@ -286,7 +317,9 @@ def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
 
 
 def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Separators:
-    """With the solution where the piece ends, if all of (1) holds: the last of its support size so far."""
+    """With the solution where the piece ends, if all of (1) holds: the last
+    of its support size so far.
+    """
     used, kept = state.used, state.kept
     outside = jnp.where(state.supported, 0, problem.pull(moves.slope))
     signs_hold = jnp.all(~used | (state.signs * state.point[1:] > 0))
@@ -304,7 +337,9 @@ def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Sep
 
 
 def _moved(problem: _Problem, state: _State, moves: _Moves, event: _Event, place: _Place) -> _State:
-    """At an event the support changes, and nothing else; elsewhere the solution moves on towards the next one."""
+    """At an event the support changes, and nothing else; elsewhere the solution
+    moves on towards the next one.
+    """
     used, penalty = state.used, state.penalty
     slot, full = jnp.arange(len(used)), jnp.all(used)
     enters, leaves = place.at_event & event.is_entry, place.at_event & ~event.is_entry

@@ -1,17 +1,21 @@
-"""Newton's method for a smooth penalised loss of a linear score, on the host and as a traceable function of arrays.
+"""Newton's method for a smooth penalised loss of a linear score, on the host and as a
+traceable function of arrays.
 
 Minimises, over the coefficients b (one per column) between their ends,
 
     F(b) = sum_i v_i loss(y_i, f_i) + 1/2 sum_j penalty_j b_j^2,     f_i = sum_j b_j x_ij + offset_i,
 
-for tens of columns and any convex loss with two derivatives. Columns come first, as (columns, rows).
+for tens of columns and any convex loss with two derivatives. Columns come
+first, as (columns, rows).
 
-`newton_on_host` is a Python loop over NumPy: nothing is compiled, and small problems take a fraction of a millisecond.
-`newton` is a `lax.while_loop`, for use inside jit and vmap. They share the formulas, which are functions of arrays of
-either kind: `evaluate`, `damped_hessian`, `held`, `within` and `accepted`.
+`newton_on_host` is a Python loop over NumPy: nothing is compiled, and small problems take a
+fraction of a millisecond. `newton` is a `lax.while_loop`, for use inside jit and vmap. They share
+the formulas, which are functions of arrays of either kind: `evaluate`, `damped_hessian`,
+`held`, `within` and `accepted`.
 
-Coefficients at an end that the gradient draws beyond it stay for the step, Newton's step is that of the others, and its
-end is projected (Bertsekas 1982, "Projected Newton methods for optimization problems with simple constraints").
+Coefficients at an end that the gradient draws beyond it stay for the step, Newton's step is that of
+the others, and its end is projected (Bertsekas 1982, "Projected Newton methods for optimization
+problems with simple constraints").
 """
 
 from __future__ import annotations
@@ -60,7 +64,9 @@ class Evaluation(NamedTuple):
     curvature: Any
 
 
-def evaluate(loss: Loss, columns: Any, target: Any, weights: Any, penalties: Any, point: Any, score: Any) -> Evaluation:
+def evaluate(
+    loss: Loss, columns: Any, target: Any, weights: Any, penalties: Any, point: Any, score: Any
+) -> Evaluation:
     """The objective and its derivatives at a point and its scores."""
     value, gradient, curvature = loss.terms(target, score)
     return Evaluation(
@@ -82,14 +88,17 @@ def ends_of(signs: Any) -> tuple[Any, Any]:
     """The least and the greatest coefficients of given signs, (k,) each.
 
     Args:
-        signs: (k,) 1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for others.
+        signs: (k,) 1 for coefficients that must not be negative, -1 for those that must not
+            be positive, 0 for others.
     """
     xp = _numpy(signs)
     return xp.where(signs > 0, 0.0, -xp.inf), xp.where(signs < 0, 0.0, xp.inf)
 
 
 def held(point: Any, slope: Any, least: Any, most: Any) -> Any:
-    """Which coefficients stay: those at an end beyond which a step down this slope would take them."""
+    """Which coefficients stay: those at an end beyond which a step down
+    this slope would take them.
+    """
     return ((point <= least) & (slope > 0)) | ((point >= most) & (slope < 0))
 
 
@@ -100,7 +109,9 @@ def within(point: Any, least: Any, most: Any) -> Any:
 
 
 def accepted(now: Any, trial: Any, length: Any, promised: Any) -> Any:
-    """Whether a step of this length keeps enough of what the full one promised; never if it leads to NaN."""
+    """Whether a step of this length keeps enough of what the full one promised;
+    never if it leads to NaN.
+    """
     xp = _numpy(now)
     rounding = _ROUNDING * xp.finfo(xp.result_type(now, 1.0)).eps * abs(now)
     return trial <= now - _SUFFICIENT * length * promised + rounding
@@ -124,7 +135,8 @@ def newton_on_host(
     goal: float = np.inf,
     max_steps: int = 100,
 ) -> tuple[Floats, float]:
-    """The minimiser and its objective, from a start. A step that does not descend is tried again at a quarter.
+    """The minimiser and its objective, from a start. A step that does not descend is
+    tried again at a quarter.
 
     Args:
         loss: convex in the score.
@@ -134,9 +146,10 @@ def newton_on_host(
         penalties: (k,), at least 0.
         start: (k,); without a finite objective, 0 takes its place.
         offset: a part of the scores that stays as it is, (rows,).
-        ends: the least and the greatest coefficients, (k,) each, not positive and not negative; None for none.
-        relative, absolute: the decrease that Newton's model promises at which it stops, against the objective and by
-            itself.
+        ends: the least and the greatest coefficients, (k,) each, not positive and
+            not negative; None for none.
+        relative, absolute: the decrease that Newton's model promises at which it stops, against
+            the objective and by itself.
         goal: it stops early when the objective will not fall below.
         max_steps: bound on the steps.
 
@@ -158,8 +171,13 @@ def newton_on_host(
             if not now.curvature.min(initial=0.0) >= 0:
                 break
             step, promised = _step(columns, now, penalties, point, least, most)
-            if not promised > max(relative * abs(now.value), absolute) or now.value - 2 * promised >= goal:
-                if loss.quadratic and promised > absolute:  # all that the first step, but for the ridge, left
+            if (
+                not promised > max(relative * abs(now.value), absolute)
+                or now.value - 2 * promised >= goal
+            ):
+                if (
+                    loss.quadratic and promised > absolute
+                ):  # all that the first step, but for the ridge, left
                     point = within(point + step, least, most)
                 break
             length = 1.0
@@ -184,8 +202,8 @@ def _step(
 ) -> tuple[Floats, float]:
     """Newton's step, and the decrease that it promises.
 
-    Coefficients that it would take beyond an end where they are stay, too, and the others move as if those were
-    constants.
+    Coefficients that it would take beyond an end where they are stay, too, and the others move
+    as if those were constants.
     """
     hessian = damped_hessian(columns, now.curvature, penalties)
     if not ((point <= least) | (point >= most)).any():
@@ -205,7 +223,9 @@ def _step(
 
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:
-    _, step, failed = dposv(hessian, gradient)  # LAPACK itself: SciPy's checks take as long as so small a system
+    _, step, failed = dposv(
+        hessian, gradient
+    )  # LAPACK itself: SciPy's checks take as long as so small a system
     return np.asarray(gradient / np.diagonal(hessian) if failed else step)
 
 
@@ -241,7 +261,8 @@ def newton(
 ) -> Array:
     """The minimiser, from a start. Traceable; the dtype of `columns` rules.
 
-    A step that does not descend is tried again at a quarter, and the next ones are as short, twice as long each time.
+    A step that does not descend is tried again at a quarter, and the next ones are as
+    short, twice as long each time.
 
     Args:
         loss: convex in the score (static).
@@ -251,7 +272,8 @@ def newton(
         penalties: (k,), at least 0.
         start: (k,).
         signs: (k,), see `ends_of`; None if there are only zeros. The start keeps them.
-        tolerance: the decrease that Newton's model promises, relative to the objective, at which it stops.
+        tolerance: the decrease that Newton's model promises, relative to the
+            objective, at which it stops.
         max_steps: bound on the steps.
 
     Returns:
@@ -273,13 +295,17 @@ def newton(
         if signs is not None:
             free = ~held(point, gradient, least, most)
             gradient = jnp.where(free, gradient, 0)
-            hessian = jnp.where((free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool), hessian, 0)
+            hessian = jnp.where(
+                (free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool), hessian, 0
+            )
         direction = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(hessian), True), gradient)
         promised = -gradient @ direction / 2
         following = within(point + length * direction, least, most)
         trial = at(following)
         better = accepted(now.value, trial.value, length, promised)
-        point, now = jax.tree.map(lambda new, old: jnp.where(better, new, old), (following, trial), (point, now))
+        point, now = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), (following, trial), (point, now)
+        )
         done = promised <= tolerance * (jnp.abs(state.now.value) + tiny)
         return _State(
             point,

@@ -1,9 +1,10 @@
-"""Proximal Newton in NumPy: for zeros and ones, for small problems, and for fits with a time limit, which do not wait
-until the kernels of `proximal_newton` are compiled.
+"""Proximal Newton in NumPy: for zeros and ones, for small problems, and for fits with a time limit,
+which do not wait until the kernels of `proximal_newton` are compiled.
 
-The same steps by the same formulas, without the kernels' care for the last digits in the line search. Most of the
-work is the model's Gram matrix, weighted by the curvature of every row. It is kept from step to step, from one working
-set to the next and down a path, as long as steps towards its minimum make good progress: `Curvature`.
+The same steps by the same formulas, without the kernels' care for the last digits in the line
+search. Most of the work is the model's Gram matrix, weighted by the curvature of every row. It is
+kept from step to step, from one working set to the next and down a path, as long as steps towards
+its minimum make good progress: `Curvature`.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ from jaxrules.solvers.linear.proximal_newton import (
 from jaxrules.solvers.linear.quadratic import Floats
 
 FEW = 1 << 20
-"""Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and spares their compilation."""
+"""Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and
+spares their compilation.
+"""
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
-_LARGE = 1 << 20  # entries from which on a Hessian is computed in float32: it only has to be good enough for a step
+_LARGE = (
+    1 << 20
+)  # entries from which on a Hessian is computed in float32: it only has to be good enough for a step
 
 
 class Point(NamedTuple):
@@ -49,7 +54,8 @@ class Point(NamedTuple):
     score: Any  # (rows,)
     loss: Any  # scalar
     gradient: Any  # (columns,) of the loss
-    dual: Any  # (rows,) the gradient of the loss at each row, made orthogonal to everything unpenalised
+    # (rows,) the gradient of the loss at each row, made orthogonal to everything unpenalised
+    dual: Any
     dual_gradient: Any  # (columns,) sum_i weights_i dual_i x_ij
 
 
@@ -83,7 +89,11 @@ class Curvature:
         self.rows, self.columns, self.products = rows, self.columns[:0], self.products[:0, :0]
 
     def model(
-        self, matrix: Any, columns: NDArray[np.intp], fit_intercept: Any, stopped: Callable[[], bool]
+        self,
+        matrix: Any,
+        columns: NDArray[np.intp],
+        fit_intercept: Any,
+        stopped: Callable[[], bool],
     ) -> SecondOrder | None:
         """The second-order model of some columns; None if it was stopped.
 
@@ -92,9 +102,13 @@ class Curvature:
             columns: their names, (k,) ascending.
         """
         assert self.rows is not None
-        _, place, known = np.intersect1d(columns, self.columns, assume_unique=True, return_indices=True)
+        _, place, known = np.intersect1d(
+            columns, self.columns, assume_unique=True, return_indices=True
+        )
         new = np.setdiff1d(np.arange(len(columns)), place)
-        left = new if 2 * len(new) <= len(columns) else None  # the whole is symmetric: half the work
+        left = (
+            new if 2 * len(new) <= len(columns) else None
+        )  # the whole is symmetric: half the work
         kind = np.float32 if matrix.size > _LARGE else np.float64
         if isinstance(matrix, BitColumns):
             found = matrix.gram(self.rows, left, kind, stopped)
@@ -129,8 +143,10 @@ def newton(
     stopped: Callable[[], bool] = lambda: False,
     signs: NDArray[np.bool_] | None = None,
 ) -> Visit:
-    """Minimise over the columns of `data`, bits or float64, from a start and its score, until no KKT violation exceeds
-    the tolerance. The curvature may be that of an earlier score; `names` are the columns' in it."""
+    """Minimise over the columns of `data`, bits or float64, from a start and its score, until
+    no KKT violation exceeds the tolerance. The curvature may be that of an earlier score;
+    `names` are the columns' in it.
+    """
     columns, weights, target, fit_intercept = data
     model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
 
@@ -138,7 +154,9 @@ def newton(
         value = float(objective(loss, data, penalties, coefficients, score))
         while steps < max_steps and not stopped():
             previous = violation
-            gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, coefficients, score)
+            gradient, by_intercept, violation = derivatives(
+                loss, data, penalties, signs, coefficients, score
+            )
             slow = not violation <= _REUSE * previous
             if violation <= tolerance or (stuck and slow and (renewed or loss.quadratic)):
                 break
@@ -149,14 +167,26 @@ def newton(
                 model = curvature.model(columns, names, fit_intercept, stopped)
                 if model is None:
                     break
-            at = Iterate(coefficients, intercept, gradient, by_intercept, value, violation, steps, True, False)
+            at = Iterate(
+                coefficients,
+                intercept,
+                gradient,
+                by_intercept,
+                value,
+                violation,
+                steps,
+                True,
+                False,
+            )
             goal = model_minimum(model, at, penalties, tolerance, signs)
             direction, by = line(model, at, goal)
             score_step, size, moved = by + direction @ columns, 2.0, np.inf
             while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
                 size /= 2
                 following = coefficients + size * direction
-                moved = float(objective(loss, data, penalties, following, score + size * score_step))
+                moved = float(
+                    objective(loss, data, penalties, following, score + size * score_step)
+                )
             steps, stuck, stale = steps + 1, not moved < value, size < 1
             if moved <= value + _ROUNDING * abs(value):
                 coefficients = goal if size == 1 else following
@@ -167,7 +197,9 @@ def newton(
 
 
 @in_x64
-def point(loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: Data, score: Floats) -> Point:
+def point(
+    loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: Data, score: Floats
+) -> Point:
     """The point at a score, its intercept shifted to the best one.
 
     Args:
@@ -182,7 +214,14 @@ def point(loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: 
         gradient = sums(weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
         dual_gradient = sums(weights * dual) if len(unpenalised) else gradient
-        return Point(shift, score, weights @ np.asarray(loss.value(target, score)), gradient, dual, dual_gradient)
+        return Point(
+            shift,
+            score,
+            weights @ np.asarray(loss.value(target, score)),
+            gradient,
+            dual,
+            dual_gradient,
+        )
 
 
 def _threads(matrix: Any) -> Any:

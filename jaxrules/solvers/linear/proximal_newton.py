@@ -1,18 +1,20 @@
-"""The parts of proximal Newton for an L1-penalised loss of a linear score, as traceable functions of arrays.
+"""The parts of proximal Newton for an L1-penalised loss of a linear score, as
+traceable functions of arrays.
 
 Minimises, over the coefficients b (one per column) and an unpenalised intercept b0,
 
     F(b, b0) = sum_i v_i loss(t_i, f_i) + sum_j penalty_j |b_j|,     f_i = b0 + sum_j b_j x_ij,
 
-with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type methods for
-minimizing composite functions") makes a quadratic model of the loss (`second_order`), minimises it plus the penalty
-(`model_minimum`, on the host) and searches along the line (`advance`): the step is halved until F falls, so that F
-never rises, also where the loss has no bound on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts
-together.
+with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type
+methods for minimizing composite functions") makes a quadratic model of the loss
+(`second_order`), minimises it plus the penalty (`model_minimum`, on the host) and searches along
+the line (`advance`): the step is halved until F falls, so that F never rises, also where the loss
+has no bound on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
 
-All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the columns rules; the
-loss is static. The formulas (`objective`, `derivatives`, `without_intercept`, `line`, `project_out`, `dual_bound`) are
-for arrays of NumPy, too: `on_host` makes the same steps with them.
+All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the
+columns rules; the loss is static. The formulas (`objective`, `derivatives`,
+`without_intercept`, `line`, `project_out`, `dual_bound`) are for arrays of NumPy, too: `on_host`
+makes the same steps with them.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from jaxrules.losses import SHIFT_ROUNDING, SHIFT_STEPS, Loss, require, shift_st
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
 
-_NEWTON_RIDGE = 0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
+_NEWTON_RIDGE = (
+    0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
+)
 _HALVINGS = 30  # of the line search
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
@@ -53,13 +57,16 @@ class Data(NamedTuple):
     fit_intercept: Array | bool
 
 
-# ------------------------------------------------------------------------------- optimality, intercept, duality
+# -------------------------------------------------------------------------------
+# optimality, intercept, duality
 
 
 def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
-    """The change of the intercept that minimises the loss of `score + shift`: its weighted gradient is then zero.
+    """The change of the intercept that minimises the loss of `score + shift`: its
+    weighted gradient is then zero.
 
-    `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not looked at.
+    `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not
+    looked at.
     """
     _, weights, target, fit_intercept = data
     max_steps = jnp.where(fit_intercept, SHIFT_STEPS, 0)
@@ -86,11 +93,12 @@ def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
 
 
 def project_out(data: Data, dual: Any, curvature: Any, refinements: int = 3) -> Any:
-    """`dual` (rows,) made orthogonal, under the weights, to the columns of `data` and to the constant.
+    """`dual` (rows,) made orthogonal, under the weights, to the columns of
+    `data` and to the constant.
 
-    A dual point is feasible only if it is orthogonal to everything without a penalty. The correction is the
-    change that a Newton step of the score makes: proportional to the curvature, it keeps duals of saturated
-    rows in the domain of the conjugate.
+    A dual point is feasible only if it is orthogonal to everything without a penalty. The
+    correction is the change that a Newton step of the score makes: proportional to the curvature,
+    it keeps duals of saturated rows in the domain of the conjugate.
 
     Args:
         curvature: (rows,) of the loss.
@@ -141,8 +149,8 @@ def dual_bound(
         dual: (rows,), the gradient of the loss at some score after `project_out`.
         dual_gradient: (k,), sum_i v_i dual_i x_ij.
         penalties: (k,); columns without a penalty are taken as orthogonal.
-        signs: whether a coefficient may be negative, and positive, (2, k): the dual point has to respect the penalty on
-            these sides only. None for all of them.
+        signs: whether a coefficient may be negative, and positive, (2, k): the dual point has to
+            respect the penalty on these sides only. None for all of them.
     """
     xp: Any = jnp if isinstance(dual_gradient, jax.Array) else np
     conjugate = require(loss, "conjugate", "a bound by duality")
@@ -152,7 +160,8 @@ def dual_bound(
     return -xp.sum(xp.where(weights > 0, weights * conjugate(target, shrunk), 0))
 
 
-# -------------------------------------------------------------------------------------------------- Newton steps
+# --------------------------------------------------------------------------------------------------
+# Newton steps
 
 
 class SecondOrder(NamedTuple):
@@ -196,14 +205,23 @@ class Iterate(NamedTuple):
 
 
 def first_iterate(
-    loss: Loss, data: Data, penalties: Array, coefficients: Array, intercept: Array, signs: Array | None = None
+    loss: Loss,
+    data: Data,
+    penalties: Array,
+    coefficients: Array,
+    intercept: Array,
+    signs: Array | None = None,
 ) -> tuple[Iterate, Array]:
     """The start, and the scores there (rows,)."""
     score = intercept + coefficients @ data.columns
-    gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, coefficients, score)
+    gradient, by_intercept, violation = derivatives(
+        loss, data, penalties, signs, coefficients, score
+    )
     value = objective(loss, data, penalties, coefficients, score)
     no = jnp.bool_(False)
-    at = Iterate(coefficients, intercept, gradient, by_intercept, value, violation, jnp.int32(0), ~no, no)
+    at = Iterate(
+        coefficients, intercept, gradient, by_intercept, value, violation, jnp.int32(0), ~no, no
+    )
     return at, score
 
 
@@ -211,7 +229,9 @@ def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     """The second-order model at a score: the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
     coupling, total = data.columns @ curvature, intercept_curvature(curvature, data.fit_intercept)
-    return SecondOrder(without_intercept(weighted_gram(data.columns, curvature), coupling, total), coupling, total)
+    return SecondOrder(
+        without_intercept(weighted_gram(data.columns, curvature), coupling, total), coupling, total
+    )
 
 
 def intercept_curvature(curvature: Any, fit_intercept: Any) -> Any:
@@ -225,7 +245,9 @@ def intercept_curvature(curvature: Any, fit_intercept: Any) -> Any:
 
 
 def without_intercept(gram: Any, coupling: Any, total: Any) -> Any:
-    """A Hessian (k, k) once the intercept follows, from its `coupling` (k,) and `intercept_curvature`."""
+    """A Hessian (k, k) once the intercept follows, from its
+    `coupling` (k,) and `intercept_curvature`.
+    """
     return gram - coupling[:, None] * (coupling / total)[None, :]
 
 
@@ -236,12 +258,20 @@ def line(model: SecondOrder, at: Iterate, goal: Any) -> tuple[Any, Any]:
 
 
 def model_minimum(
-    model: SecondOrder, at: Iterate, penalties: Floats, tolerance: float, signs: NDArray[np.bool_] | None = None
+    model: SecondOrder,
+    at: Iterate,
+    penalties: Floats,
+    tolerance: float,
+    signs: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """The coefficients (k,) that minimise the model plus the penalty; it knows no rows, and is not traced."""
+    """The coefficients (k,) that minimise the model plus the penalty; it knows
+    no rows, and is not traced.
+    """
     coupling, total = np.asarray(model.coupling), float(model.total)
     linear = np.asarray(at.gradient) - coupling * (float(at.intercept_gradient) / total)
-    quadratic = Quadratic(np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs)
+    quadratic = Quadratic(
+        np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs
+    )
     # A minimum far more exact than the problem will be solved would be in vain.
     return quadratic.minimum(max(_INEXACT * float(at.violation), tolerance / 2))
 
@@ -256,13 +286,18 @@ def advance(
     goal: Array,
     signs: Array | None = None,
 ) -> tuple[Iterate, Array]:
-    """The line search from an iterate and its scores towards the model's minimum; without descent it stays."""
+    """The line search from an iterate and its scores towards the model's minimum;
+    without descent it stays.
+    """
     b, (d, d0) = at.coefficients, line(model, at, goal)
     score_step = d0 + d @ data.columns
     predicted = (
-        at.gradient @ d + at.intercept_gradient * d0 + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
+        at.gradient @ d
+        + at.intercept_gradient * d0
+        + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
     )  # below 0 unless b is optimal
-    # Close to the optimum the decrease drowns in the objective's rounding: full steps are then safe.
+    # Close to the optimum the decrease drowns in the objective's rounding:
+    # full steps are then safe.
     rounding = 8 * jnp.finfo(b.dtype).eps * jnp.abs(at.objective)
 
     def too_long(search: tuple[Array, Array]) -> Array:
@@ -274,16 +309,28 @@ def advance(
         size = search[0] / 2
         return size, objective(loss, data, penalties, b + size * d, score + size * score_step)
 
-    size, value = lax.while_loop(too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype)))
+    size, value = lax.while_loop(
+        too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype))
+    )
     new_b = jnp.where(size == 1, goal, b + size * d)  # exact zeros survive a full step
     new_score = score + size * score_step
     gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, new_b, new_score)
     no_descent = ~(value <= at.objective + rounding)
     no_progress = no_descent | ((violation >= at.violation) & (value >= at.objective - rounding))
     moved = Iterate(
-        new_b, at.intercept + size * d0, gradient, by_intercept, value, violation, at.steps, at.stale, at.stalled
+        new_b,
+        at.intercept + size * d0,
+        gradient,
+        by_intercept,
+        value,
+        violation,
+        at.steps,
+        at.stale,
+        at.stalled,
     )
-    kept, kept_score = jax.tree.map(lambda new, old: jnp.where(no_descent, old, new), (moved, new_score), (at, score))
+    kept, kept_score = jax.tree.map(
+        lambda new, old: jnp.where(no_descent, old, new), (moved, new_score), (at, score)
+    )
     return kept._replace(
         steps=at.steps + 1,
         stale=jnp.logical_and(violation > _REUSE * at.violation, not loss.quadratic),
@@ -299,9 +346,15 @@ def objective(loss: Loss, data: Data, penalties: Any, coefficients: Any, score: 
 def derivatives(
     loss: Loss, data: Data, penalties: Any, signs: Any, coefficients: Any, score: Any
 ) -> tuple[Any, Any, Any]:
-    """Gradient of the loss by the coefficients and by the intercept, and the largest KKT violation."""
+    """Gradient of the loss by the coefficients and by the intercept, and
+    the largest KKT violation.
+    """
     xp: Any = jnp if isinstance(score, jax.Array) else np
     rows = data.weights * loss.gradient(data.target, score)
     gradient, by_intercept = data.columns @ rows, xp.sum(rows)
     violation = kkt_violation(coefficients, gradient, penalties, signs)
-    return gradient, by_intercept, xp.max(violation, initial=xp.where(data.fit_intercept, abs(by_intercept), 0))
+    return (
+        gradient,
+        by_intercept,
+        xp.max(violation, initial=xp.where(data.fit_intercept, abs(by_intercept), 0)),
+    )

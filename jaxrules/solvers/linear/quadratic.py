@@ -1,7 +1,8 @@
-"""The quadratic subproblem of proximal Newton: a quadratic function of the coefficients plus their L1 penalty.
+"""The quadratic subproblem of proximal Newton: a quadratic function of the
+coefficients plus their L1 penalty.
 
-It knows no rows and is small, so it is solved on the host: compiled coordinate descent finds the support, Newton steps
-on the support (LAPACK) finish. Nothing is compiled for a size.
+It knows no rows and is small, so it is solved on the host: compiled coordinate descent finds the
+support, Newton steps on the support (LAPACK) finish. Nothing is compiled for a size.
 """
 
 from __future__ import annotations
@@ -28,15 +29,19 @@ _INNER_ITERATIONS = 30  # of the interior-point method
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 _NEWTON_RIDGE = _EPS**0.8  # added to Hessians that are factorised, relative
 _INNER_RIDGE = _EPS**0.7  # the same for the interior-point method
-_STEP_SIZES = np.array([[1.0], [0.5], [0.2], [0.05], [0.01]])  # tried along the Newton step on the support
+_STEP_SIZES = np.array(
+    [[1.0], [0.5], [0.2], [0.05], [0.01]]
+)  # tried along the Newton step on the support
 
 
 def pull(gradient: Any, signs: Any = None) -> Any:
-    """How strongly the loss pulls a coefficient from 0 to where it may go, at least 0; for NumPy's arrays and JAX's.
+    """How strongly the loss pulls a coefficient from 0 to where it may go, at least 0; for
+    NumPy's arrays and JAX's.
 
     Args:
         gradient: (k,).
-        signs: whether a coefficient may be negative, and positive, bool (2, k); None for all of them.
+        signs: whether a coefficient may be negative, and positive, bool (2,
+            k); None for all of them.
     """
     numpy: Any = jnp if isinstance(gradient, jax.Array) else np
     if signs is None:
@@ -45,10 +50,14 @@ def pull(gradient: Any, signs: Any = None) -> Any:
 
 
 def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any = None) -> Any:
-    """Distance of 0 from the subdifferential of the objective, per coefficient; for NumPy's arrays and JAX's."""
+    """Distance of 0 from the subdifferential of the objective, per coefficient; for
+    NumPy's arrays and JAX's.
+    """
     numpy: Any = jnp if isinstance(gradient, jax.Array) else np
     at_zero = numpy.maximum(pull(gradient, signs) - penalties, 0)
-    return numpy.where(coefficients != 0, numpy.abs(gradient + penalties * numpy.sign(coefficients)), at_zero)
+    return numpy.where(
+        coefficients != 0, numpy.abs(gradient + penalties * numpy.sign(coefficients)), at_zero
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +69,8 @@ class Quadratic:
         linear: (k,), the gradient of the smooth part at the anchor.
         anchor: (k,).
         penalties: (k,), at least 0.
-        signs: whether b may be negative, and positive, bool (2, k), then with penalties above 0 where it may not be
-            both; None for all of them. The anchor keeps them.
+        signs: whether b may be negative, and positive, bool (2, k), then with penalties above 0
+            where it may not be both; None for all of them. The anchor keeps them.
     """
 
     hessian: Floats
@@ -76,12 +85,16 @@ class Quadratic:
 
     @functools.cached_property
     def curvature(self) -> Floats:
-        """(k,) the diagonal of the Hessian, kept positive: a column without curvature (a constant) stays at zero."""
+        """(k,) the diagonal of the Hessian, kept positive: a column without curvature
+        (a constant) stays at zero.
+        """
         diagonal = np.diagonal(self.hessian)
         return np.maximum(diagonal, _NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
 
     def kept(self, b: Floats) -> Floats:
-        """Coefficients, of any shape (..., k), with 0 for those of a sign that they may not have."""
+        """Coefficients, of any shape (..., k), with 0 for those of a
+        sign that they may not have.
+        """
         if self.signs is None:
             return b
         return np.where(np.where(b < 0, self.signs[0], self.signs[1]), b, 0.0)
@@ -89,9 +102,10 @@ class Quadratic:
     def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
         """The coefficients b (k,) that minimise the function, from the anchor.
 
-        Rounds of coordinate descent, which finds the support, and Newton steps on the support. Where the support
-        is not found at once (nested rules are nearly collinear columns, on which coordinate descent takes
-        thousands of sweeps), an interior-point solution is the new start: some ten Cholesky factorisations.
+        Rounds of coordinate descent, which finds the support, and Newton steps on the support.
+        Where the support is not found at once (nested rules are nearly collinear columns, on which
+        coordinate descent takes thousands of sweeps), an interior-point solution is the new start:
+        some ten Cholesky factorisations.
 
         Args:
             tolerance: the largest KKT violation to leave.
@@ -103,20 +117,42 @@ class Quadratic:
         negative, positive = np.ones((2, len(b)), bool) if self.signs is None else self.signs
         with one_blas_thread():
             for round_ in range(max_rounds):
-                if kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0) <= tolerance:
+                if (
+                    kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0)
+                    <= tolerance
+                ):
                     break
-                if round_ > 0:  # the first is for a start whose support is right: a Newton step is all it needs
-                    sweep(self.hessian, self.curvature, self.penalties, negative, positive, b, gradient, _SWEEPS)
-                inner = self.kept(self.interior_point(b, tolerance / 100)) if round_ == _EASY_ROUNDS else b
+                if (
+                    round_ > 0
+                ):  # the first is for a start whose support is right: a Newton step is all it needs
+                    sweep(
+                        self.hessian,
+                        self.curvature,
+                        self.penalties,
+                        negative,
+                        positive,
+                        b,
+                        gradient,
+                        _SWEEPS,
+                    )
+                inner = (
+                    self.kept(self.interior_point(b, tolerance / 100))
+                    if round_ == _EASY_ROUNDS
+                    else b
+                )
                 b = self._improved(b, gradient, inner)
                 gradient = self.gradient(b)
         return b
 
     def _improved(self, b: Floats, gradient: Floats, inner: Floats) -> Floats:
-        """The best of b, `inner` and points on b's Newton step over its support; flipping signs stop at zero."""
+        """The best of b, `inner` and points on b's Newton step over its support;
+        flipping signs stop at zero.
+        """
         support = np.flatnonzero((b != 0) | (self.penalties == 0))
         matrix = self.hessian[np.ix_(support, support)]
-        matrix[np.diag_indices(len(support))] += _NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
+        matrix[np.diag_indices(len(support))] += (
+            _NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
+        )
         step = np.zeros_like(b)
         with contextlib.suppress(LinAlgError):
             right = (gradient + self.penalties * np.sign(b))[support]
@@ -133,11 +169,14 @@ class Quadratic:
         best = int(np.argmin(change))
         return trials[best] if change[best] <= 0 else b
 
-    def interior_point(self, start: Floats, tolerance: float, max_iterations: int = _INNER_ITERATIONS) -> Floats:
+    def interior_point(
+        self, start: Floats, tolerance: float, max_iterations: int = _INNER_ITERATIONS
+    ) -> Floats:
         """Minimise from inside of the bounds.
 
-        Mehrotra's predictor-corrector method on b = up - down with up, down >= 0 (Wright 1997, "Primal-Dual
-        Interior-Point Methods", chapter 10). The number of iterations hardly depends on the conditioning.
+        Mehrotra's predictor-corrector method on b = up - down with up, down >= 0 (Wright 1997,
+        "Primal-Dual Interior-Point Methods", chapter 10). The number of iterations hardly
+        depends on the conditioning.
 
         Args:
             start: (k,), need not be inside.
@@ -148,7 +187,9 @@ class Quadratic:
             (k,) b, with zeros where complementarity says so; NaN where the numbers leave float64.
         """
         penalties, curvature, steepest = self.penalties, self.curvature.max(), self.penalties.max()
-        free = penalties == 0  # these have no bounds: their `up` takes any sign, their `down` stays zero
+        free = (
+            penalties == 0
+        )  # these have no bounds: their `up` takes any sign, their `down` stays zero
         count = 2 * max(int(np.sum(~free)), 1)
         regular = self.hessian + _INNER_RIDGE * curvature * np.eye(len(start))
         sides = np.array([[1.0], [-1.0]])  # the two rows of `parts` and `duals` (2, k): up and down
@@ -159,7 +200,8 @@ class Quadratic:
         def gradient_at(b: Floats) -> Floats:
             return np.asarray(self.linear + regular @ (b - self.anchor))
 
-        # The start, shifted inside: every part and every dual is at least a small share of what is large.
+        # The start, shifted inside: every part and every dual is at least a small
+        # share of what is large.
         gradient = gradient_at(start)
         parts = np.maximum(sides * start, 0.0) + steepest / curvature + np.abs(start).max() / 100
         parts = np.where(free, np.stack([start, np.zeros_like(start)]), parts)
@@ -181,23 +223,35 @@ class Quadratic:
                 except LinAlgError:
                     break
                 now, aim = np.sum(penalised(parts * duals)) / count, np.zeros_like(parts)
-                for _ in range(2):  # the predictor, with aim 0; then the corrector, with the aim that it finds
+                for _ in range(
+                    2
+                ):  # the predictor, with aim 0; then the corrector, with the aim that it finds
                     residual_aim = aim / divisor - duals - residual
-                    right = np.where(free, -gradient, np.sum(sides * residual_aim / barrier, axis=0) / inverse)
+                    right = np.where(
+                        free, -gradient, np.sum(sides * residual_aim / barrier, axis=0) / inverse
+                    )
                     along = cho_solve(factor, right, check_finite=False)  # NaN ends it below
-                    # Each part by its own equation where its barrier is the higher one, else by the parts' difference.
+                    # Each part by its own equation where its barrier is the higher one, else
+                    # by the parts' difference.
                     change = (residual_aim - sides * (regular @ along)) / barrier
                     change = np.where(barrier < barrier[::-1], change[::-1] + sides * along, change)
                     step = np.where(free, np.stack([along, np.zeros_like(along)]), change)
                     dual_step = penalised(aim / divisor - duals - barrier * step)
                     values, steps = np.stack([parts, duals]), np.stack([step, dual_step])
                     length = np.where((steps < 0) & ~free, -values / steps, 1.0).min(initial=1.0)
-                    ahead = np.sum(penalised((parts + length * step) * (duals + length * dual_step))) / count
+                    ahead = (
+                        np.sum(penalised((parts + length * step) * (duals + length * dual_step)))
+                        / count
+                    )
                     aim = (ahead / now) ** 3 * now - step * dual_step
                 parts, duals = parts + 0.995 * length * step, duals + 0.995 * length * dual_step
-                worst = max(np.abs(residual).max(), np.abs(gradient[free]).max(initial=0.0)) * (1 - 0.995 * length)
+                worst = max(np.abs(residual).max(), np.abs(gradient[free]).max(initial=0.0)) * (
+                    1 - 0.995 * length
+                )
                 gap = np.sum(penalised(parts * duals)) / count
-                if np.isnan(worst + gap) or (worst <= tolerance and gap * curvature <= tolerance * steepest):
+                if np.isnan(worst + gap) or (
+                    worst <= tolerance and gap * curvature <= tolerance * steepest
+                ):
                     break
         b = parts[0] - parts[1]
         return np.where(~free & (self.curvature * np.abs(b) <= duals.min(axis=0)), 0.0, b)

@@ -2,7 +2,8 @@
 
     minimise  sum_i s_i l(y_i, f_i) / sum_i s_i + l2_penalty / (2 sum_i s_i) sum_j w_j^2,    f = b + Q w
 
-Newton's method (`jaxrules.solvers.linear.newton`), for tens of rules: the Hessian is dense and small.
+Newton's method (`jaxrules.solvers.linear.newton`), for tens of rules: the
+Hessian is dense and small.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def refit_weights(
         sample_weight: float64 (rows,).
         start: weights (rules,) and intercept.
         offset: a part of the scores that stays as it is, (rows,).
-        signs: 1 for weights that must not be negative, -1 for those that must not be positive, 0 for others, (rules,);
-            the start keeps them.
+        signs: 1 for weights that must not be negative, -1 for those that must not be positive, 0
+            for others, (rules,); the start keeps them.
         max_steps: of Newton's method.
 
     Raises:
@@ -61,21 +62,40 @@ def refit_weights(
     penalty = np.full(len(point), float(l2_penalty))
     if intercept:
         penalty[-1] = 0.0
-    ends = None if signs is None or not np.any(signs) else ends_of(np.append(signs, np.zeros(int(intercept))))
+    ends = (
+        None
+        if signs is None or not np.any(signs)
+        else ends_of(np.append(signs, np.zeros(int(intercept))))
+    )
     point, _ = newton_on_host(
-        loss, columns, y, sample_weight, penalty, point, offset=offset, ends=ends, max_steps=max_steps
+        loss,
+        columns,
+        y,
+        sample_weight,
+        penalty,
+        point,
+        offset=offset,
+        ends=ends,
+        max_steps=max_steps,
     )
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
 
 
 def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
-    """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded problem of least squares."""
+    """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded
+    problem of least squares.
+    """
     from scipy.optimize import lsq_linear
 
     values, vectors = np.linalg.eigh(hessian)
     kept = values > 1e-12 * values.max(initial=0.0)
     root = np.sqrt(values[kept])
-    found = lsq_linear(root[:, None] * vectors[:, kept].T, -(vectors[:, kept].T @ slope) / root, ends, method="bvls")
+    found = lsq_linear(
+        root[:, None] * vectors[:, kept].T,
+        -(vectors[:, kept].T @ slope) / root,
+        ends,
+        method="bvls",
+    )
     return np.clip(found.x, *ends)
 
 
@@ -105,19 +125,30 @@ def refit_softmax(
     design: Floats = np.column_stack([features, np.ones(len(y))]).astype(np.float64)
     penalty = np.full((design.shape[1], 1), float(l2_penalty))
     penalty[-1] = 0.0
-    moves = np.ones(len(penalty), bool)[:, None] if free is None else np.append(free, np.ones((1, y.shape[1]), bool), 0)
+    moves = (
+        np.ones(len(penalty), bool)[:, None]
+        if free is None
+        else np.append(free, np.ones((1, y.shape[1]), bool), 0)
+    )
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         at = flat.reshape(design.shape[1], y.shape[1])
         scores = design @ at
-        slopes = design.T @ (sample_weight[:, None] * (shares(scores, axis=1) - (1 + y) / 2)) + penalty * at
-        return float(sample_weight @ softmax(y, scores) + 0.5 * (penalty * at**2).sum()), (slopes * moves).ravel()
+        slopes = (
+            design.T @ (sample_weight[:, None] * (shares(scores, axis=1) - (1 + y) / 2))
+            + penalty * at
+        )
+        return float(sample_weight @ softmax(y, scores) + 0.5 * (penalty * at**2).sum()), (
+            slopes * moves
+        ).ravel()
 
     first = np.concatenate([start[0], start[1][None]]).ravel()
     options = {"maxiter": max_steps, "ftol": 1e-15, "gtol": 1e-10 * float(sample_weight.sum())}
     ends = None
     if signs is not None and np.any(signs):
-        ends = np.stack(ends_of(np.append(signs, np.zeros((1, y.shape[1]), int), 0).ravel()), axis=1)
+        ends = np.stack(
+            ends_of(np.append(signs, np.zeros((1, y.shape[1]), int), 0).ravel()), axis=1
+        )
     found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=ends, options=options)
     best = found.x.reshape(-1, y.shape[1])
     return best[:-1], best[-1]

@@ -1,17 +1,19 @@
-"""Sparse generalised linear models: mean loss of a linear score plus an L1 penalty, solved with a certificate.
+"""Sparse generalised linear models: mean loss of a linear score plus an L1 penalty,
+solved with a certificate.
 
     minimise  sum_i w_i loss(y_i, f_i) / sum_i w_i  +  l1_penalty * sum_j c_j |b_j|,     f_i = b_0 + x_i'b
 
-with the losses of `jaxrules.losses`, or any other with a conjugate; the intercept b_0 is not penalised; c are the
-penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for `LogisticRegression` and 2 alpha for `Lasso`,
-whose squared loss is halved.
+with the losses of `jaxrules.losses`, or any other with a conjugate; the intercept b_0 is not
+penalised; c are the penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for
+`LogisticRegression` and 2 alpha for `Lasso`, whose squared loss is halved.
 
-Method: proximal Newton on a working set, the support and the columns whose gradient is closest to the penalty
-(as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept once, as bits or float32.
-Bits are multiplied on the host (`bit_columns`), where a path shares the products of its columns (`on_host.Curvature`).
-Gradients, objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
-on what is left to gain, is small relative to its objective (to the part above the least loss of every row by itself,
-if that is negative, as it is for large counts).
+Method: proximal Newton on a working set, the support and the columns whose gradient is closest to
+the penalty (as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept
+once, as bits or float32. Bits are multiplied on the host
+(`bit_columns`), where a path shares the products of its columns (`on_host.Curvature`). Gradients,
+objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
+on what is left to gain, is small relative to its objective (to the part above the least loss of
+every row by itself, if that is negative, as it is for large counts).
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)
@@ -55,13 +57,23 @@ from jaxrules.table import check_sample_weight
 
 Bools = NDArray[np.bool_]
 
-_WORKING_SETS = (64, 256, 512, 1024, 2048, 4096)  # columns per kernel call: few shapes, few compilations
+_WORKING_SETS = (
+    64,
+    256,
+    512,
+    1024,
+    2048,
+    4096,
+)  # columns per kernel call: few shapes, few compilations
 _BLOCK = 1 << 12  # rows that NumPy casts at once
 _STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
-NEARLY_PERFECT = 1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
+NEARLY_PERFECT = (
+    1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
+)
 
 
-# ----------------------------------------------------------------------------------------------- solutions
+# -----------------------------------------------------------------------------------------------
+# solutions
 
 
 @dataclass(frozen=True)
@@ -137,12 +149,14 @@ class Path(Sequence[Solution]):
         return np.array([len(solution.support) for solution in self.solutions], np.intp)
 
 
-# ------------------------------------------------------------------------------------------------- kernels
+# -------------------------------------------------------------------------------------------------
+# kernels
 
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
-    # A fused product and sum: a matrix product would first write a float64 copy of the whole matrix.
+    # A fused product and sum: a matrix product would first write a float64
+    # copy of the whole matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
 
@@ -188,10 +202,19 @@ def _newton(
     stopped: Callable[[], bool],
     signs: Bools | None,
 ) -> Visit:
-    """Proximal Newton on some columns, from a start, until no KKT violation exceeds the tolerance."""
+    """Proximal Newton on some columns, from a start, until no KKT
+    violation exceeds the tolerance.
+    """
     data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
-    at, score = _first_iterate.jitted(loss, data, penalties, coefficients, np.float64(intercept), signs)
-    while float(at.violation) > tolerance and int(at.steps) < max_steps and not at.stalled and not stopped():
+    at, score = _first_iterate.jitted(
+        loss, data, penalties, coefficients, np.float64(intercept), signs
+    )
+    while (
+        float(at.violation) > tolerance
+        and int(at.steps) < max_steps
+        and not at.stalled
+        and not stopped()
+    ):
         if at.stale:
             model = _second_order.jitted(loss, data, score)
         goal = model_minimum(model, at, penalties, tolerance, signs)
@@ -199,7 +222,8 @@ def _newton(
     return Visit(at.coefficients, at.intercept, score, at.steps)
 
 
-# ------------------------------------------------------------------------------------------------- problem
+# -------------------------------------------------------------------------------------------------
+# problem
 
 
 class Position(NamedTuple):
@@ -227,7 +251,9 @@ class _Certificate(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """All but the penalty, in the padded shapes and the centred and scaled columns of the kernels."""
+    """All but the penalty, in the padded shapes and the centred and
+    scaled columns of the kernels.
+    """
 
     design: Design
     loss: Loss
@@ -236,7 +262,8 @@ class Problem:
     constant: float  # of the loss of merged rows
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
     least: float  # the least loss of every row by itself: no objective is below
-    worth: float  # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
+    # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
+    worth: float
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
     run: Run | None = None  # its time limit says which engine makes the steps
     curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
@@ -257,7 +284,9 @@ class Problem:
         conjugate = require(loss, "conjugate", "the certificate of a sparse linear model")
         design = Design.of(X, intercept=intercept)
         if design.centre.any() and not intercept:
-            raise ValueError("X is a Design with centred columns; make it with Design.of(X, intercept=False)")
+            raise ValueError(
+                "X is a Design with centred columns; make it with Design.of(X, intercept=False)"
+            )
         row_target = _check_target(y, design.n_rows, loss)
         row_weight = check_sample_weight(sample_weight, design.n_rows)
         row_weight = row_weight / row_weight.sum()
@@ -269,7 +298,9 @@ class Problem:
         weights, target = np.zeros((2, design.storage.shape[1]))
         weights[: design.n_patterns], target[: design.n_patterns] = merged.weight, merged.target
         factors = np.ones(design.padded_columns)
-        factors[: design.n_columns] = _check_factors(penalty_factors, design.n_columns) / design.scale
+        factors[: design.n_columns] = (
+            _check_factors(penalty_factors, design.n_columns) / design.scale
+        )
         nothing = np.zeros_like(target)
         least = merged.constant - float(weights @ conjugate(target, nothing))
         worth = merged.constant + float(weights @ loss.value(target, nothing)) - min(least, 0.0)
@@ -291,7 +322,9 @@ class Problem:
         max_iterations: int = 1000,
         run: Run | None = None,
     ) -> Solution:
-        """The solution at a penalty, see `solve`; solutions one after the other share products of columns."""
+        """The solution at a penalty, see `solve`; solutions one after the other
+        share products of columns.
+        """
         check_penalty("l1_penalty", l1_penalty)
         check_limits(tolerance, max_iterations)
         if self.signs is not None and l1_penalty == 0:
@@ -299,11 +332,17 @@ class Problem:
         problem = replace(self, run=run)
         position = problem.start(start)
         if start is not None and problem.loss.curvature_bound is None:
-            # Where the curvatures of the rows differ beyond all digits, Newton's method does not move.
+            # Where the curvatures of the rows differ beyond all digits,
+            # Newton's method does not move.
             null = problem.start(None)
-            if problem.certificate(null, l1_penalty).objective < problem.certificate(position, l1_penalty).objective:
+            if (
+                problem.certificate(null, l1_penalty).objective
+                < problem.certificate(position, l1_penalty).objective
+            ):
                 position = null
-        solution, position = _minimise(problem, float(l1_penalty), position, tolerance, max_iterations, run)
+        solution, position = _minimise(
+            problem, float(l1_penalty), position, tolerance, max_iterations, run
+        )
         self.latest.solution, self.latest.position = solution, position
         return solution
 
@@ -312,19 +351,35 @@ class Problem:
         design = self.design
         coefficients, intercept = np.zeros(design.padded_columns), 0.0
         if start is None:
-            return self._null_model(self.at(coefficients, intercept, np.zeros_like(self.data.weights), False))
+            return self._null_model(
+                self.at(coefficients, intercept, np.zeros_like(self.data.weights), False)
+            )
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
-        given, intercept = (start.coefficients, start.intercept) if isinstance(start, Solution) else start
+        given, intercept = (
+            (start.coefficients, start.intercept) if isinstance(start, Solution) else start
+        )
         given = np.asarray(given, np.float64)
-        if given.shape != (design.n_columns,) or not np.isfinite(given).all() or not np.isfinite(intercept):
-            raise ValueError(f"start must hold {design.n_columns} finite coefficients and a finite intercept")
+        if (
+            given.shape != (design.n_columns,)
+            or not np.isfinite(given).all()
+            or not np.isfinite(intercept)
+        ):
+            raise ValueError(
+                f"start must hold {design.n_columns} finite coefficients and a finite intercept"
+            )
         coefficients[: design.n_columns] = given * design.scale
-        intercept = float(intercept + given @ design.centre) - self.level if self.data.fit_intercept else 0.0
+        intercept = (
+            float(intercept + given @ design.centre) - self.level
+            if self.data.fit_intercept
+            else 0.0
+        )
         used = np.flatnonzero(coefficients)
         size = self._working_size(len(used))
         if not self._by_kernels:
-            return self.at(coefficients, intercept, intercept + coefficients[used] @ self._on_host(used), False)
+            return self.at(
+                coefficients, intercept, intercept + coefficients[used] @ self._on_host(used), False
+            )
         score = _score(design.take(used, size), coefficients[design.pad(used, size)], intercept)
         return self.at(coefficients, intercept, score, False)
 
@@ -342,14 +397,23 @@ class Problem:
             found = on_host.point(self.loss, self._sums, self._on_host(free), self.data, score)
             return Position(coefficients, intercept + found.shift, found, all_free)
         unpenalised = self.design.take(free, size)
-        point = _all_columns(self.loss, self.design.storage, self.design.low, unpenalised, self.data, score)
+        point = _all_columns(
+            self.loss, self.design.storage, self.design.low, unpenalised, self.data, score
+        )
         return Position(coefficients, intercept + float(point.shift), point, all_free)
 
     def visit(
-        self, position: Position, working: NDArray[np.intp], l1_penalty: float, tolerance: float, max_steps: int,
+        self,
+        position: Position,
+        working: NDArray[np.intp],
+        l1_penalty: float,
+        tolerance: float,
+        max_steps: int,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> tuple[Position, int]:  # fmt: skip
-        """Minimise over the working columns (and the intercept), from `position`; also the number of steps."""
+    ) -> tuple[Position, int]:
+        """Minimise over the working columns (and the intercept), from `position`;
+        also the number of steps.
+        """
         size = self._working_size(len(working))
         compiled = self._by_kernels
         padded = self.design.pad(working, size if compiled else len(working))
@@ -366,20 +430,25 @@ class Problem:
             found = _newton(self.loss, self.design.take(working, size), self.data, *asked)
         else:
             data = self.data._replace(columns=self._on_host(working))
-            found = on_host.newton(self.loss, data, position.point.score, self.curvature, working, *asked)
+            found = on_host.newton(
+                self.loss, data, position.point.score, self.curvature, working, *asked
+            )
         coefficients = np.zeros_like(position.coefficients)
         coefficients[working] = found.coefficients[: len(working)]
-        return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(found.steps)
+        return self.at(coefficients, float(found.intercept), found.score, position.all_free), int(
+            found.steps
+        )
 
     @property
     def _by_kernels(self) -> bool:
-        """Whether JAX's kernels make the steps, or NumPy: they do for matrices of float32 with more entries than
-        `on_host.FEW`, in fits without a time limit.
+        """Whether JAX's kernels make the steps, or NumPy: they do for matrices of float32 with more
+        entries than `on_host.FEW`, in fits without a time limit.
 
-        A kernel takes a second or more to compile, for every loss and every shape, which cannot be broken off, and how
-        long it will take nobody knows: under a limit nothing is compiled. On two cores of a CPU, a path of 20 logistic
-        fits to 20000 rows and 100 columns took 8.6 s of the processor in NumPy, 3.3 s with kernels in a new process and
-        0.8 s once they were there; one to 100000 rows and 60 columns took 6.7 s, 5.8 s and 4.0 s.
+        A kernel takes a second or more to compile, for every loss and every shape, which cannot be
+        broken off, and how long it will take nobody knows: under a limit nothing is compiled. On
+        two cores of a CPU, a path of 20 logistic fits to 20000 rows and 100 columns took 8.6 s of
+        the processor in NumPy, 3.3 s with kernels in a new process and 0.8 s once they were there;
+        one to 100000 rows and 60 columns took 6.7 s, 5.8 s and 4.0 s.
         """
         if isinstance(self.design.storage, BitColumns) or self.design.storage.size <= on_host.FEW:
             return False
@@ -398,7 +467,9 @@ class Problem:
             return self.design.storage @ rows
         storage, stored = self.design.on_host, np.zeros(self.design.storage.shape[0])
         for start in range(0, len(rows), _BLOCK):
-            stored += storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
+            stored += (
+                storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
+            )
         return stored[: len(self.design.low)] + stored[self.design.low]
 
     def certificate(self, position: Position, l1_penalty: float) -> _Certificate:
@@ -408,30 +479,51 @@ class Problem:
         _, weights, target, _ = self.data
         bound_of = _bound if self._by_kernels else dual_bound
         with np.errstate(all="ignore"):
-            bound = float(bound_of(self.loss, weights, target, point.dual, point.dual_gradient, penalties, self.signs))
+            bound = float(
+                bound_of(
+                    self.loss,
+                    weights,
+                    target,
+                    point.dual,
+                    point.dual_gradient,
+                    penalties,
+                    self.signs,
+                )
+            )
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
-        return _Certificate(objective + self.constant, max(bound + self.constant, self.least), violation)
+        return _Certificate(
+            objective + self.constant, max(bound + self.constant, self.least), violation
+        )
 
     def excess(self, certificate: _Certificate) -> float:
         """What gaps are relative to: the objective, above the least loss where that is negative."""
         return certificate.objective - min(self.least, 0.0)
 
     def converged(self, certificate: _Certificate, l1_penalty: float, tolerance: float) -> bool:
-        # A small gap alone leaves coefficients at zero that should just have entered: it is of second order
-        # in their violation.
+        # A small gap alone leaves coefficients at zero that should just have entered: it is of
+        # second order in their violation.
         loose = np.maximum(math.sqrt(tolerance) * l1_penalty * self.factors, 1e-14)
         settled = (certificate.violation <= loose) | (self.factors * l1_penalty == 0)
         gap = certificate.objective - certificate.bound
-        return gap <= tolerance * max(self.excess(certificate), NEARLY_PERFECT * self.worth) and bool(settled.all())
+        return gap <= tolerance * max(
+            self.excess(certificate), NEARLY_PERFECT * self.worth
+        ) and bool(settled.all())
 
     def solution(
-        self, position: Position, certificate: _Certificate, l1_penalty: float, steps: int, status: Status
+        self,
+        position: Position,
+        certificate: _Certificate,
+        l1_penalty: float,
+        steps: int,
+        status: Status,
     ) -> Solution:
         design = self.design
         coefficients = position.coefficients[: design.n_columns] / design.scale
         return Solution(
             coefficients,
-            position.intercept + self.level - float(coefficients @ design.centre) if self.data.fit_intercept else 0.0,
+            position.intercept + self.level - float(coefficients @ design.centre)
+            if self.data.fit_intercept
+            else 0.0,
             l1_penalty,
             certificate.objective,
             certificate.bound,
@@ -448,14 +540,18 @@ class Problem:
         return float(np.max(gradient[factors > 0] / factors[factors > 0], initial=0.0))
 
     def working_set(self, position: Position, l1_penalty: float) -> NDArray[np.intp]:
-        """The support, the columns without a penalty, and those whose gradient comes closest to the penalty."""
+        """The support, the columns without a penalty, and those whose gradient
+        comes closest to the penalty.
+        """
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
         must = (position.coefficients[:n_columns] != 0) | (penalties == 0)
         size = min(self._working_size(int(1.5 * must.sum())), n_columns)
         if size == n_columns:
             return np.arange(n_columns)
-        closeness = pull(position.point.gradient, self.signs)[:n_columns] / np.where(penalties == 0, 1.0, penalties)
+        closeness = pull(position.point.gradient, self.signs)[:n_columns] / np.where(
+            penalties == 0, 1.0, penalties
+        )
         closeness[must] = np.inf
         return np.sort(np.argpartition(-closeness, size)[:size])
 
@@ -463,15 +559,24 @@ class Problem:
         """The number of columns of the kernel that holds `size` of them; bits need none."""
         if isinstance(self.design.storage, BitColumns):
             return max(size, _WORKING_SETS[0])
-        return next((allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns)
+        return next(
+            (allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns
+        )
 
 
 def _minimise(
-    problem: Problem, l1_penalty: float, position: Position, tolerance: float, max_iterations: int, run: Run | None
+    problem: Problem,
+    l1_penalty: float,
+    position: Position,
+    tolerance: float,
+    max_iterations: int,
+    run: Run | None,
 ) -> tuple[Solution, Position]:
     """Working-set proximal Newton from a position until the duality gap is small."""
     if position.all_free != (l1_penalty == 0):
-        position = problem.at(position.coefficients, position.intercept, position.point.score, l1_penalty == 0)
+        position = problem.at(
+            position.coefficients, position.intercept, position.point.score, l1_penalty == 0
+        )
     steps, idle, tightening, stopped = 0, 0, 1.0, (lambda: False) if run is None else run.stopped
     certificate = problem.certificate(position, l1_penalty)
     while True:
@@ -490,13 +595,20 @@ def _minimise(
         working = problem.working_set(position, l1_penalty)
         outside = np.delete(certificate.violation, working).max(initial=0.0)
         size = float(np.abs(position.coefficients).sum())
-        # A violation v leaves a gap of up to 2 v sum_j |b_j|; there is no point in solving the working set
-        # far better than the columns outside of it.
-        wanted = tightening * tolerance * problem.excess(certificate) / size if size > 0 else math.inf
+        # A violation v leaves a gap of up to 2 v sum_j |b_j|; there is no point in solving the
+        # working set far better than the columns outside of it.
+        wanted = (
+            tightening * tolerance * problem.excess(certificate) / size if size > 0 else math.inf
+        )
         worst = float(certificate.violation.max())
         target = max(min(wanted, 0.2 * worst), 0.2 * outside)
         position, taken = problem.visit(
-            position, working, l1_penalty, target, min(_STEPS_PER_VISIT, max_iterations - steps), stopped
+            position,
+            working,
+            l1_penalty,
+            target,
+            min(_STEPS_PER_VISIT, max_iterations - steps),
+            stopped,
         )
         steps += taken
         previous, certificate = certificate, problem.certificate(position, l1_penalty)
@@ -507,7 +619,8 @@ def _minimise(
             tightening *= 0.3
 
 
-# ---------------------------------------------------------------------------------------------- front door
+# ----------------------------------------------------------------------------------------------
+# front door
 
 
 def solve(
@@ -528,37 +641,46 @@ def solve(
     """Minimise the weighted mean loss plus l1_penalty * sum_j c_j |b_j|.
 
     Args:
-        X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a `Design`. Rows
-            of zeros and ones are merged where equal.
-        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers for "squared";
-            or its mean for a row that stands for several (then `sample_weight` holds how many).
-        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that depend on each
-            other) and, for separable classes, not finite: the objective then falls to its infimum 0 and the
-            fit ends, with finite coefficients, once what is left is below the tolerance.
+        X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a
+            `Design`. Rows of zeros and ones are merged where equal.
+        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any
+            numbers for "squared"; or its mean for a row that stands for several (then
+            `sample_weight` holds how many).
+        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that
+            depend on each other) and, for separable classes, not finite: the objective then
+            falls to its infimum 0 and the fit ends, with finite coefficients, once what is
+            left is below the tolerance.
         loss: "squared", "logistic", "exponential", "poisson", or a `Loss` with a conjugate.
-        sample_weight: (rows,) at least 0; a row of weight 0 counts as absent. None for equal weights.
+        sample_weight: (rows,) at least 0; a row of weight 0 counts as
+            absent. None for equal weights.
         intercept: False fits without b_0.
-        penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without a penalty. None for ones.
-        signs: whether coefficients may be negative, and positive, bool (columns, 2): those that must not be both have
-            a penalty. None for all of them. The bound is one on the objective within the signs.
+        penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without
+            a penalty. None for ones.
+        signs: whether coefficients may be negative, and positive, bool (columns, 2): those that
+            must not be both have a penalty. None for all of them. The bound is one on the
+            objective within the signs.
         start: a solution, or (coefficients, intercept), to start from; it keeps the signs.
-        tolerance: converged when gap <= tolerance * objective (see the module for negative ones; for nearly
-            perfect fits, tolerance times a millionth of the objective of a model that knows nothing) and every
-            optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is reachable, 1e-12 usually is.
+        tolerance: converged when gap <= tolerance * objective (see the module for negative ones;
+            for nearly perfect fits, tolerance times a millionth of the objective of a model that
+            knows nothing) and every optimality condition holds up to sqrt(tolerance) of its
+            penalty. 1e-9 is reachable, 1e-12 usually is.
         max_iterations: bound on the Newton steps.
-        run: asked between steps whether to stop; the best coefficients so far are returned. With a time limit the
-            steps are made in NumPy, and nothing is compiled.
+        run: asked between steps whether to stop; the best coefficients so far are returned. With a
+            time limit the steps are made in NumPy, and nothing is compiled.
 
     Returns:
         The solution with its certificate; see `Solution.status` for whether it converged.
 
     Raises:
         TypeError: if X or y is not numeric.
-        ValueError: names the argument that has a wrong shape, is not finite or is out of range, y if
-            the rows of positive weight hold only one class or no count, and a loss without a conjugate.
+        ValueError: names the argument that has a wrong shape, is not finite or is out of
+            range, y if the rows of positive weight hold only one class or no count, and a
+            loss without a conjugate.
     """
     problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
-    return problem.solve(l1_penalty, start=start, tolerance=tolerance, max_iterations=max_iterations, run=run)
+    return problem.solve(
+        l1_penalty, start=start, tolerance=tolerance, max_iterations=max_iterations, run=run
+    )
 
 
 def max_penalty(
@@ -599,16 +721,18 @@ def path(
 
     Args:
         X, y, loss, sample_weight, intercept, penalty_factors, tolerance: as in `solve`.
-        penalties: the penalties (used in descending order), or how many to space geometrically between
-            `max_penalty` and `smallest_ratio` times that; None for 100.
+        penalties: the penalties (used in descending order), or how many to space geometrically
+            between `max_penalty` and `smallest_ratio` times that; None for 100.
         smallest_ratio: see `penalties`.
-        max_support: end the path with the first solution that has more non-zero coefficients than this.
+        max_support: end the path with the first solution that has more
+            non-zero coefficients than this.
         max_iterations: bound on the Newton steps of each solution.
-        run: records one step per solution, and ends the path early when it is stopped; the last solution
-            then says so in its status.
+        run: records one step per solution, and ends the path early when it is stopped; the last
+            solution then says so in its status.
 
     Raises:
-        TypeError, ValueError: as `solve`; also for penalties that are empty, negative or not finite.
+        TypeError, ValueError: as `solve`; also for penalties that are empty, negative or not
+            finite.
     """
     check_limits(tolerance, max_iterations)
     if max_support is not None and max_support < 0:
@@ -632,7 +756,9 @@ def path(
         given = problem.max_penalty(run) * np.geomspace(1.0, smallest_ratio, count)
     solutions: list[Solution] = []
     for penalty in given:
-        solution, position = _minimise(problem, float(penalty), position, tolerance, max_iterations, run)
+        solution, position = _minimise(
+            problem, float(penalty), position, tolerance, max_iterations, run
+        )
         solutions.append(solution)
         size = len(solution.support)
         if run is not None:
@@ -644,7 +770,8 @@ def path(
     return Path(tuple(solutions))
 
 
-# ------------------------------------------------------------------------------------------------- checks
+# -------------------------------------------------------------------------------------------------
+# checks
 
 
 def check_penalty(name: str, penalty: float) -> None:
@@ -662,10 +789,14 @@ def check_limits(tolerance: float, iterations: int) -> None:
 def _check_target(y: ArrayLike, n_rows: int, loss: Loss) -> Floats:
     target = np.asarray(y)
     if target.dtype.kind not in "buif":
-        raise TypeError(f"y must be numeric, got dtype {target.dtype}; encode two classes as -1 and +1")
+        raise TypeError(
+            f"y must be numeric, got dtype {target.dtype}; encode two classes as -1 and +1"
+        )
     target = target.astype(np.float64)
     if target.shape != (n_rows,):
-        raise ValueError(f"y must hold one number per row of X ({n_rows}), got shape {target.shape}")
+        raise ValueError(
+            f"y must hold one number per row of X ({n_rows}), got shape {target.shape}"
+        )
     if not np.isfinite(target).all():
         raise ValueError("y has NaN or infinite values; remove those rows")
     check_target(loss, target, means=True)
@@ -685,7 +816,9 @@ def _check_factors(penalty_factors: ArrayLike | None, n_columns: int) -> Floats:
         return np.ones(n_columns)
     factors = np.asarray(penalty_factors, np.float64)
     if factors.shape != (n_columns,):
-        raise ValueError(f"penalty_factors must hold one number per column ({n_columns}), got {factors.shape}")
+        raise ValueError(
+            f"penalty_factors must hold one number per column ({n_columns}), got {factors.shape}"
+        )
     if not np.isfinite(factors).all() or (factors < 0).any():
         raise ValueError("penalty_factors must be finite and at least 0")
     return factors

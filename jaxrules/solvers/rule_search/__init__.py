@@ -18,7 +18,24 @@ from jaxrules.solvers.rule_search.sides import Side, best_of, search_using, side
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
 
 __all__ = [
-    "CorrectiveDecrease", "Found", "Given", "GradientSum", "Objective", "Orthogonal", "SearchSpace", "SecondOrder",
-    "Side", "SignedWeights", "best_of", "search_beam", "search_beams", "search_best_first", "search_depth_first",
-    "search_pairs", "search_published", "search_using", "shortest_equivalent", "sides_of",
-]  # fmt: skip
+    "CorrectiveDecrease",
+    "Found",
+    "Given",
+    "GradientSum",
+    "Objective",
+    "Orthogonal",
+    "SearchSpace",
+    "SecondOrder",
+    "Side",
+    "SignedWeights",
+    "best_of",
+    "search_beam",
+    "search_beams",
+    "search_best_first",
+    "search_depth_first",
+    "search_pairs",
+    "search_published",
+    "search_using",
+    "shortest_equivalent",
+    "sides_of",
+]

@@ -1,8 +1,9 @@
 """Beam search, with width 1 greedy search: quick, without a certificate.
 
-Every level extends each partial conjunction by one proposition and keeps the `width` best extensions that select
-different rows: of those that raise the value by more than the proposition costs and, if the objective knows a
-potential, could still lead to something better. All rows of weights of an objective are searched side by side.
+Every level extends each partial conjunction by one proposition and keeps the `width` best
+extensions that select different rows: of those that raise the value by more than the proposition
+costs and, if the objective knows a potential, could still lead to something better. All rows of
+weights of an objective are searched side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Rule = tuple[int, ...]
 _BLOCK = 2**24
 """Row-proposition visits between two looks at the clock: some ten milliseconds."""
 _PATIENCE = 3
-"""Per unit of complexity, a beam ends after so many levels without a better conjunction; values may rise for ever."""
+"""Per unit of complexity, a beam ends after so many levels without a better conjunction;
+values may rise for ever.
+"""
 
 
 def search_beam(
@@ -37,9 +40,9 @@ def search_beam(
 ) -> Found:
     """The best conjunction that a beam of `width` partial conjunctions reaches.
 
-    With width 1 the greedy search of "Better Short than Greedy": the proposition that raises the value most, until
-    none does; where two raise it alike, with both. When it is stopped, it has looked at all single propositions at
-    least.
+    With width 1 the greedy search of "Better Short than Greedy": the proposition that raises the
+    value most, until none does; where two raise it alike, with both. When it is stopped, it has
+    looked at all single propositions at least.
     """
     return search_beams(space, objective, width=width, max_length=max_length, stopped=stopped)[0][0]
 
@@ -56,8 +59,8 @@ def search_beams(
     """A beam search for every row of weights of the objective.
 
     Returns:
-        Per row of weights the `count` best conjunctions, best first, that select different rows and are worth more
-        than the empty one; the empty one if there is none.
+        Per row of weights the `count` best conjunctions, best first, that select different rows and
+        are worth more than the empty one; the empty one if there is none.
     """
     terms = objective.terms(space)
     beams, status = run_beams(space, objective, terms, width, max_length, count, stopped)
@@ -79,7 +82,9 @@ class _Partial(NamedTuple):
 
 
 class Beam:
-    """The search for one row of weights: what is under construction, and the best so far by the rows selected."""
+    """The search for one row of weights: what is under construction, and the best so
+    far by the rows selected.
+    """
 
     def __init__(self, start: _Partial, worth_of_nothing: float, count: int) -> None:
         self.partials, self.worth_of_nothing, self.count = [start], worth_of_nothing, count
@@ -96,9 +101,17 @@ class Beam:
         return self.ranked()[-1][0] if len(self.best) == self.count else self.worth_of_nothing
 
     def select(
-        self, space: SearchSpace, value: Floats, worth: Floats, outlook: Floats, objective: Objective, width: int
+        self,
+        space: SearchSpace,
+        value: Floats,
+        worth: Floats,
+        outlook: Floats,
+        objective: Objective,
+        width: int,
     ) -> None:
-        """Go on with the best extensions: value, worth and outlook by partial conjunction and proposition."""
+        """Go on with the best extensions: value, worth and outlook by partial
+        conjunction and proposition.
+        """
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
         rise = max(TIE, objective.growth) * np.abs(before) + objective.condition_price
         pays = np.flatnonzero(value > before + rise)
@@ -113,14 +126,22 @@ class Beam:
             self.partials = []
             return
         floor = self.floor
-        promising = (partial for place, partial in itertools.chain(best, different) if outlook.flat[place] > floor)
+        promising = (
+            partial
+            for place, partial in itertools.chain(best, different)
+            if outlook.flat[place] > floor
+        )
         kept = list(itertools.islice(promising, width))
-        if width == 1:  # a condition and its opposite are worth the same where weights are refitted: both go on
+        if (
+            width == 1
+        ):  # a condition and its opposite are worth the same where weights are refitted: both go on
             least = kept[0].value - TIE * abs(kept[0].value) if kept else 0.0
             kept += [other for other in itertools.islice(promising, 1) if other.value >= least]
         self.partials = kept
 
-    def _different(self, space: SearchSpace, value: Floats, places: NDArray[np.intp]) -> Iterator[tuple[int, _Partial]]:
+    def _different(
+        self, space: SearchSpace, value: Floats, places: NDArray[np.intp]
+    ) -> Iterator[tuple[int, _Partial]]:
         """The extensions at these places, without those that select the rows of an earlier one."""
         seen: set[bytes] = set()
         for place in map(int, places):
@@ -141,7 +162,9 @@ class Beam:
 
 
 def _best_first(values: Floats) -> NDArray[np.intp]:
-    """Places by falling value; ties, which rounding breaks otherwise on every machine, stay in their order."""
+    """Places by falling value; ties, which rounding breaks otherwise on every
+    machine, stay in their order.
+    """
     order = np.argsort(-values, kind="stable")
     falling = values[order]
     group = np.cumsum(np.diff(falling, prepend=falling[:1]) < -TIE * np.abs(falling))
@@ -159,9 +182,16 @@ def run_beams(
 ) -> tuple[list[Beam], Status]:
     """The beams of all rows of weights (terms as of `Objective.terms`), level by level."""
     everything = pack(np.ones((1, len(space.masks)), bool))[0]
-    first = objective.value(terms.sum(axis=2).T) if objective.empty_is_rule else np.full(len(terms), -1e300)
+    first = (
+        objective.value(terms.sum(axis=2).T)
+        if objective.empty_is_rule
+        else np.full(len(terms), -1e300)
+    )
     starts = (_Partial((), everything, value) for value in first.tolist())
-    beams = [Beam(start, objective.worth_of_nothing(row), count) for start, row in zip(starts, terms, strict=True)]
+    beams = [
+        Beam(start, objective.worth_of_nothing(row), count)
+        for start, row in zip(starts, terms, strict=True)
+    ]
     for length in range(1, space.longest(max_length) + 1):
         ends = list(itertools.accumulate(len(beam.partials) for beam in beams))
         if not ends[-1]:
@@ -188,7 +218,9 @@ def _extend(
     bits: list[np.ndarray],
     stopped: Callable[[], bool],
 ) -> tuple[Floats, Floats]:
-    """Value and potential of every extension of sets of rows, (sets, propositions); fewer sets when it is stopped."""
+    """Value and potential of every extension of sets of rows, (sets, propositions);
+    fewer sets when it is stopped.
+    """
     from jaxrules.solvers.rule_search import kernels
 
     at_once = max(1, _BLOCK // max(1, terms.shape[1] * space.masks.size))

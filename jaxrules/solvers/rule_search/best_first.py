@@ -1,9 +1,10 @@
-"""Best-first search: what has the greatest bound is extended next, so the proved gap is as small as it can be.
+"""Best-first search: what has the greatest bound is extended next, so the proved gap
+is as small as it can be.
 
-`search_best_first` takes every objective that has bounds: it is the exact search of those that are not compiled.
-`search_published` is Algorithm 1 of "Better Short than Greedy" with its core queries: an oracle for tests, the
-reference for gaps, and the only search with the pruning counts of the paper's Table 2. `search_depth_first` is
-faster than either by one to three orders of magnitude.
+`search_best_first` takes every objective that has bounds: it is the exact search of those that are
+not compiled. `search_published` is Algorithm 1 of "Better Short than Greedy" with its core queries:
+an oracle for tests, the reference for gaps, and the only search with the pruning counts of the
+paper's Table 2. `search_depth_first` is faster than either by one to three orders of magnitude.
 """
 
 from __future__ import annotations
@@ -52,13 +53,15 @@ def search_published(
     stopped: Callable[[], bool] = never,
     exhaust: bool = False,
 ) -> Found:
-    """A best conjunction by the paper's Algorithm 1; arguments and result as of `search_depth_first`.
+    """A best conjunction by the paper's Algorithm 1; arguments and result as of
+    `search_depth_first`.
 
-    With ``exhaust`` it does not end when nothing in the boundary can be better, but takes all of it, as the authors'
-    program did: nothing is found any more, and most augmentations count as pruned by their propagated bound.
-    Propositions are ordered by ascending support, as in the authors' code. ``counts`` has the four numbers of
-    Table 2 (immediate_bound, immediate_equivalence, propagated_bound, propagated_equivalence), the
-    checks skipped by (3.7), and the nodes taken from the boundary.
+    With ``exhaust`` it does not end when nothing in the boundary can be better, but takes all of
+    it, as the authors' program did: nothing is found any more, and most augmentations count as
+    pruned by their propagated bound. Propositions are ordered by ascending support, as in the
+    authors' code. ``counts`` has the four numbers of Table 2 (immediate_bound,
+    immediate_equivalence, propagated_bound, propagated_equivalence), the checks skipped by (3.7),
+    and the nodes taken from the boundary.
     """
     search = _Published(space, objective, approximation)
     search.exhaust = exhaust
@@ -113,7 +116,14 @@ class _Boundary:
             for bound, child in self.extend(node, -negative):
                 heapq.heappush(boundary, (-bound, next(order), child))
         found = conclude(
-            self.space, self.objective, self.terms, self.best, status, self.evaluations, -math.inf, stopped=stopped
+            self.space,
+            self.objective,
+            self.terms,
+            self.best,
+            status,
+            self.evaluations,
+            -math.inf,
+            stopped=stopped,
         )
         assert found.bound is not None
         bounds = (
@@ -126,12 +136,16 @@ class _Boundary:
 
 
 class _BestFirst(_Boundary):
-    """Children rank by bound, and the one of the greatest gets the fewest propositions to be extended by.
+    """Children rank by bound, and the one of the greatest gets the fewest
+    propositions to be extended by.
 
-    details of a node: the propositions behind it, whose branches have all conjunctions that select the same rows.
+    details of a node: the propositions behind it, whose branches have all conjunctions
+    that select the same rows.
     """
 
-    def __init__(self, space: SearchSpace, objective: Objective, max_length: int | None, approximation: float) -> None:
+    def __init__(
+        self, space: SearchSpace, objective: Objective, max_length: int | None, approximation: float
+    ) -> None:
         super().__init__(space, objective, approximation)
         self.longest = space.longest(max_length)
         self.any_length = objective.any_length and self.longest == len(space)
@@ -139,9 +153,13 @@ class _BestFirst(_Boundary):
         self.counts = {"nodes": 0, "bound": 0, "redundant": 0, "implied": 0}
 
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
-        (beam,), _ = run_beams(self.space, self.objective, self.terms[None], BEAM_WIDTH, self.longest, stopped=stopped)
+        (beam,), _ = run_beams(
+            self.space, self.objective, self.terms[None], BEAM_WIDTH, self.longest, stopped=stopped
+        )
         self.evaluations = beam.evaluations
-        self.worth, self.best = max([(self.worth, self.best), *beam.ranked()], key=lambda entry: entry[0])
+        self.worth, self.best = max(
+            [(self.worth, self.best), *beam.ranked()], key=lambda entry: entry[0]
+        )
         return super().run(max_evaluations, stopped)
 
     def root(self) -> tuple[float, _Node]:
@@ -173,7 +191,9 @@ class _BestFirst(_Boundary):
         for position, child in enumerate(ranked):
             rows = np.flatnonzero(children[:, child])
             closure = np.bitwise_and.reduce(space.activations.words[rows], axis=0)
-            behind = node.details | np.bitwise_or.reduce(self.bit[node.available[ranked[:position]]], axis=0, initial=0)
+            behind = node.details | np.bitwise_or.reduce(
+                self.bit[node.available[ranked[:position]]], axis=0, initial=0
+            )
             if self.any_length and np.any(closure & behind):
                 self.counts["redundant"] += 1
                 continue
@@ -186,12 +206,12 @@ class _BestFirst(_Boundary):
 
 
 class _Published(_Boundary):
-    """Algorithm 1. Names follow the paper: a query q has an extent I(q); an augmentation is a triple of the
-    proposition a, the bound b and the critical index c = crt(q p_a), the smallest proposition that q p_a implies and q
-    does not.
+    """Algorithm 1. Names follow the paper: a query q has an extent I(q); an augmentation is a
+    triple of the proposition a, the bound b and the critical index c = crt(q p_a), the smallest
+    proposition that q p_a implies and q does not.
 
-    details of a node: its closure, and the bounds and critical indices of its augmentations. Propositions of a node
-    are in the order of their support.
+    details of a node: its closure, and the bounds and critical indices of its augmentations.
+    Propositions of a node are in the order of their support.
     """
 
     def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
@@ -202,7 +222,10 @@ class _Published(_Boundary):
             raise ValueError("the published search knows no prices; use search_depth_first")
         self.problem = objective.problem(space, self.terms, len(space), approximation)
         if self.problem.relaxed():
-            raise TypeError(f"the published search does not know {type(objective).__name__}; use search_depth_first")
+            raise TypeError(
+                f"the published search does not know {type(objective).__name__}; use "
+                "search_depth_first"
+            )
         self.kernels, self.augment = kernels, kernels.augment[type(self.problem)]
         rank = np.argsort(-self.problem.order(*self.terms), kind="stable")
         self.order = np.argsort(space.masks.sum(axis=0), kind="stable")
@@ -213,7 +236,9 @@ class _Published(_Boundary):
 
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
         found = super().run(max_evaluations, stopped)
-        counts = {name: int(self.counters[name][0]) for name in self.kernels.PUBLISHED_COUNTS.names or ()}
+        counts = {
+            name: int(self.counters[name][0]) for name in self.kernels.PUBLISHED_COUNTS.names or ()
+        }
         return replace(found, counts={"nodes": self.nodes} | counts)
 
     def root(self) -> tuple[float, _Node]:
@@ -226,11 +251,17 @@ class _Published(_Boundary):
         closure, old_bounds, crit = node.details
         k, m = len(node.available), len(node.rows)
         new = self.kernels.Augmented(
-            crit=crit.copy(), bound=np.empty(k), kept=np.empty(k, np.int64), offsets=np.zeros(k + 2, np.int64),
-            rows=np.empty(k * m + m, np.int64), closures=np.zeros((k, len(closure)), np.uint64),
-        )  # fmt: skip
+            crit=crit.copy(),
+            bound=np.empty(k),
+            kept=np.empty(k, np.int64),
+            offsets=np.zeros(k + 2, np.int64),
+            rows=np.empty(k * m + m, np.int64),
+            closures=np.zeros((k, len(closure)), np.uint64),
+        )
         incumbent = np.array([(self.worth, -1, 0, self.dropped)], self.kernels.INCUMBENT)
-        query = self.kernels.Query(node.rows, closure, node.path[-1] if node.path else -1, node.available, old_bounds)
+        query = self.kernels.Query(
+            node.rows, closure, node.path[-1] if node.path else -1, node.available, old_bounds
+        )
         found = self.augment(self.problem, self.data, query, new, incumbent, self.counters)
         self.nodes += 1
         self.worth, proposition, evaluations, self.dropped = incumbent[0].item()
@@ -241,10 +272,23 @@ class _Published(_Boundary):
         self.counters["immediate_bound"] += np.sum(~alive)
         self.dropped = max(self.dropped, new.bound[:found][~alive].max(initial=0.0))
         survivors = new.kept[:found][alive]
-        available, details = node.available[survivors], (new.bound[:found][alive], new.crit[survivors])
-        for position, a, b in zip(np.flatnonzero(alive), available.tolist(), details[0].tolist(), strict=True):
+        available, details = (
+            node.available[survivors],
+            (new.bound[:found][alive], new.crit[survivors]),
+        )
+        for position, a, b in zip(
+            np.flatnonzero(alive), available.tolist(), details[0].tolist(), strict=True
+        ):
             extent = new.rows[new.offsets[position] : new.offsets[position + 1]]
             if len(extent):
-                yield b, _Node((*node.path, a), extent.copy(), available, (new.closures[position].copy(), *details))
+                yield (
+                    b,
+                    _Node(
+                        (*node.path, a),
+                        extent.copy(),
+                        available,
+                        (new.closures[position].copy(), *details),
+                    ),
+                )
             else:  # not a core query
                 self.counters["immediate_equivalence"] += 1

@@ -1,7 +1,7 @@
 """The exact search: a compiled depth-first branch and bound with a certificate.
 
-Its bound is the mandatory-rows bound (docs/mandatory-rows-bound.md). `best_first.search_published` is the algorithm
-of "Better Short than Greedy" itself.
+Its bound is the mandatory-rows bound (docs/mandatory-rows-bound.md). `best_first.search_published`
+is the algorithm of "Better Short than Greedy" itself.
 
     space = SearchSpace.of(masks)
     found = search_depth_first(space, SecondOrder(g, h, ridge=1.0))
@@ -29,7 +29,10 @@ THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a seco
 FIRST_SLICE = 250_000  # visits in about the time of a beam search
 SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
 _NO_LIMIT = 2**62
-BEAMS = {0: 2, 10_000_000: 10}  # a search that is not done after so many visits gets the incumbent of a beam so wide
+BEAMS = {
+    0: 2,
+    10_000_000: 10,
+}  # a search that is not done after so many visits gets the incumbent of a beam so wide
 
 
 def search_depth_first(
@@ -49,7 +52,8 @@ def search_depth_first(
         objective: one that is compiled, see `objectives`.
         max_length: the most propositions in the conjunction, None for no limit.
         approximation: alpha in (0, 1]; the objective is at least alpha times the optimum.
-        max_evaluations: stop after about this many evaluations (one thread then, to repeat exactly).
+        max_evaluations: stop after about this many evaluations (one thread
+            then, to repeat exactly).
         stopped: asked every few milliseconds; True ends the search with the best rule so far.
         threads: 2 lets a second thread join a long search; the rule found is the same.
     """
@@ -60,9 +64,13 @@ def search_depth_first(
 
 
 class _DepthFirst:
-    """One exact search: the problem, the rules found, and the workers that explore the root's children."""
+    """One exact search: the problem, the rules found, and the workers that
+    explore the root's children.
+    """
 
-    def __init__(self, space: SearchSpace, objective: Objective, max_length: int | None, approximation: float) -> None:
+    def __init__(
+        self, space: SearchSpace, objective: Objective, max_length: int | None, approximation: float
+    ) -> None:
         from jaxrules.solvers.rule_search import kernels
 
         self.kernels, self.space, self.objective = kernels, space, objective
@@ -70,7 +78,9 @@ class _DepthFirst:
         self.problem = objective.problem(space, self.terms, self.longest, approximation)
         self.advance = kernels.advance[type(self.problem)]
         self.evaluations = 0
-        self.candidates: list[tuple[float, tuple[int, ...]]] = [(objective.worth_of_nothing(self.terms), ())]
+        self.candidates: list[tuple[float, tuple[int, ...]]] = [
+            (objective.worth_of_nothing(self.terms), ())
+        ]
 
     def worth(self, propositions: tuple[int, ...]) -> float:
         """The worth of a conjunction, summed in the order of the merged rows."""
@@ -109,13 +119,19 @@ class _DepthFirst:
 
     def _take_beam(self, worker: _Worker, width: int, stopped: Callable[[], bool]) -> None:
         """Give a worker the result of a beam search to beat."""
-        beams, _ = run_beams(self.space, self.objective, self.terms[None], width, self.longest, stopped=stopped)
+        beams, _ = run_beams(
+            self.space, self.objective, self.terms[None], width, self.longest, stopped=stopped
+        )
         self.evaluations += beams[0].evaluations
         for _, best in beams[0].ranked():
             worker.take(self.worth(best), best)
 
     def _result(
-        self, workers: list[_Worker], status: Status | None, open_bound: float, stopped: Callable[[], bool]
+        self,
+        workers: list[_Worker],
+        status: Status | None,
+        open_bound: float,
+        stopped: Callable[[], bool],
     ) -> Found:
         tie = 1.0 + TIE
         value, best = self.candidates[0]
@@ -125,14 +141,19 @@ class _DepthFirst:
         dropped = max(worker.known["dropped"] for worker in workers)
         if status is None:
             status = Status.OPTIMAL if self.problem.approximation == 1.0 else Status.CONVERGED
-        counts = {name: sum(int(worker.counters[name]) for worker in workers) for name in self.kernels.COUNTS}
+        counts = {
+            name: sum(int(worker.counters[name]) for worker in workers)
+            for name in self.kernels.COUNTS
+        }
         evaluations = self.evaluations + sum(worker.evaluations for worker in workers)
         found = conclude(
             self.space, self.objective, self.terms, best, status, evaluations, -math.inf,
             counts, stopped,
         )  # fmt: skip
         assert found.bound is not None
-        return replace(found, bound=float(max(found.bound, found.objective * tie, open_bound, dropped)))
+        return replace(
+            found, bound=float(max(found.bound, found.objective * tie, open_bound, dropped))
+        )
 
 
 class _Worker:
@@ -203,7 +224,9 @@ class _Worker:
         """A worker with the same expanded root and the same incumbent, and no work yet."""
         kernels = self.task.kernels
         stack = kernels.Stack(*(array.copy() for array in self.stack))
-        search = kernels.Search(*(array.copy() for array in self.search))._replace(found=self.search.found)
+        search = kernels.Search(*(array.copy() for array in self.search))._replace(
+            found=self.search.found
+        )
         search.counters[:] = 0
         return _Worker(self.task, stack, search)
 
@@ -212,7 +235,9 @@ class _Worker:
         kernels, problem = self.task.kernels, self.task.problem
         visits = SLICE if self.visits else FIRST_SLICE
         while True:
-            state = self.task.advance(problem, self.stack, self.search, stop, visits, max_evaluations, shared)
+            state = self.task.advance(
+                problem, self.stack, self.search, stop, visits, max_evaluations, shared
+            )
             if state != kernels.FULL:
                 return bool(state == kernels.DONE)
             self._grow()
@@ -221,15 +246,23 @@ class _Worker:
         """Double what the next level may run out of."""
         level_arrays = ("levels", "closure", "behind", "available", "bounds")
         level = int(self.counters["level"])
-        names = level_arrays if level + 2 > len(self.stack.levels) else self.stack._fields[len(level_arrays) :]
-        self.stack = self.stack._replace(**{name: _with_room(getattr(self.stack, name)) for name in names})
+        names = (
+            level_arrays
+            if level + 2 > len(self.stack.levels)
+            else self.stack._fields[len(level_arrays) :]
+        )
+        self.stack = self.stack._replace(
+            **{name: _with_room(getattr(self.stack, name)) for name in names}
+        )
 
     def start(self, child: int) -> None:
         """Make the root's child the next one to visit."""
         self.stack.levels[0]["next"] = child + 1
         behind = self.stack.available[0, : child + 1]
         self.stack.behind[0] = 0
-        np.bitwise_or.at(self.stack.behind[0], behind // 64, np.uint64(1) << (behind % 64).astype(np.uint64))
+        np.bitwise_or.at(
+            self.stack.behind[0], behind // 64, np.uint64(1) << (behind % 64).astype(np.uint64)
+        )
 
     @property
     def best(self) -> tuple[float, tuple[int, ...]]:
@@ -262,7 +295,8 @@ class _Worker:
 
 
 class _Pair:
-    """Two workers in two threads that take the root's remaining children in turn, highest bound first.
+    """Two workers in two threads that take the root's remaining children in
+    turn, highest bound first.
 
     Which worker takes a child has no influence on the rule found: candidates are kept by child and
     compared in the order in which one worker would have found them.
@@ -279,7 +313,10 @@ class _Pair:
         """Work until all children are done (None), or the search is stopped."""
         status = None
         with ThreadPoolExecutor(2) as pool:
-            jobs = [pool.submit(self._work, worker, worker is self.workers[0]) for worker in self.workers]
+            jobs = [
+                pool.submit(self._work, worker, worker is self.workers[0])
+                for worker in self.workers
+            ]
             try:
                 while status is None and wait(jobs, timeout=0.01).not_done:
                     if stopped():

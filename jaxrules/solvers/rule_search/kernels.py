@@ -1,20 +1,22 @@
 """Compiled kernels of the depth-first and the published search.
 
-A problem: find the conjunction q of propositions of the greatest worth, (value(G, H) - price) / divisor, G and H the
-sums of g and h over the rows that q selects. The value is a method of the problem's class, and the kernels are
-compiled for every class apart; price and divisor depend on the number of propositions. `depth_first` prepares
-problems, drives the kernels in slices and reads the results; this module is imported on first use because numba is.
+A problem: find the conjunction q of propositions of the greatest worth, (value(G, H) - price) /
+divisor, G and H the sums of g and h over the rows that q selects. The value is a method of the
+problem's class, and the kernels are compiled for every class apart; price and divisor depend on the
+number of propositions. `depth_first` prepares problems, drives the kernels in slices and reads the
+results; this module is imported on first use because numba is.
 
-The depth-first search keeps per level the node's FREE rows, those on which some available proposition fails,
-in the problem's order; the mandatory rows, which belong to every descendant, are summed up in the base. A row
-has its g, its h, one byte per available proposition (`masks`, for SIMD sums) and one bit per proposition
-(`bits`): the conjunction of the bits of a set of rows is the set of all propositions that hold on them.
-Rows shrink and masks narrow on the way down, so a level is a compact copy of a part of the one above; all
-levels lie on one stack. The search stops after any node and goes on later: that is how time limits work.
+The depth-first search keeps per level the node's FREE rows, those on which some available
+proposition fails, in the problem's order; the mandatory rows, which belong to every descendant, are
+summed up in the base. A row has its g, its h, one byte per available proposition
+(`masks`, for SIMD sums) and one bit per proposition (`bits`): the conjunction of the bits of a set
+of rows is the set of all propositions that hold on them. Rows shrink and masks narrow on the way
+down, so a level is a compact copy of a part of the one above; all levels lie on one stack. The
+search stops after any node and goes on later: that is how time limits work.
 docs/mandatory-rows-bound.md states and proves the bound.
 
-One file, because numba's cache on disk knows a kernel by the file of its entry point: it would not notice changes in
-others.
+One file, because numba's cache on disk knows a kernel by the file of its entry point: it would not
+notice changes in others.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ LEVEL = np.dtype(
 )
 """A node: a level of the stack."""
 COUNTS = ("nodes", "leaves", "bound", "mandatory_rows", "redundant", "implied", "rebounds")
-"""What is reported: nodes and leaves evaluated, what each rule has pruned, and evaluations repeated."""
+"""What is reported: nodes and leaves evaluated, what each rule has pruned,
+and evaluations repeated.
+"""
 COUNTERS = np.dtype(
     [
         *((name, np.int64) for name in COUNTS),
@@ -66,7 +70,10 @@ KNOWN = np.dtype(
     [
         ("floor", np.float64),  # the worth of the best conjunction
         ("length", np.int64),  # and how many propositions of Search.best it has
-        ("later", np.float64),  # the greatest worth that another thread found later in the visit order
+        (
+            "later",
+            np.float64,
+        ),  # the greatest worth that another thread found later in the visit order
         ("dropped", np.float64),  # the greatest bound, as a worth, that was pruned
     ]
 )
@@ -75,7 +82,9 @@ _MEMBERS = np.array([pattern.bit_count() for pattern in range(1 << LEAF_WIDTH)])
 
 
 class Problem(NamedTuple):
-    """What is constant during a search; a subclass per objective says what the sums G and H are worth."""
+    """What is constant during a search; a subclass per objective says what
+    the sums G and H are worth.
+    """
 
     ridge: float  # added to every H
     approximation: float
@@ -94,17 +103,22 @@ class Problem(NamedTuple):
         return bool(_value(self, g, h) > needed)
 
     def order(self, g: float, h: float) -> float:
-        """Rows are sorted by this: the greatest value of any subset is that of a prefix of the rows with g >= 0, or
-        of a suffix of the others."""
+        """Rows are sorted by this: the greatest value of any subset is that of a prefix of the rows
+        with g >= 0, or of a suffix of the others.
+        """
         return np.sign(g)
 
     def curved(self) -> bool:
-        """Whether the value depends on H. If not, the longest prefix or suffix has the greatest value."""
+        """Whether the value depends on H. If not, the longest prefix or
+        suffix has the greatest value.
+        """
         return False
 
     def relaxed(self) -> bool:
-        """Whether the value is a bound only. The curvature of a level's rows is then multiplied by the share of it that
-        no conjunction inside the node's rows can lose; what looks better than the incumbent is evaluated from terms."""
+        """Whether the value is a bound only. The curvature of a level's rows is then multiplied by
+        the share of it that no conjunction inside the node's rows can lose; what looks better than
+        the incumbent is evaluated from terms.
+        """
         return False
 
 
@@ -132,7 +146,9 @@ class CorrectiveDecrease(SecondOrder):
 
 
 class OneSidedCorrectiveDecrease(CorrectiveDecrease):
-    """The same for positive G; other sums are worth nothing. The greatest value of any subset is that of a prefix."""
+    """The same for positive G; other sums are worth nothing. The greatest value of any
+    subset is that of a prefix.
+    """
 
     def value(self, g: float, h: float) -> float:
         g = max(g, 0.0)
@@ -161,7 +177,9 @@ class Stack(NamedTuple):
 
     levels: Any  # LEVEL (levels,)
     closure: Any  # uint64 (levels, words): propositions that hold on all mandatory rows
-    behind: Any  # uint64 (levels, words): propositions ranked behind the current child, here or above
+    behind: (
+        Any  # uint64 (levels, words): propositions ranked behind the current child, here or above
+    )
     available: Any  # int32 (levels, propositions): meaning of the mask columns
     bounds: Any  # float64 (levels, propositions): on the children's values, ascending once expanded
     gradient: Any  # float64 (row capacity,)
@@ -176,7 +194,9 @@ class Search(NamedTuple):
     counters: Any  # COUNTERS (1,)
     known: Any  # KNOWN (1,)
     best: Any  # int32 (propositions,): the best conjunction
-    found: Any  # float64 (propositions,): greatest worth below each root child, shared between threads
+    found: (
+        Any  # float64 (propositions,): greatest worth below each root child, shared between threads
+    )
     sum_g: Any  # float64 (propositions,), of the available ones; so are sum_h and value
     sum_h: Any
     part_h: Any  # float64 (propositions,): the sum of h over the rows with g >= 0
@@ -201,13 +221,20 @@ _OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "nsz", "nnan",
 
 
 def _compiled(function: Any, entry_point: bool = False) -> Any:
-    """numba.njit without reference counts: the caller owns all arrays and nothing is allocated here.
+    """numba.njit without reference counts: the caller owns all arrays and
+    nothing is allocated here.
 
-    Counting them costs a fifth of the search. The option is private to numba; without it all works, slower.
-    What only other kernels call needs no wrapper for Python, which takes long to compile, and is in their cache.
+    Counting them costs a fifth of the search. The option is private to numba; without it all
+    works, slower. What only other kernels call needs no wrapper for Python, which takes long to
+    compile, and is in their cache.
     """
     njit: Any = functools.partial(
-        numba.njit, nogil=True, cache=entry_point, no_cpython_wrapper=not entry_point, no_cfunc_wrapper=True, **_OPTIONS
+        numba.njit,
+        nogil=True,
+        cache=entry_point,
+        no_cpython_wrapper=not entry_point,
+        no_cfunc_wrapper=True,
+        **_OPTIONS,
     )
     try:
         return njit(_nrt=False)(function)
@@ -216,13 +243,20 @@ def _compiled(function: Any, entry_point: bool = False) -> Any:
 
 
 def _per_problem(function: Any) -> dict[type[Problem], Any]:
-    """An entry point per class of problems, compiled when first called, or loaded from numba's cache on disk.
+    """An entry point per class of problems, compiled when first called, or loaded
+    from numba's cache on disk.
 
-    Every class has cache files of its own: processes that compile different ones at the same time would write
-    the signatures of one function over each other.
+    Every class has cache files of its own: processes that compile different ones at the same time
+    would write the signatures of one function over each other.
     """
     kernels: dict[type[Problem], Any] = {}
-    for kind in (SecondOrder, CorrectiveDecrease, OneSidedCorrectiveDecrease, AbsoluteSum, SignedSum):
+    for kind in (
+        SecondOrder,
+        CorrectiveDecrease,
+        OneSidedCorrectiveDecrease,
+        AbsoluteSum,
+        SignedSum,
+    ):
         copy = FunctionType(function.__code__, globals(), function.__name__)
         copy.__qualname__ = f"{function.__name__}_{kind.__name__}"
         kernels[kind] = _compiled(copy, entry_point=True)
@@ -230,9 +264,11 @@ def _per_problem(function: Any) -> dict[type[Problem], Any]:
 
 
 def _method(name: str) -> Any:
-    """A method of problems as a function of a problem. Compiled code finds the method by the problem's class.
+    """A method of problems as a function of a problem. Compiled code finds the
+    method by the problem's class.
 
-    numba can overload a type's methods, too, but the type of problems is that of all named tuples of a process.
+    numba can overload a type's methods, too, but the type of problems is that of all
+    named tuples of a process.
     """
 
     def call(problem: Any, *arguments: Any) -> Any:
@@ -245,16 +281,22 @@ def _method(name: str) -> Any:
     return call
 
 
-_value, _exceeds, _order, _curved, _relaxed = map(_method, ("value", "exceeds", "order", "curved", "relaxed"))
+_value, _exceeds, _order, _curved, _relaxed = map(
+    _method, ("value", "exceeds", "order", "curved", "relaxed")
+)
 
 
 def _maximum(typing: Any, x: Any, y: Any) -> Any:
-    """max(x, y) of two floats as one instruction: numba's own ends in slow masked stores in SIMD loops."""
+    """max(x, y) of two floats as one instruction: numba's own ends in slow
+    masked stores in SIMD loops.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = arguments[0].type
         signature = ir.FunctionType(number, [number, number])
-        return builder.call(builder.module.declare_intrinsic("llvm.maxnum", [number], signature), arguments)
+        return builder.call(
+            builder.module.declare_intrinsic("llvm.maxnum", [number], signature), arguments
+        )
 
     return numba.float64(x, y), generate
 
@@ -289,8 +331,11 @@ def _worth(problem: Problem, value: float, length: int) -> float:
 
 
 @_compiled
-def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start: int, end: int, step: int) -> None:
-    """Add rows to sums[0] and sums[1] of every available proposition, with the greatest value on the way in the bounds.
+def _add_rows(
+    problem: Problem, stack: Stack, search: Search, level: int, start: int, end: int, step: int
+) -> None:
+    """Add rows to sums[0] and sums[1] of every available proposition, with the greatest value
+    on the way in the bounds.
 
     Rows are the outer loop, so that the inner one over propositions is SIMD code.
     """
@@ -301,7 +346,11 @@ def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start:
     for a in range(width):
         g[a], h[a] = base_g, base_h
     for r in range(start, end, step):
-        row_g, row_h, at = stack.gradient[rows_at + r], stack.curvature[rows_at + r], masks_at + r * width
+        row_g, row_h, at = (
+            stack.gradient[rows_at + r],
+            stack.curvature[rows_at + r],
+            masks_at + r * width,
+        )
         mask = stack.masks[at : at + width]
         for a in range(width):
             sum_g = g[a] + mask[a] * row_g
@@ -319,7 +368,8 @@ def _add_rows(problem: Problem, stack: Stack, search: Search, level: int, start:
 def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     """Value and mandatory-rows bound of every available proposition: sums[3] and stack.bounds.
 
-    Prefixes run over the rows with g >= 0 from the front, suffixes over those with g < 0 from the back.
+    Prefixes run over the rows with g >= 0 from the front, suffixes over those
+    with g < 0 from the back.
     """
     node = stack.levels[level]
     size, negative, width = node.size, node.negative, node.width
@@ -343,8 +393,8 @@ def _evaluate(problem: Problem, stack: Stack, search: Search, level: int) -> Non
 def _threshold(problem: Problem, search: Search) -> float:
     """Bounds up to this worth cannot lead to a better rule than those found (times approximation).
 
-    What was found earlier in the visit order wins ties; what another thread found later in it does not,
-    so that two threads return the rule that one thread returns.
+    What was found earlier in the visit order wins ties; what another thread found later in it does
+    not, so that two threads return the rule that one thread returns.
     """
     known = search.known[0]
     return max(known.floor * (1.0 + TIE), known.later * (1.0 - TIE)) / problem.approximation
@@ -443,8 +493,12 @@ def _drop(problem: Problem, search: Search, bound: float, length: int) -> None:
 
 
 @_compiled
-def _choose(problem: Problem, stack: Stack, search: Search, level: int, child: int, pattern: int) -> None:
-    """The rows, as of Problem.members, of the node's child and of a subset of search.columns, in search.chosen."""
+def _choose(
+    problem: Problem, stack: Stack, search: Search, level: int, child: int, pattern: int
+) -> None:
+    """The rows, as of Problem.members, of the node's child and of a subset of
+    search.columns, in search.chosen.
+    """
     chosen, members = search.chosen, problem.members
     for w in range(len(chosen)):
         chosen[w] = members[child, w]
@@ -479,8 +533,10 @@ def _exact_value(problem: Problem, search: Search) -> float:
 
 @_compiled
 def _share(problem: Problem, search: Search) -> float:
-    """The least share of its curvature that a conjunction inside search.chosen keeps: 1 - rho, rho the greatest
-    eigenvalue of S, the sum of b b' / h. With S of trace 1, rho^8 is at most the Frobenius norm of S^8."""
+    """The least share of its curvature that a conjunction inside search.chosen keeps: 1 - rho,
+    rho the greatest eigenvalue of S, the sum of b b' / h. With S of trace 1, rho^8 is at most
+    the Frobenius norm of S^8.
+    """
     terms, gram = problem.terms, search.gram
     size = len(terms) - 2
     search.counters[0].evaluations += size  # as much work, about
@@ -573,11 +629,15 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
 
 
 @_compiled
-def _redundant(problem: Problem, stack: Stack, level: int, child: int, size: int, closure: Any) -> bool:
-    """Whether the child's conjunctions are also met elsewhere: a proposition ranked behind holds on all its rows.
+def _redundant(
+    problem: Problem, stack: Stack, level: int, child: int, size: int, closure: Any
+) -> bool:
+    """Whether the child's conjunctions are also met elsewhere: a proposition ranked
+    behind holds on all its rows.
 
-    That proposition's own branch, visited later, has these conjunctions with it added. Where length has a limit or a
-    price the longer conjunction may not fit or be worth less; then only a sibling that selects the same rows counts.
+    That proposition's own branch, visited later, has these conjunctions with it added. Where length
+    has a limit or a price the longer conjunction may not fit or be worth less; then only a sibling
+    that selects the same rows counts.
     """
     if problem.any_length:
         common: Any = np.uint64(0)
@@ -596,7 +656,9 @@ def _redundant(problem: Problem, stack: Stack, level: int, child: int, size: int
 
 
 @_compiled
-def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int) -> None:
+def _solve_leaf(
+    problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int
+) -> None:
     """Values of all conjunctions of the child with a subset of few propositions, in one pass.
 
     Rows are summed by the pattern of propositions they satisfy; sums over supersets give G and H of
@@ -627,7 +689,9 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
         h[patterns - 1] += problem.ridge + (node.base_h - problem.ridge) * ratio
     else:
         h[patterns - 1] += node.base_h
-    half = 1  # sums over supersets, proposition by proposition: what a subset selects satisfies at least the subset
+    # sums over supersets, proposition by proposition: what a subset selects
+    # satisfies at least the subset
+    half = 1
     while half < patterns:
         for start in range(0, patterns, 2 * half):
             for pattern in range(start, start + half):
@@ -661,8 +725,12 @@ def _solve_leaf(problem: Problem, stack: Stack, search: Search, level: int, chil
 
 
 @_compiled
-def _select_rows(stack: Stack, search: Search, level: int, child: int, start: int, end: int, size: int) -> int:
-    """Append the rows from start to end that satisfy the child to search.rows; returns the new size."""
+def _select_rows(
+    stack: Stack, search: Search, level: int, child: int, start: int, end: int, size: int
+) -> int:
+    """Append the rows from start to end that satisfy the child to
+    search.rows; returns the new size.
+    """
     node, rows = stack.levels[level], search.rows
     width, at = node.width, node.masks_at + child
     column = stack.masks[at : at + node.size * width]
@@ -676,7 +744,8 @@ def _select_rows(stack: Stack, search: Search, level: int, child: int, start: in
 def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
     """The mandatory-rows bound on the values of one node and its descendants.
 
-    It is Theorem 3.1 with the sums over the mandatory rows added to those of every prefix and suffix of the free ones.
+    It is Theorem 3.1 with the sums over the mandatory rows added to those of every prefix
+    and suffix of the free ones.
     """
     node = stack.levels[level]
     start = node.rows_at
@@ -692,10 +761,11 @@ def _node_bound(problem: Problem, stack: Stack, level: int) -> float:
 
 @_compiled
 def _merge_rows(stack: Stack, search: Search, level: int) -> int:
-    """Merge rows that no available proposition (search.needed) tells apart; returns how many rows are left.
+    """Merge rows that no available proposition (search.needed) tells apart;
+    returns how many rows are left.
 
-    Merged rows are all in or all out of every descendant: fewer rows to add up, and a tighter bound,
-    because a prefix cannot split them. The caller sorts what is left.
+    Merged rows are all in or all out of every descendant: fewer rows to add up, and a tighter
+    bound, because a prefix cannot split them. The caller sorts what is left.
     """
     node, needed, slots, rows = stack.levels[level], search.needed, search.slots, search.rows
     at, size = node.rows_at, node.size
@@ -717,7 +787,11 @@ def _merge_rows(stack: Stack, search: Search, level: int) -> int:
             group = slots[slot]
             if group < 0:
                 slots[slot] = groups
-                gradient[groups], curvature[groups], rows[groups] = gradient[r], curvature[r], rows[r]
+                gradient[groups], curvature[groups], rows[groups] = (
+                    gradient[r],
+                    curvature[r],
+                    rows[r],
+                )
                 for w in range(len(needed)):
                     bits[groups, w] = bits[r, w]
                 groups += 1
@@ -740,9 +814,16 @@ def _merge_rows(stack: Stack, search: Search, level: int) -> int:
 def _sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     """Sort the rows of a level (g, h, bits and search.rows) into the problem's order, in place.
 
-    Sort keys and row numbers are sorted by Shell's method; then every cycle of the permutation is moved once.
+    Sort keys and row numbers are sorted by Shell's method; then every cycle of the
+    permutation is moved once.
     """
-    node, rows, keys, order, spare = stack.levels[level], search.rows, search.keys, search.slots, search.row_bits
+    node, rows, keys, order, spare = (
+        stack.levels[level],
+        search.rows,
+        search.keys,
+        search.slots,
+        search.row_bits,
+    )
     at, size = node.rows_at, node.size
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     for r in range(size):
@@ -825,7 +906,9 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
 
 @_compiled
 def _close(stack: Stack, search: Search, level: int, size: int) -> None:
-    """The propositions that hold on all rows of the child, mandatory ones and those in search.rows."""
+    """The propositions that hold on all rows of the child, mandatory ones
+    and those in search.rows.
+    """
     bits = stack.bits[stack.levels[level].rows_at :]
     for w in range(len(search.closure)):
         common = stack.closure[level, w]
@@ -836,9 +919,11 @@ def _close(stack: Stack, search: Search, level: int, size: int) -> None:
 
 @_compiled
 def _list_available(stack: Stack, search: Search, level: int, child: int) -> int:
-    """List the child's available propositions in search.columns and search.needed; returns how many they are.
+    """List the child's available propositions in search.columns and search.needed;
+    returns how many they are.
 
-    They are the higher-ranked siblings without those that hold on all of its rows and would change nothing.
+    They are the higher-ranked siblings without those that hold on all of its rows
+    and would change nothing.
     """
     available = stack.available[level]
     search.needed[:] = 0
@@ -855,15 +940,26 @@ def _list_available(stack: Stack, search: Search, level: int, child: int) -> int
 
 @_compiled
 def _move_rows_down(stack: Stack, search: Search, level: int, size: int, negative: int) -> None:
-    """The rows in search.rows: mandatory ones (U) into the base below, free ones (F) one level down."""
-    node, below, rows, needed = stack.levels[level], stack.levels[level + 1], search.rows, search.needed
+    """The rows in search.rows: mandatory ones (U) into the base below, free ones (F) one level
+    down.
+    """
+    node, below, rows, needed = (
+        stack.levels[level],
+        stack.levels[level + 1],
+        search.rows,
+        search.needed,
+    )
     gradient, curvature, bits = (
         stack.gradient[node.rows_at :],
         stack.curvature[node.rows_at :],
         stack.bits[node.rows_at :],
     )
     at = node.rows_at + node.size
-    gradient_below, curvature_below, bits_below = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
+    gradient_below, curvature_below, bits_below = (
+        stack.gradient[at:],
+        stack.curvature[at:],
+        stack.bits[at:],
+    )
     base_g, base_h, mandatory = node.base_g, node.base_h, stack.closure[level + 1]
     for w in range(len(mandatory)):
         mandatory[w] = stack.closure[level, w]
@@ -886,12 +982,18 @@ def _move_rows_down(stack: Stack, search: Search, level: int, size: int, negativ
             for w in range(len(needed)):
                 bits_below[kept, w] = bits[row, w]
             kept += 1
-    below.size, below.negative, below.rows_at = kept, kept if negative == size else kept_negative, at
+    below.size, below.negative, below.rows_at = (
+        kept,
+        kept if negative == size else kept_negative,
+        at,
+    )
     below.base_g, below.base_h = base_g, base_h
 
 
 @_compiled
-def _scale_curvature(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> None:
+def _scale_curvature(
+    problem: Problem, stack: Stack, search: Search, level: int, child: int
+) -> None:
     """Multiply the curvature of the level below by what its share of it, 1 - rho, has grown to."""
     below = stack.levels[level + 1]
     _choose(problem, stack, search, level, stack.available[level, child], 0)
@@ -904,7 +1006,9 @@ def _scale_curvature(problem: Problem, stack: Stack, search: Search, level: int,
 
 @_compiled
 def _copy_propositions_down(stack: Stack, search: Search, level: int) -> None:
-    """Give the level below its available propositions, search.columns, with their masks on its rows, search.rows."""
+    """Give the level below its available propositions, search.columns, with their masks
+    on its rows, search.rows.
+    """
     node, below, columns = stack.levels[level], stack.levels[level + 1], search.columns
     width, few = node.width, below.width
     for w in range(len(search.needed)):
@@ -919,9 +1023,16 @@ def _copy_propositions_down(stack: Stack, search: Search, level: int) -> None:
 
 
 def _advance(
-    problem: Problem, stack: Stack, search: Search, stop: int, budget: int, max_evaluations: int, shared: bool
+    problem: Problem,
+    stack: Stack,
+    search: Search,
+    stop: int,
+    budget: int,
+    max_evaluations: int,
+    shared: bool,
 ) -> int:
-    """Go on with the search until the root's children from `stop` on are done, or until it is time to pause.
+    """Go on with the search until the root's children from `stop` on are done, or
+    until it is time to pause.
 
     It pauses after `budget` visits of rows and propositions, or at `max_evaluations` in total.
 
@@ -956,7 +1067,11 @@ def _advance(
             continue
         rows_end = node.rows_at + 2 * node.size
         masks_end = node.masks_at + 2 * node.size * node.width
-        if level + 2 > len(stack.levels) or rows_end > len(stack.gradient) or masks_end > len(stack.masks):
+        if (
+            level + 2 > len(stack.levels)
+            or rows_end > len(stack.gradient)
+            or masks_end > len(stack.masks)
+        ):
             return FULL
         node.next = child
         if level == 0:
@@ -992,7 +1107,9 @@ class Query(NamedTuple):
 
 
 class Augmented(NamedTuple):
-    """What becomes of the augmentations; those kept come first in bound, kept, closures and offsets."""
+    """What becomes of the augmentations; those kept come first in bound,
+    kept, closures and offsets.
+    """
 
     crit: Any  # int64 (augmentations,): their critical indices
     bound: Any  # float64 (augmentations,)
@@ -1023,8 +1140,11 @@ INCUMBENT = np.dtype(
 
 
 @_compiled
-def _gather(problem: Problem, data: Rows, query: Query, new: Augmented, a: int, start: int) -> tuple[int, float, float]:
-    """The query's rows that satisfy a, in new.rows from start on: how many, their value, and its bound.
+def _gather(
+    problem: Problem, data: Rows, query: Query, new: Augmented, a: int, start: int
+) -> tuple[int, float, float]:
+    """The query's rows that satisfy a, in new.rows from start on: how many,
+    their value, and its bound.
 
     Theorem 3.1: no subset of them is worth more than one of their prefixes or suffixes.
     """
@@ -1047,7 +1167,9 @@ def _gather(problem: Problem, data: Rows, query: Query, new: Augmented, a: int, 
 
 
 @_compiled
-def _critical_index(data: Rows, query: Query, new: Augmented, a: int, found: int, start: int, size: int) -> int:
+def _critical_index(
+    data: Rows, query: Query, new: Augmented, a: int, found: int, start: int, size: int
+) -> int:
     """The least proposition that the query with a implies and the query alone does not."""
     closure = new.closures[found]
     for w in range(len(closure)):
@@ -1061,8 +1183,11 @@ def _critical_index(data: Rows, query: Query, new: Augmented, a: int, found: int
     return a
 
 
-def _augment(problem: Problem, data: Rows, query: Query, new: Augmented, incumbent: Any, counters: Any) -> int:
-    """Lines 8 to 14 of Algorithm 1: evaluate the augmentations of one query; returns how many are kept.
+def _augment(
+    problem: Problem, data: Rows, query: Query, new: Augmented, incumbent: Any, counters: Any
+) -> int:
+    """Lines 8 to 14 of Algorithm 1: evaluate the augmentations of one query;
+    returns how many are kept.
 
     Args:
         problem, data, query, new: see there.

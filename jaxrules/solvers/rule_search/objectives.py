@@ -2,8 +2,8 @@
 
     worth = (value - price(length)) / divisor(length).
 
-The value is a function of sums over the rows that the conjunction selects, price and divisor depend on the number
-of its propositions. An objective knows
+The value is a function of sums over the rows that the conjunction selects, price and divisor depend
+on the number of its propositions. An objective knows
 
     terms        the numbers per row that are summed; `SignedWeights` has a set of them per row of weights
     value        of their sums                                                                  every search
@@ -11,7 +11,8 @@ of its propositions. An objective knows
     bounds       the same from the rows themselves                                                best-first
     compiled     the class of `kernels` with this value, and thereby a bound                      depth-first, published
 
-so a new objective can be searched by beam once its value is known; each further piece opens a further search.
+so a new objective can be searched by beam once its value is known; each further
+piece opens a further search.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ class Objective:
         rule_price: of any conjunction but the empty one.
         condition_price: of each of its propositions.
         per_unit: divide by 1 + length: gain per unit of complexity.
-        growth: divide by (1 + growth)^length: every proposition has to raise the value, at least 0, by this share.
-        one_sided: sums of the gradient below 0 are worth nothing: a rule whose weight must be negative.
+        growth: divide by (1 + growth)^length: every proposition has to raise the value,
+            at least 0, by this share.
+        one_sided: sums of the gradient below 0 are worth nothing: a rule
+            whose weight must be negative.
     """
 
     rule_price: float = 0.0
@@ -64,11 +67,15 @@ class Objective:
         return np.full(sums.shape[1:], math.inf)
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        """Upper bounds on the values of the subsets of some sets of rows, the columns of a 0/1 matrix."""
+        """Upper bounds on the values of the subsets of some sets of rows,
+        the columns of a 0/1 matrix.
+        """
         return self.potential(terms @ members)
 
     def shares(self, terms: Floats, members: Floats) -> Floats:
-        """The least share of its curvature that a subset of some sets of rows keeps, see `CorrectiveDecrease`."""
+        """The least share of its curvature that a subset of some sets of rows keeps,
+        see `CorrectiveDecrease`.
+        """
         return np.ones(members.shape[1])
 
     def counted(self, sums: Any) -> Any:
@@ -89,7 +96,9 @@ class Objective:
         return (value - self.price(length)) / self.divisor(length)
 
     def worth_of_nothing(self, terms: Floats) -> float:
-        """The worth of the empty conjunction: of all rows, or 0 where it is no rule, because rules have a price."""
+        """The worth of the empty conjunction: of all rows, or 0 where it is no rule,
+        because rules have a price.
+        """
         return float(self.value(terms.sum(axis=1))) if self.empty_is_rule else 0.0
 
     @property
@@ -105,7 +114,9 @@ class Objective:
         """The terms of an exact search, (sums, merged rows)."""
         terms = self.terms(space)
         if len(terms) != 1:
-            raise ValueError(f"an exact search takes one row of weights, got {len(terms)}; use search_beams")
+            raise ValueError(
+                f"an exact search takes one row of weights, got {len(terms)}; use search_beams"
+            )
         return terms[0]
 
     def problem(self, space: SearchSpace, terms: Floats, longest: int, approximation: float) -> Any:
@@ -113,7 +124,9 @@ class Objective:
         from jaxrules.solvers.rule_search import kernels
 
         if not self.compiled:
-            raise TypeError(f"no compiled search knows {type(self).__name__}; use search_best_first")
+            raise TypeError(
+                f"no compiled search knows {type(self).__name__}; use search_best_first"
+            )
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
         kind = getattr(kernels, self.compiled_one_sided if self.one_sided else self.compiled)
@@ -128,7 +141,8 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder(Objective):
-    """(sum g)^2 / (ridge + sum h): second-order boosting, Eq. (2.3) of "Better Short than Greedy" without 1 / 2n.
+    """(sum g)^2 / (ridge + sum h): second-order boosting, Eq. (2.3) of "Better Short
+    than Greedy" without 1 / 2n.
 
     Args:
         gradient, curvature: (rows,); curvature >= 0.
@@ -142,7 +156,9 @@ class SecondOrder(Objective):
     compiled_one_sided = "OneSidedCorrectiveDecrease"  # the same with nothing found
 
     def terms(self, space: SearchSpace) -> Floats:
-        return np.stack([space.activations.totals(self.gradient), space.activations.totals(self.curvature)])[None]
+        return np.stack(
+            [space.activations.totals(self.gradient), space.activations.totals(self.curvature)]
+        )[None]
 
     def value(self, sums: Floats) -> Any:
         return self.counted(sums[0]) ** 2 / (self.ridge + sums[1])
@@ -154,7 +170,8 @@ class SecondOrder(Objective):
 def _greatest_of_ends(
     objective: Objective, terms: Floats, members: Floats, ridge: float, share: ArrayLike = 1.0
 ) -> Floats:
-    """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a suffix in the order of g / h.
+    """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a
+    suffix in the order of g / h.
 
     A sum G that counts on one side only is greatest, and its value with it, on a prefix.
 
@@ -173,17 +190,19 @@ def _greatest_of_ends(
 
 @dataclass(frozen=True, eq=False)
 class CorrectiveDecrease(Objective):
-    """(sum g)^2 / (ridge + H_qq - c'M^-1 c): twice what a rule takes off the second-order model of the risk when all
-    weights are refitted with it; `SecondOrder` is the same with all other weights held fixed.
+    """(sum g)^2 / (ridge + H_qq - c'M^-1 c): twice what a rule takes off the second-order
+    model of the risk when all weights are refitted with it; `SecondOrder` is the same with all
+    other weights held fixed.
 
-    H = diag(h), Q has the rules found as columns, c = Q'H q, and M = Q'H Q + diag(penalties). The weights found must be
-    optimal: Q'g is then the penalties' slope, and the new rule's own slope is all that is left to descend. In the
-    metric of h, with a row more per penalty, the denominator is ||q_perp||^2, as in `Orthogonal`.
+    H = diag(h), Q has the rules found as columns, c = Q'H q, and M = Q'H Q + diag(penalties). The
+    weights found must be optimal: Q'g is then the penalties' slope, and the new rule's own slope is
+    all that is left to descend. In the metric of h, with a row more per penalty, the denominator is
+    ||q_perp||^2, as in `Orthogonal`.
 
     Args:
         gradient, curvature, ridge: as of `SecondOrder`.
-        found: bool (rows, rules): the extents of the rules found so far, and all rows for an intercept;
-            they must be unions of the merged rows.
+        found: bool (rows, rules): the extents of the rules found so far, and all rows for an
+            intercept; they must be unions of the merged rows.
         penalties: of their weights, (rules,); 0 for an intercept.
     """
 
@@ -196,12 +215,18 @@ class CorrectiveDecrease(Objective):
     compiled_one_sided = "OneSidedCorrectiveDecrease"
 
     def terms(self, space: SearchSpace) -> Floats:
-        """g, h and h Q R with R R' = M^-1: the squares of the sums of the last add up to c'M^-1 c."""
+        """g, h and h Q R with R R' = M^-1: the squares of the sums of
+        the last add up to c'M^-1 c.
+        """
         q = self.found.astype(np.float64)
         values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
         kept = values > 1e-12 * values.max(initial=0.0)
         root = vectors[:, kept] / np.sqrt(values[kept])
-        rows = (self.gradient, self.curvature, *(self.curvature * column for column in (q @ root).T))
+        rows = (
+            self.gradient,
+            self.curvature,
+            *(self.curvature * column for column in (q @ root).T),
+        )
         return np.stack([space.activations.totals(row) for row in rows])[None]
 
     def value(self, sums: Floats) -> Any:
@@ -211,20 +236,30 @@ class CorrectiveDecrease(Objective):
         return np.where(rest > IN_SPAN * whole, gain / np.maximum(rest, IN_SPAN * whole), 0.0)
 
     def shares(self, terms: Floats, members: Floats) -> Floats:
-        """1 - rho: for q inside a set E of rows, c'M^-1 c <= rho H_qq, rho the greatest eigenvalue of the sum over E of
-        b b' / h, b the last terms of a row. So the value is at most that of `SecondOrder` with this share of h."""
+        """1 - rho: for q inside a set E of rows, c'M^-1 c <= rho H_qq, rho the greatest eigenvalue
+        of the sum over E of b b' / h, b the last terms of a row. So the value is at most that of
+        `SecondOrder` with this share of h.
+        """
         if len(terms) == 2:
             return np.ones(members.shape[1])
         b = np.where(terms[1] > 0, terms[2:] / np.sqrt(np.maximum(terms[1], 1e-300)), 0.0)
         outer = (b[:, None] * b).reshape(len(b) ** 2, -1)
-        rho = np.linalg.eigvalsh((outer @ members).T.reshape(members.shape[1], len(b), len(b)))[:, -1]
-        return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)  # what is closer to the span is worth nothing
+        rho = np.linalg.eigvalsh((outer @ members).T.reshape(members.shape[1], len(b), len(b)))[
+            :, -1
+        ]
+        return np.clip(
+            1.0 - rho + 1e-12, IN_SPAN, 1.0
+        )  # what is closer to the span is worth nothing
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        greatest = _greatest_of_ends(self, terms[:2], members, self.ridge, self.shares(terms, members))
+        greatest = _greatest_of_ends(
+            self, terms[:2], members, self.ridge, self.shares(terms, members)
+        )
         if self.ridge == 0:
             return greatest
-        return greatest * (1.0 + IN_SPAN * (terms[1] @ members) / self.ridge)  # shares are at least IN_SPAN
+        return greatest * (
+            1.0 + IN_SPAN * (terms[1] @ members) / self.ridge
+        )  # shares are at least IN_SPAN
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,14 +285,20 @@ class SignedWeights(Objective):
     """sum w: what a rule gains in a rule list. The empty conjunction is no rule and gains nothing.
 
     Args:
-        weights: (rows,), or (rows of weights, rows) for a beam, which searches for all of them at once.
+        weights: (rows,), or (rows of weights, rows) for a beam, which
+            searches for all of them at once.
     """
 
     weights: Floats
     compiled = "SignedSum"
 
     def terms(self, space: SearchSpace) -> Floats:
-        return np.stack([_with_positive_part(space.activations.totals(row)) for row in np.atleast_2d(self.weights)])
+        return np.stack(
+            [
+                _with_positive_part(space.activations.totals(row))
+                for row in np.atleast_2d(self.weights)
+            ]
+        )
 
     def value(self, sums: Floats) -> Any:
         return sums[0]
@@ -278,14 +319,15 @@ def _with_positive_part(sums: Floats) -> Floats:
 class Orthogonal(Objective):
     """|g'q| / (||q_perp|| + 1e-6): orthogonal gradient boosting, Yang et al., AISTATS 2024, arXiv 2402.15691.
 
-    q is the 0/1 vector of the selected rows, g the gradient and q_perp the part of q that is orthogonal to the span of
-    the rules found so far. ||q_perp||^2 = |q| - ||B'q||^2 for an orthonormal basis B of the span. A weight w counts as
-    w equal rows: all vectors, and B, are multiplied by sqrt(w), which makes |q| the weight of the rows.
+    q is the 0/1 vector of the selected rows, g the gradient and q_perp the part of q that is
+    orthogonal to the span of the rules found so far. ||q_perp||^2 = |q| - ||B'q||^2 for an
+    orthonormal basis B of the span. A weight w counts as w equal rows: all vectors, and B, are
+    multiplied by sqrt(w), which makes |q| the weight of the rows.
 
     Args:
         gradient: (rows,), multiplied by the weights; its part in the span is removed.
-        found: bool (rows, rules): the extents of the rules found so far, and all rows for an intercept;
-            they must be unions of the merged rows.
+        found: bool (rows, rules): the extents of the rules found so far, and all rows for an
+            intercept; they must be unions of the merged rows.
         weights: (rows,), positive; None for ones.
     """
 
@@ -316,7 +358,8 @@ class Orthogonal(Objective):
         return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Any:
-        """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise the negative one.
+        """Two bounds for every q inside a set E of rows, by the positive part of g, and
+        likewise the negative one.
 
         1. ||B'q||^2 <= rho |q| for the largest eigenvalue rho of S, the sum over E of b b'. So value(q)^2 is at most
            the greatest G^2 / ((1 - rho) |prefix|) of the prefixes in descending g.
@@ -336,8 +379,12 @@ class Orthogonal(Objective):
             g = np.maximum(sign * terms[0], 0.0)
             order = np.argsort(-g / count, kind="stable")
             order = order[g[order] > 0]
-            sums, counts = (np.cumsum(term[order, None] * members[order], axis=0) for term in (g, count))
-            square = np.max(sums**2 / np.maximum(counts, count.min(initial=1.0)), axis=0, initial=0.0)
+            sums, counts = (
+                np.cumsum(term[order, None] * members[order], axis=0) for term in (g, count)
+            )
+            square = np.max(
+                sums**2 / np.maximum(counts, count.min(initial=1.0)), axis=0, initial=0.0
+            )
             with np.errstate(divide="ignore", invalid="ignore"):
                 squared_bound = np.where(square > 0, square / slack, 0.0)
             safe = np.flatnonzero(slack > 1e-6)
@@ -353,10 +400,11 @@ class Orthogonal(Objective):
 
 @dataclass(frozen=True, eq=False)
 class Given(Objective):
-    """Another objective, of conjunctions that have one given proposition beside those that a search finds.
+    """Another objective, of conjunctions that have one given proposition beside
+    those that a search finds.
 
-    What is searched are the merged rows of that proposition, `SearchSpace.within`; the empty conjunction stands for it
-    alone. Make one with `of`.
+    What is searched are the merged rows of that proposition,
+    `SearchSpace.within`; the empty conjunction stands for it alone. Make one with `of`.
 
     Args:
         whole: the other objective.

@@ -29,14 +29,20 @@ def conclude(
     counts: Mapping[str, int] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """The result of a search that ended with this conjunction: the shortest for its rows, and what it is worth.
+    """The result of a search that ended with this conjunction: the shortest for its
+    rows, and what it is worth.
 
-    Where length has a price and no shorter description is excluded, the bound is what the shortest possible one would
-    be worth, and nothing is proved.
+    Where length has a price and no shorter description is excluded, the bound is what the shortest
+    possible one would be worth, and nothing is proved.
     """
     short, least = _shortest(space, space.selected_groups(propositions), stopped)
-    if len(propositions) < len(short) or (not short and not objective.empty_is_rule):  # no rule is empty
-        short, least = tuple(sorted(propositions)), min(least, len(propositions)) or len(propositions)
+    if len(propositions) < len(short) or (
+        not short and not objective.empty_is_rule
+    ):  # no rule is empty
+        short, least = (
+            tuple(sorted(propositions)),
+            min(least, len(propositions)) or len(propositions),
+        )
     worth = worth_of(space, objective, terms, short)
     if least < len(short) and bound is not None:
         promise = worth_of(space, objective, terms, short, least)
@@ -48,9 +54,15 @@ def conclude(
 
 
 def worth_of(
-    space: SearchSpace, objective: Objective, terms: Floats, propositions: tuple[int, ...], length: int | None = None
+    space: SearchSpace,
+    objective: Objective,
+    terms: Floats,
+    propositions: tuple[int, ...],
+    length: int | None = None,
 ) -> float:
-    """The worth of a conjunction, summed in the order of the merged rows; of another length if one is given."""
+    """The worth of a conjunction, summed in the order of the merged rows; of
+    another length if one is given.
+    """
     if not propositions:
         return objective.worth_of_nothing(terms)
     rows = space.selected_groups(propositions)
@@ -58,12 +70,14 @@ def worth_of(
     return float(objective.worth(objective.value(terms[:, rows].sum(axis=1)), length))
 
 
-def shortest_equivalent(space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool] = never) -> tuple[int, ...]:
+def shortest_equivalent(
+    space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool] = never
+) -> tuple[int, ...]:
     """A shortest conjunction that selects exactly these merged rows.
 
-    Only the tightest implied proposition per code column and side can be needed. Excluding the other
-    rows with as few of them as possible is a set cover: greedy as in the paper, then every smaller size
-    by branching on the row that the fewest propositions exclude.
+    Only the tightest implied proposition per code column and side can be needed. Excluding the
+    other rows with as few of them as possible is a set cover: greedy as in the paper, then every
+    smaller size by branching on the row that the fewest propositions exclude.
 
     Args:
         space: the propositions.
@@ -76,13 +90,17 @@ def shortest_equivalent(space: SearchSpace, rows: np.ndarray, stopped: Callable[
     return _shortest(space, rows, stopped)[0]
 
 
-def _shortest(space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool]) -> tuple[tuple[int, ...], int]:
+def _shortest(
+    space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool]
+) -> tuple[tuple[int, ...], int]:
     """The shortest conjunction found, and how short one may be: shorter ones are excluded."""
     if rows.all() or not len(space):
         return (), 0
     candidates = _tightest_implied(space, rows)
     outside = _as_integers(pack(~rows[None]))[0]
-    excluded = [outside & ~selected for selected in _as_integers(space.activations.bits[candidates])]
+    excluded = [
+        outside & ~selected for selected in _as_integers(space.activations.bits[candidates])
+    ]
     cover = _greedy_cover(excluded, outside)
     least = min(len(cover), 2)  # two are the fewest if one is not enough
     if len(cover) > 2 and not stopped():
@@ -108,13 +126,17 @@ def _shortest(space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool])
 
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
-    """Of the propositions that hold on all these rows: the most restrictive per code column and side."""
+    """Of the propositions that hold on all these rows: the most restrictive
+    per code column and side.
+    """
     implied = ~np.any(pack(rows[None]) & ~space.activations.bits, axis=1)
     tightest: dict[tuple[int, int], int] = {}
     for a in np.flatnonzero(implied).tolist():
         side, cell = (space.column.item(a), space.above.item(a)), space.cell.item(a)
         known = tightest.get(side)
-        if known is None or (cell > space.cell.item(known) if side[1] else cell < space.cell.item(known)):
+        if known is None or (
+            cell > space.cell.item(known) if side[1] else cell < space.cell.item(known)
+        ):
             tightest[side] = a
     return list(tightest.values())
 
@@ -125,7 +147,8 @@ def _as_integers(bits: np.ndarray) -> list[int]:
 
 
 def _hardest(excluded: np.ndarray, over: Callable[[], bool]) -> np.ndarray:
-    """Rows whose exclusion excludes all: without those that all propositions exclude that exclude another row.
+    """Rows whose exclusion excludes all: without those that all propositions exclude
+    that exclude another row.
 
     Args:
         excluded: bool (rows, propositions).
@@ -140,7 +163,9 @@ def _hardest(excluded: np.ndarray, over: Callable[[], bool]) -> np.ndarray:
     while len(left) and not over():
         kept.append(left[:1])
         left = left[np.any(left[0] & ~left, axis=1)]
-    return np.unpackbits(np.concatenate([*kept, left]), axis=1, count=excluded.shape[1]).astype(bool)
+    return np.unpackbits(np.concatenate([*kept, left]), axis=1, count=excluded.shape[1]).astype(
+        bool
+    )
 
 
 def _greedy_cover(sets: list[int], everything: int) -> list[int]:
@@ -152,8 +177,12 @@ def _greedy_cover(sets: list[int], everything: int) -> list[int]:
     return cover
 
 
-def _cover_of_size(sets: list[int], left: int, size: int, over: Callable[[], bool]) -> list[int] | None:
-    """A cover of `left` by at most `size` of the sets, None if there is none (or the search is over)."""
+def _cover_of_size(
+    sets: list[int], left: int, size: int, over: Callable[[], bool]
+) -> list[int] | None:
+    """A cover of `left` by at most `size` of the sets, None if there is none (or the search is
+    over).
+    """
     if not left:
         return []
     if size == 0 or over():

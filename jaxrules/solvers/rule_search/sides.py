@@ -1,9 +1,10 @@
-"""Searches for rules whose weight must have a sign, and for rules that must use one of some propositions.
+"""Searches for rules whose weight must have a sign, and for rules that must use
+one of some propositions.
 
-Where constraints bind the sign of a weight to the propositions of its rule, the best rule is the better of two: the
-best of those that may have a positive weight, and of those that may have a negative one, each found among its own
-propositions with a one-sided objective. What is proved of both is proved of the better one: no rule is worth more than
-the greater of the two bounds.
+Where constraints bind the sign of a weight to the propositions of its rule, the best rule is the
+better of two: the best of those that may have a positive weight, and of those that may have a
+negative one, each found among its own propositions with a one-sided objective. What is proved of
+both is proved of the better one: no rule is worth more than the greater of the two bounds.
 """
 
 from __future__ import annotations
@@ -37,16 +38,19 @@ class Side:
 
     def whole(self, found: Found) -> Found:
         """What was found, in terms of the whole space."""
-        return replace(found, propositions=tuple(self.propositions[list(found.propositions)].tolist()))
+        return replace(
+            found, propositions=tuple(self.propositions[list(found.propositions)].tolist())
+        )
 
 
 def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
-    """One side if signs do not matter, else one per sign; propositions without any sign are on none.
+    """One side if signs do not matter, else one per sign; propositions
+    without any sign are on none.
 
     Args:
         space: all propositions.
-        signs: whether a rule that has the proposition may have a negative weight, and a positive one,
-            (propositions, 2).
+        signs: whether a rule that has the proposition may have a negative weight, and a
+            positive one, (propositions, 2).
     """
     either = np.flatnonzero(signs.any(axis=1))
     if (signs[either, 0] == signs[either, 1]).all():
@@ -81,7 +85,8 @@ def search_using(
     approximation: float = 1.0,
     stopped: Callable[[], bool] = never,
 ) -> Found | None:
-    """The best conjunction that has at least one of some propositions: one search for each of these on its rows.
+    """The best conjunction that has at least one of some propositions: one search for
+    each of these on its rows.
 
     Args:
         space: the propositions.
@@ -93,8 +98,8 @@ def search_using(
         stopped: asked between the searches, of which there is one at least.
 
     Returns:
-        What was found, None without any wanted proposition; its bound is the greatest of all searches and of those
-        left out.
+        What was found, None without any wanted proposition; its bound is the greatest of all
+        searches and of those left out.
     """
     some = np.fromiter(wanted, np.intp)
     if not len(some):

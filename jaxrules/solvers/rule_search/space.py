@@ -20,7 +20,9 @@ _BYTES = 6.0
 """That a search takes per row and proposition, about."""
 
 IN_SPAN = 1e-9
-"""A rule lies in the span of others when this is all, or less, of its square that is left outside it: rounding."""
+"""A rule lies in the span of others when this is all, or less, of its square that is
+left outside it: rounding.
+"""
 TIE = 1e-10
 """Worths this close, relatively, are ties: the first one that an exact search looks at wins."""
 _MOST_CELLS = 256
@@ -46,10 +48,12 @@ class Partition:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Propositions on the rows of a table, and the rows that no proposition tells apart merged into groups.
+    """Propositions on the rows of a table, and the rows that no proposition tells
+    apart merged into groups.
 
-    A proposition compares the integer cell code of one code column with a cell: code >= cell (above) or
-    code <= cell. Thresholds of one feature share a code column: of those on one side, the tightest implies the others.
+    A proposition compares the integer cell code of one code column with a cell: code >= cell
+    (above) or code <= cell. Thresholds of one feature share a code column: of those on one side,
+    the tightest implies the others.
 
     Attributes:
         activations: the propositions on the rows; its patterns are the groups.
@@ -63,7 +67,11 @@ class SearchSpace:
 
     @classmethod
     def of_codes(
-        cls, codes: NDArray[np.uint16], column: NDArray[np.int32], above: NDArray[np.bool_], cell: NDArray[np.uint16]
+        cls,
+        codes: NDArray[np.uint16],
+        column: NDArray[np.int32],
+        above: NDArray[np.bool_],
+        cell: NDArray[np.uint16],
     ) -> SearchSpace:
         """The space of the propositions (column, above, cell) on rows with these codes.
 
@@ -71,7 +79,9 @@ class SearchSpace:
             ValueError: if a search would not fit into memory.
         """
         check_memory(len(codes), len(column))
-        size = max(1, 2**22 // max(1, len(column)))  # rows at once, not to hold all codes of all propositions
+        size = max(
+            1, 2**22 // max(1, len(column))
+        )  # rows at once, not to hold all codes of all propositions
         values = (codes[start : start + size, column] for start in range(0, len(codes), size))
 
         def holds(block: NDArray[np.uint16]) -> NDArray[np.bool_]:
@@ -82,11 +92,15 @@ class SearchSpace:
 
     @classmethod
     def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:
-        """The space of arbitrary propositions given by their boolean matrix (rows, propositions)."""
+        """The space of arbitrary propositions given by their boolean
+        matrix (rows, propositions).
+        """
         n = masks.shape[1]
         check_memory(*masks.shape)
         activations = rows.Activations.of_matrix(masks)
-        return cls(activations, np.arange(n, dtype=np.int32), np.ones(n, bool), np.ones(n, np.uint16))
+        return cls(
+            activations, np.arange(n, dtype=np.int32), np.ones(n, bool), np.ones(n, np.uint16)
+        )
 
     @functools.cached_property
     def groups(self) -> SearchSpace:
@@ -96,23 +110,31 @@ class SearchSpace:
 
     def take(self, propositions: NDArray[np.intp]) -> SearchSpace:
         """Some of the propositions, on the same groups of rows."""
-        activations = rows.Activations(self.activations.bits[propositions], self.activations.pattern)
+        activations = rows.Activations(
+            self.activations.bits[propositions], self.activations.pattern
+        )
         sides = (self.column[propositions], self.above[propositions], self.cell[propositions])
         return SearchSpace(activations, *sides)
 
     def within(self, groups: NDArray[np.bool_]) -> SearchSpace:
         """The same propositions on one row for each of some groups, (groups,)."""
         bits = pack(self.activations.by_rule[:, groups])
-        return replace(self, activations=rows.Activations(bits, np.arange(np.count_nonzero(groups))))
+        return replace(
+            self, activations=rows.Activations(bits, np.arange(np.count_nonzero(groups)))
+        )
 
     @functools.cached_property
     def partitions(self) -> list[Partition] | None:
-        """The propositions by partitions, in their order; None where a column has too many cells for histograms."""
+        """The propositions by partitions, in their order; None where a column has too
+        many cells for histograms.
+        """
         groups: list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]] = []
         order = np.argsort(self.column, kind="stable")
         for together in np.split(order, np.flatnonzero(np.diff(self.column[order])) + 1):
             checkpoint()
-            holds = self.masks[:, together]  # thresholds of one column are nested: their number tells the rows apart
+            holds = self.masks[
+                :, together
+            ]  # thresholds of one column are nested: their number tells the rows apart
             cell = _numbered(np.sum(holds ^ ~self.above[together], axis=1, dtype=np.intp))
             if cell.max(initial=0) >= _MOST_CELLS:
                 return None
@@ -129,7 +151,11 @@ class SearchSpace:
             propositions = np.sort(np.concatenate(columns))
             example = np.empty(int(cell.max(initial=0)) + 1, np.intp)
             example[cell] = np.arange(len(cell))
-            found.append(Partition(cell, propositions, self.masks[example][:, propositions].astype(np.float64)))
+            found.append(
+                Partition(
+                    cell, propositions, self.masks[example][:, propositions].astype(np.float64)
+                )
+            )
         return found
 
     def __len__(self) -> int:
@@ -147,7 +173,9 @@ class SearchSpace:
     def selected_groups(self, propositions: Sequence[int]) -> NDArray[np.bool_]:
         """The groups on which all the propositions hold, (groups,)."""
         everywhere = np.iinfo(np.uint64).max
-        words = np.bitwise_and.reduce(self.activations.bits[list(propositions)], axis=0, initial=everywhere)
+        words = np.bitwise_and.reduce(
+            self.activations.bits[list(propositions)], axis=0, initial=everywhere
+        )
         return unpack(words[None], self.activations.n_patterns)[0]
 
     def longest(self, max_length: int | None) -> int:
@@ -162,14 +190,21 @@ def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def check_memory(
-    n_rows: int, propositions: int, remedy: str = "set max_cut_points, or set it lower, for fewer of them"
+    n_rows: int,
+    propositions: int,
+    remedy: str = "set max_cut_points, or set it lower, for fewer of them",
 ) -> None:
-    """Refuse a search that memory does not allow: it takes about six bytes per row and proposition."""
+    """Refuse a search that memory does not allow: it takes about six
+    bytes per row and proposition.
+    """
     rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
 
 
-def check_cut_points(table: Table, max_cut_points: int | None, *, fewer: bool = False) -> int | None:
-    """`max_cut_points`, if memory allows as many propositions; the error says how many cut points fit.
+def check_cut_points(
+    table: Table, max_cut_points: int | None, *, fewer: bool = False
+) -> int | None:
+    """`max_cut_points`, if memory allows as many propositions; the error
+    says how many cut points fit.
 
     Args:
         fewer: return those instead, if any fit.
@@ -184,15 +219,28 @@ def check_cut_points(table: Table, max_cut_points: int | None, *, fewer: bool = 
     def total(cut_points: float, distinct: NDArray[np.float64]) -> float:
         return float(np.minimum(2.0 * distinct, 4.0 * cut_points).sum()) + of_categories
 
-    wanted, numeric = np.inf if max_cut_points is None else max_cut_points, [f.is_numeric for f in features]
+    wanted, numeric = (
+        np.inf if max_cut_points is None else max_cut_points,
+        [f.is_numeric for f in features],
+    )
     if total(wanted, np.full(sum(numeric), float(table.n_rows))) <= fitting:
         return max_cut_points
-    distinct = np.array([float(len(np.unique(c))) for c, number in zip(table.columns, numeric, strict=True) if number])
+    distinct = np.array(
+        [
+            float(len(np.unique(c)))
+            for c, number in zip(table.columns, numeric, strict=True)
+            if number
+        ]
+    )
     if (propositions := total(wanted, distinct)) > fitting:
-        most = bisect.bisect_right(range(1, table.n_rows), fitting, key=lambda cuts: total(cuts, distinct))
+        most = bisect.bisect_right(
+            range(1, table.n_rows), fitting, key=lambda cuts: total(cuts, distinct)
+        )
         if fewer and most:
             return most
-        remedy = f"set max_cut_points={most}, the most that fit" if most else "use fewer rows or columns"
+        remedy = (
+            f"set max_cut_points={most}, the most that fit" if most else "use fewer rows or columns"
+        )
         check_memory(table.n_rows, int(propositions), remedy)
     return max_cut_points
 
@@ -206,8 +254,8 @@ class Found:
         objective: its worth.
         bound: proved upper bound on the worth of every conjunction, None for a heuristic search. A
             finished exact search states the relative tolerance 1e-10 within which worths are ties.
-        status: OPTIMAL, CONVERGED (a heuristic, or an approximation guarantee below 1), TIME_LIMIT (`stopped`),
-            or MAX_ITERATIONS (max_evaluations).
+        status: OPTIMAL, CONVERGED (a heuristic, or an approximation guarantee below 1), TIME_LIMIT
+            (`stopped`), or MAX_ITERATIONS (max_evaluations).
         evaluations: objective evaluations.
         counts: pruning activations by mechanism.
     """
