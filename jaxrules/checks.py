@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import numpy as np
@@ -124,6 +124,11 @@ def penalty(name: str, value: Any) -> float:
     return number(name, value, at_least=0)
 
 
+def penalties(name: str, values: Any) -> tuple[float, ...]:
+    """Finite numbers of at least 0, at least one of them; errors as `sequence`."""
+    return tuple(sequence(name, values, at_least=0).tolist())
+
+
 def sequence(name: str, values: Any, **limits: float) -> NDArray[np.float64]:
     """Numbers within the limits of `number`, at least one: float64, shape (numbers,).
 
@@ -191,6 +196,19 @@ def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int 
     if given > at_most:
         raise ValueError(f"{name} must be at most {at_most}, got {given}")
     return given
+
+
+def size(name: str, value: Any) -> int | Literal["auto"] | None:
+    """A number of at least 1, None for any number, or "auto".
+
+    Raises:
+        TypeError, ValueError: as `integer`.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    return integer(name, value, at_least=1)
 
 
 def seed(value: Any) -> int:

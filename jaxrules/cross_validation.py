@@ -27,6 +27,7 @@ from jaxrules.losses import exponential, logistic, mean_loss
 from jaxrules.metrics import support
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.runs import Deadline, Run
+from jaxrules.table import Table
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
@@ -240,12 +241,17 @@ def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: in
     return int(at[best])
 
 
-def rows_of(data: TrainingData) -> dict[str, Any]:
-    """The rows as arguments of a learner."""
+def arguments_of(data: TrainingData) -> tuple[Table, Any, NDArray[np.float64]]:
+    """The rows as arguments of a learner: X, y and sample_weight."""
     y: Any = data.target
     if data.classes is not None:
         y = np.array(data.classes)[(y > 0).astype(int) if y.ndim == 1 else y.argmax(axis=1)]
-    return {"X": data.table, "y": y, "sample_weight": data.weights}
+    return data.table, y, data.weights
+
+
+def rows_of(data: TrainingData) -> dict[str, Any]:
+    """The rows as keyword arguments of a learner."""
+    return dict(zip(("X", "y", "sample_weight"), arguments_of(data), strict=True))
 
 
 def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dict[str, Any]:
@@ -281,5 +287,12 @@ def last_fit(
         last,
         status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
         seconds=run.seconds(),
-        details={**last.details, "cross_validation": found},
+        details=with_cross_validation(last.details, found),
     )
+
+
+def with_cross_validation(details: Any, found: CrossValidation) -> Any:
+    """The details of the last fit, with what chose its settings."""
+    if isinstance(details, dict):  # TODO goes
+        return {**details, "cross_validation": found}
+    return dataclasses.replace(details, cross_validation=found)

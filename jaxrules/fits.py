@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import enum
 import html
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, TypeVar
 
 ModelT = TypeVar("ModelT")
@@ -57,6 +57,59 @@ class Step:
     bound: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Details(Mapping[str, Any]):
+    """What a fit reports beside its model: figures as attributes, and by key like a dictionary.
+
+    Every learner has a class of its own, which documents its figures.
+
+    Attributes:
+        cross_validation: the `jaxrules.CrossValidation` that chose the settings; None without one.
+    """
+
+    cross_validation: Any = None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in set(self):
+            raise KeyError(f"{name!r}; there are {', '.join(self)}")
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.name for one in fields(self))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __getattr__(self, name: str) -> Any:  # called for unknown names only
+        kind = type(self).__name__
+        raise AttributeError(f"{kind} has no {name!r}; it has {', '.join(self)}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneVsRestDetails(Details):
+    """The details of K fits, one class against the rest: a figure is a tuple by class.
+
+    Attributes:
+        of_class: the details of each fit.
+        objectives, bounds, statuses, histories: of each fit.
+    """
+
+    of_class: tuple[Details, ...]
+    objectives: tuple[float, ...]
+    bounds: tuple[float | None, ...]
+    statuses: tuple[Status, ...]
+    histories: tuple[tuple[Step, ...], ...]
+
+    def __iter__(self) -> Iterator[str]:
+        of_class = self.__dict__.get("of_class", ())
+        yield from dict.fromkeys([*super().__iter__(), *(of_class[0] if of_class else ())])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in set(self):
+            return super().__getattr__(name)
+        return tuple(details[name] for details in self.of_class)
+
+
 @dataclass(frozen=True)
 class Fit(Generic[ModelT]):
     """The result of every learner.
@@ -69,7 +122,7 @@ class Fit(Generic[ModelT]):
         bound: a proved bound on the other side of the optimum, or None without a certificate.
         history: one `Step` per recorded step.
         seconds: wall time of the fit.
-        details: figures that only this learner has, by name; its docstring lists them.
+        details: what only this learner reports, a `Details` of its own class.
     """
 
     model: ModelT
@@ -79,7 +132,7 @@ class Fit(Generic[ModelT]):
     bound: float | None = None
     history: tuple[Step, ...] = ()
     seconds: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
 
     @property
     def gap(self) -> float | None:

@@ -1,11 +1,12 @@
-"""What happens at every call of a fit, before its own work: `guarded`."""
+"""What happens at every call of a fit, before its own work: `guarded` and `deferred`."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from jaxrules import checks
 from jaxrules.constraints import KEPT_BY
@@ -16,25 +17,21 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function of `time_limit` that keeps it from call to return, and never
-    lets KeyboardInterrupt out.
-
-    The clock starts with the call. Until the return Ctrl-C is deferred (see `Interrupt`),
-    while data are prepared too.
+@contextlib.contextmanager
+def deferred(
+    fit: Callable[..., Any], given: Mapping[str, Any] | None = None, known: Collection[str] = ()
+) -> Iterator[None]:
+    """The time of a call of `fit`: Ctrl-C is deferred until it ends (see `Interrupt`).
 
     Raises:
-        TypeError: for a constraint that it does not know, naming the learners that do,
+        TypeError: for a constraint in `given` that is not known, naming the learners that keep it,
             and for any other argument.
         RuntimeError: in a process forked off one that has used JAX, where a fit would wait for
             ever.
     """
-    known = list(inspect.signature(fit).parameters)
-
-    @functools.wraps(fit)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        refuse_forks()
-        for name in kwargs.keys() - known:
+    refuse_forks()
+    for name in given or ():
+        if name not in known:
             of = fit.__module__.rpartition(".")[2]
             if name in KEPT_BY:
                 raise TypeError(
@@ -42,8 +39,23 @@ def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
                     "(docs/constraints.md)"
                 )
             raise checks.unknown_argument(f"jaxrules.{of}.{fit.__name__}", name, known)
-        with Interrupt().deferred():
-            kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]  # it checks
+    with Interrupt().deferred():
+        yield
+
+
+def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function of `time_limit` that keeps it from call to return, and never lets
+    KeyboardInterrupt out. The clock starts with the call.
+
+    Raises:
+        TypeError, RuntimeError: as `deferred`.
+    """
+    known = list(inspect.signature(fit).parameters)
+
+    @functools.wraps(fit)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with deferred(fit, kwargs, known):
+            kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]
             return fit(*args, **kwargs)
 
     return call

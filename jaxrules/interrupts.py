@@ -78,8 +78,8 @@ _ORDERLY = (__name__, "jaxrules.runs", "contextlib")
 """The modules whose code enters and leaves blocks."""
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
 """The packages that import and compile."""
-_CALLS = "jaxrules.guard"
-"""The module that calls every fit. What called it, say an import of the user's program,
+_CALLS = ("jaxrules.guard", "jaxrules.options")
+"""The modules that call every fit. What called them, say an import of the user's program,
 is no concern of the fit.
 """
 
@@ -95,7 +95,7 @@ def _is_loading(frame: FrameType | None) -> bool:
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] in _LOADERS:
             return True
-        frame = None if module == _CALLS else frame.f_back
+        frame = None if module in _CALLS else frame.f_back
     return False
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from jaxrules.fits import Fit, ModelT, Status, Step
+from jaxrules.fits import Details, Fit, ModelT, Status, Step
 from jaxrules.float64 import our_settings
 from jaxrules.interrupts import Interrupt
 
@@ -275,7 +275,8 @@ class Run:
         sense: Literal["min", "max"],
         status: Status,
         bound: float | None = None,
-        **details: Any,
+        details: Details | None = None,
+        **named: Any,
     ) -> Fit[ModelT]:
         """The result: `status` unless the deadline or Ctrl-C ended the run
         (OPTIMAL is kept: it is proved).
@@ -286,7 +287,7 @@ class Run:
             self._bar.close()
         return Fit(
             model, float(objective), sense, status, None if bound is None else float(bound),
-            self.history, self.seconds(), details,
+            self.history, self.seconds(), details or named,  # type: ignore[arg-type]  # TODO named goes
         )  # fmt: skip
 
     def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.fits import Fit, Status
+from jaxrules.fits import Fit, OneVsRestDetails, Status
 from jaxrules.losses import (
     Loss,
     LossFunction,
@@ -65,7 +65,7 @@ def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     points) tuples of pairs, a time limit seconds, a loss its name, and any other object, such as
     rules, "given". The data, their weights and `progress` are not settings.
     """
-    kept = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
+    kept = {name: plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
     return {
         "learner": learner,
         **kept,
@@ -73,17 +73,17 @@ def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return tuple(_plain(part) for part in value)
+        return tuple(plain(part) for part in value)
     if isinstance(value, Mapping):
-        return tuple((_plain(key), _plain(part)) for key, part in value.items())
+        return tuple((plain(key), plain(part)) for key, part in value.items())
     if isinstance(value, Set):  # in an order that does not depend on the process
-        return tuple(sorted((_plain(part) for part in value), key=str))
+        return tuple(sorted((plain(part) for part in value), key=str))
     if isinstance(value, Loss):
         return value.name
     return getattr(value, "__name__", "given") if callable(value) else "given"
@@ -413,9 +413,13 @@ def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit
         fits[0].sense,
         Status.worst(fit.status for fit in fits),
         float(np.mean(bounds)) if len(bounds) == len(fits) else None,
-        **{name: tuple(fit.details[name] for fit in fits) for name in fits[0].details},
-        **{name: tuple(getattr(fit, figure) for fit in fits) for name, figure in FIGURES.items()},
-        histories=tuple(fit.history for fit in fits),
+        details=OneVsRestDetails(
+            of_class=tuple(fit.details for fit in fits),
+            objectives=tuple(fit.objective for fit in fits),
+            bounds=tuple(fit.bound for fit in fits),
+            statuses=tuple(fit.status for fit in fits),
+            histories=tuple(fit.history for fit in fits),
+        ),
     )
 
 

@@ -61,21 +61,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints, asks
-from jaxrules.cross_validation import (
-    SHARE,
-    cross_validated,
-    folds,
-    last_fit,
-    options_of_fit,
-    rows_of,
-)
+from jaxrules.constraints import Constraints, columns
+from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.runs import Run
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import (
@@ -90,19 +83,19 @@ from jaxrules.solvers.rule_search import (
     search_using,
 )
 from jaxrules.solvers.rule_search.space import check_cut_points
-from jaxrules.table import MissingRule, Table
+from jaxrules.table import Table
 from jaxrules.training import (
     TrainingData,
     loss_for,
     one_against_rest,
     paths_against_rest,
     sample_in_time,
-    settings,
     training_data,
 )
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
-Search = Literal["optimal", "greedy", "beam", "published"]
+Search = Literal["optimal", "greedy", "beam"]
+LossOption = Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None
 Floats = NDArray[np.float64]
 
 _SMALLEST_CURVATURE = 1e-8
@@ -133,6 +126,23 @@ PAPER: Mapping[str, Any] = MappingProxyType(
     }
 )
 """The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoostingDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        stages: one per rule: objective, bound, gap, evaluations, pruning counts.
+        propositions: the number of searched propositions; the bounds cover rules of these.
+        risks: the regularised risk after 0, 1, ... stages.
+        sample: the number of rows that the propositions come from; None for all.
+    """
+
+    stages: tuple[Stage, ...]
+    propositions: int
+    risks: tuple[float, ...]
+    sample: int | None
 
 
 @dataclass(frozen=True)
@@ -170,38 +180,139 @@ class Stage:
         return abs(self.bound - self.objective) / max(self.objective, 1e-12)
 
 
-@guarded
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
+        objective: what a rule maximises, see the module.
+        search: "optimal"; "greedy", the paper's comparison; or "beam" (width 10). The paper's own
+            Algorithm 1 is `published`.
+        per_unit: a rule maximises its objective divided by 1 + its length, the gain per unit of
+            complexity.
+        corrective: refit all weights after every rule, instead of keeping the earlier ones.
+        intercept: start from the best constant. The paper starts from 0, with the empty
+            conjunction, true everywhere, as a candidate rule.
+        eliminate: after every rule, remove rules and conditions, the cheapest first, while one
+            costs less than half of the gain of that rule, both per unit of complexity. Weights are
+            refitted. The model may have fewer rules than stages.
+        objective_tolerance: the relative gain of the objective that every further proposition must
+            exceed.
+        propositions: the propositions to build rules from; None takes
+            `jaxrules.conditions.propositions_of`.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that some rule must use: once only as many rules remain as there are
+            unused required columns, each must use one of them.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. Rules of positive and of negative weight are then
+            searched for separately, and refits keep the signs; a rule whose weight becomes 0 is
+            dropped.
+        first: an expert's rules. The model starts with them and keeps them; they count among
+            `max_rules`. Their weights are fitted at the start and at every refit, under
+            `l2_penalty`.
+        max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at
+            most 64 propositions, as in tables of a few categories, whose conditions say less than
+            thresholds do. Up to 2, every rule is proved optimal, in about rows x columns^2 / 2
+            steps; docs/methods/boosting.md has a table of what is proved when.
+        max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
+            "auto": 20, or as many as memory allows. None takes every value.
+        approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
+        max_evaluations: limit on objective evaluations per rule, after which the best rule so far
+            is taken and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
+            second) if rules may be longer than 2; None for no limit. The rule is no worse than that
+            of a beam search. Unlike time limits, this limit does not depend on the machine.
+        seed: of the sample of rows (see `time_limit`); the search is deterministic.
+        time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
+            runs out of time adds its best rule so far, states its gap, and the next stage begins.
+            With less than about a microsecond per entry of `X`, half of the time finds rules on a
+            sample of the rows (``details["sample"]``), and the rules on all rows are built from
+            their propositions.
+    """
+
+    learner = "boosting"
+
+    loss: LossOption = None
+    objective: Objective = option(
+        checks.choice, default="corrective_decrease", known=get_args(Objective)
+    )
+    search: Search = option(checks.choice, default="optimal", known=get_args(Search))
+    per_unit: bool = option(checks.flag, default=True)
+    corrective: bool = option(checks.flag, default=True)
+    intercept: bool = option(checks.flag, default=True)
+    eliminate: bool = option(checks.flag, default=False)
+    objective_tolerance: float = option(checks.number, default=0.0, at_least=0)
+    propositions: PropositionPool | None = None
+    forbidden: Iterable[str | int] = option(columns, default=())
+    required: Iterable[str | int] = option(columns, default=())
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    max_length: int | Literal["auto"] | None = option(checks.size, default="auto")
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
+    approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
+    max_evaluations: int | Literal["auto"] | None = option(checks.size, default="auto")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, refits in (
+            ('objective="corrective_decrease"', self.objective == "corrective_decrease"),
+            ("eliminate", self.eliminate),
+        ):
+            if refits and not self.corrective:
+                raise ValueError(
+                    f'{name} refits all weights; set corrective=True, or objective="second_order"'
+                )
+
+    def longest(self, propositions: int) -> int | None:
+        """The most propositions of a rule, given their number; None for any number."""
+        if self.max_length == "auto":
+            return 3 if propositions <= _FEW else 2
+        return self.max_length
+
+    def evaluations(self, rows: int, share: int = 1) -> int | None:
+        """The limit on evaluations of one of `share` searches over `rows` merged rows."""
+        if self.max_evaluations is None:
+            return None
+        auto = self.max_evaluations == "auto"
+        limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
+        return max(1, int(limit) // share)
+
+
+@options
+class Options(_Shared):
+    """The options of `fit` and `path`.
+
+    Attributes:
+        max_rules: the number of rules; fewer if no further rule reduces the risk.
+        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on
+            separable data: on breast_cancer, banknote, tic_tac_toe and heart none exceeds 5 in
+            log-odds; without it they reach 41 to 165 with ten rules, and 900 to 44 000 with thirty.
+            With 0, curvatures are raised to 1e-8 of the largest, because saturated rows of the
+            logistic loss have almost none.
+    """
+
+    max_rules: int = option(checks.integer, default=10, at_least=1)
+    l2_penalty: float = option(checks.penalty, default=1.0)
+
+
+@options
+class Grid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        max_rules: the most rules; every number from 1 on is tried.
+        l2_penalties: values of the ridge.
+    """
+
+    max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
+    l2_penalties: Sequence[float] = option(checks.penalties, default=(1.0,))
+
+
+@learner(Options)
 def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    objective: Objective = "corrective_decrease",
-    search: Search = "optimal",
-    max_rules: int = 10,
-    l2_penalty: float = 1.0,
-    per_unit: bool = True,
-    corrective: bool = True,
-    intercept: bool = True,
-    eliminate: bool = False,
-    objective_tolerance: float = 0.0,
-    propositions: PropositionPool | None = None,
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    max_length: int | Literal["auto"] | None = "auto",
-    max_cut_points: int | Literal["auto"] | None = "auto",
-    time_limit: float | Deadline | None = None,
-    approximation: float = 1.0,
-    max_evaluations: int | Literal["auto"] | None = "auto",
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Boost rules, each the best possible.
 
@@ -210,158 +321,49 @@ def fit(
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
             "exponential", shape (rows,). More than two classes are fitted one against the rest: an
             ensemble with one output per class.
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
-            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
-            differentiable in the score.
-        objective: what a rule maximises, see the module.
-        search: "optimal"; "greedy", the paper's comparison; "beam" (width 10); or "published", the
-            paper's own Algorithm 1, slow, with the pruning counts of its Table 2.
-        max_rules: the number of rules; fewer if no further rule reduces the risk.
-        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on
-            separable data: on breast_cancer, banknote, tic_tac_toe and heart none exceeds 5 in
-            log-odds; without it they reach 41 to 165 with ten rules, and 900 to 44 000 with thirty.
-            With 0, curvatures are raised to 1e-8 of the largest, because saturated rows of the
-            logistic loss have almost none.
-        per_unit: a rule maximises its objective divided by 1 + its length, the
-            gain per unit of complexity.
-        corrective: refit all weights after every rule, instead of keeping the earlier ones.
-        intercept: start from the best constant. The paper starts from 0, with the empty
-            conjunction, true everywhere, as a candidate rule.
-        eliminate: after every rule, remove rules and conditions, the cheapest first, while one
-            costs less than half of the gain of that rule, both per unit of complexity. Weights are
-            refitted. The model may have fewer rules than stages.
-        objective_tolerance: the relative gain of the objective that every
-            further proposition must exceed.
-        propositions: the propositions to build rules from; None takes
-            `jaxrules.conditions.propositions_of`.
-        forbidden: columns, by name or position, that no rule may use.
-        required: columns that some rule must use: once only as many rules remain as there are
-            unused required columns, each must use one of them.
-        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall,
-            with the column; see `jaxrules.constraints`. Rules of positive and of negative
-            weight are then searched for separately, and refits keep the signs; a rule whose
-            weight becomes 0 is dropped.
-        first: an expert's rules. The model starts with them and keeps them; they count
-            among `max_rules`. Their weights are fitted at the start and at every
-            refit, under `l2_penalty`.
-        max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at
-            most 64 propositions, as in tables of a few categories, whose conditions say less than
-            thresholds do. Up to 2, every rule is proved optimal, in about rows x columns^2 / 2
-            steps; docs/methods/boosting.md has a table of what is proved when.
-        max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
-            "auto": 20, or as many as memory allows. None takes every value.
-        time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
-            runs out of time adds its best rule so far, states its gap, and the next stage begins.
-            With less than about a microsecond per entry of
-            `X`, half of the time finds rules on a sample of the rows (``details["sample"]``), and
-            the rules on all rows are built from their propositions.
-        approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
-        max_evaluations: limit on objective evaluations per rule, after which the best rule so far
-            is taken and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
-            second) if rules may be longer than 2; None for no limit. The rule is no worse than that
-            of a beam search. Unlike time limits, this limit does not depend on the machine.
         sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of the sample of rows; the search is deterministic.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the regularised risk (2.1). ``details``: "stages", one `Stage` per
-        rule (objective, bound, gap, evaluations, pruning counts); "propositions", their number;
-        "risks", the regularised risk after 0, 1, ... stages; "sample", the rows that the
-        propositions come from, None for all; the proofs cover rules of these propositions. For more
-        than two classes see `jaxrules.training.one_against_rest`.
+        A Fit whose objective is the regularised risk (2.1), with `BoostingDetails`. For more than
+        two classes see `jaxrules.training.one_against_rest`.
 
     Raises:
-        ValueError: for bad values in any argument, a target that the loss is not
-            defined for, more propositions than memory allows, a loss with negative
-            curvature or non-finite derivatives.
+        ValueError: for bad values in any argument, a target that the loss is not defined for, more
+            propositions than memory allows, a loss with negative curvature or non-finite
+            derivatives.
         TypeError: for arguments of the wrong type.
     """
-    run, data, problem = _prepare(locals())
-    return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[0])
+    task = _Task.of(X, y, sample_weight, options)
+    return one_against_rest(task.data, task.run, lambda part, run: _boost(part, task, run)[-1])
 
 
-@guarded
+@learner(Options)
 def path(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    objective: Objective = "corrective_decrease",
-    search: Search = "optimal",
-    max_rules: int = 10,
-    l2_penalty: float = 1.0,
-    per_unit: bool = True,
-    corrective: bool = True,
-    intercept: bool = True,
-    eliminate: bool = False,
-    objective_tolerance: float = 0.0,
-    propositions: PropositionPool | None = None,
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    max_length: int | Literal["auto"] | None = "auto",
-    max_cut_points: int | Literal["auto"] | None = "auto",
-    time_limit: float | Deadline | None = None,
-    approximation: float = 1.0,
-    max_evaluations: int | Literal["auto"] | None = "auto",
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for each number of rules from 1 to
-    `max_rules`, from one run: what `fit` with that limit returns.
+    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
+    limit returns.
 
-    Arguments and errors are those of `fit`. The list is shorter if `fit` stops early, and holds the
-    constant model if there is no rule.
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. The list is shorter if `fit` stops early, and holds the constant model if there is
+        no rule.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
     """
-    run, data, problem = _prepare(locals())
-    before = len(problem[0].first)
+    task = _Task.of(X, y, sample_weight, options)
+    before = len(task.candidates.first)
     return paths_against_rest(
-        data, run, lambda part, run: _boost(part, *problem, run, every_number=True), before
+        task.data, task.run, lambda part, run: _boost(part, task, run), before
     )
 
 
-@guarded
+@learner(Grid)
 def cross_validate(
-    X: Any,
-    y: ArrayLike,
-    *,
-    max_rules: int = 20,
-    l2_penalties: Sequence[float] = (1.0,),
-    n_folds: int = 5,
-    one_standard_error: bool = True,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    objective: Objective = "corrective_decrease",
-    search: Search = "optimal",
-    per_unit: bool = True,
-    corrective: bool = True,
-    intercept: bool = True,
-    eliminate: bool = False,
-    objective_tolerance: float = 0.0,
-    propositions: PropositionPool | None = None,
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    max_length: int | Literal["auto"] | None = "auto",
-    max_cut_points: int | Literal["auto"] | None = "auto",
-    time_limit: float | Deadline | None = None,
-    approximation: float = 1.0,
-    max_evaluations: int | Literal["auto"] | None = "auto",
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the number of rules and the ridge by cross-validation (see
     `jaxrules.cross_validation`); fit on all rows.
@@ -369,170 +371,213 @@ def cross_validate(
     Each fold has its own cut points, unless `propositions` are given, and one `path` per ridge.
 
     Args:
-        max_rules: the most rules; every number from 1 on is tried.
-        l2_penalties: values of the ridge.
-        n_folds: how many folds.
-        one_standard_error: choose the smallest model within one standard error
-            of the best, not the best.
-        seed: of the folds.
-        time_limit: seconds for everything; four fifths are for the folds.
-
-    The other arguments are those of `fit`.
+        X, y, sample_weight: as for `fit`.
 
     Returns:
-        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`.
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
 
     Raises:
         TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
-    same = options_of_fit(locals(), fit)
-    del same["max_rules"]
-    same["loss"] = known = loss_for(y, loss)
-    max_rules = checks.integer(
-        "max_rules", max_rules, at_least=1, at_most=10_000
-    )  # all of them are tried
-    ridges = checks.sequence("l2_penalties", l2_penalties, at_least=0).tolist()
-    one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    run = Run("boosting", time_limit, progress)
-    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
-    n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
-    checks.require(
-        n_first < max_rules,
-        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; raise "
-        "max_rules",
+    options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
+    run = options.run()
+    data = training_data(
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
     )
-    sizes = range(n_first + 1, max_rules + 1)
-    grid = [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes]
-
-    part = run.child(SHARE, "boosting cross-validation")
+    n_first = (
+        len(options.first) if isinstance(options.first, Conjunctions) else 0
+    )  # `fit` checks it
+    checks.require(
+        n_first < options.max_rules,
+        f"first has {n_first} rules, but max_rules={options.max_rules} leaves none to learn; "
+        "raise max_rules",
+    )
+    sizes = range(n_first + 1, options.max_rules + 1)
+    grid = [
+        {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
+    ]
     found = cross_validated(
         data,
         grid,
-        lambda _, inside, run: _walk(inside, ridges, sizes, same, run),
-        folds(data, n_folds, seed),
-        part,
-        one_standard_error=one_standard_error,
+        lambda _, inside, run: _walk(inside, sizes, options, run),
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "boosting cross-validation"),
+        one_standard_error=options.one_standard_error,
         otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )
-    everything = {**same, **found.setting, "sample_weight": sample_weight}
+    chosen = options.to(Options, **found.setting)
     return last_fit(
-        found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress)
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
     )
 
 
-def _walk(
-    inside: TrainingData, ridges: Sequence[float], sizes: range, same: Mapping[str, Any], run: Run
-) -> Iterator[RuleEnsemble]:
+def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleEnsemble]:
     """The models of a fold, every ridge with all of these sizes, as far as the time goes."""
+    ridges = options.l2_penalties
     for i, ridge in enumerate(ridges):
         part = run.child(1 / (len(ridges) - i))
-        fits = path(
-            **rows_of(inside),
-            **same,
-            max_rules=sizes[-1],
-            l2_penalty=ridge,
-            time_limit=part.deadline,
+        same = options.to(
+            Options, max_rules=sizes[-1], l2_penalty=ridge, time_limit=part.deadline, progress=False
         )
+        fits = path.with_options(*arguments_of(inside), same)
         cut = part.stopped()
         yield from (found.model for found in (fits[:-1] if cut else fits))
         if cut:
             return
-        yield from [fits[-1].model] * (len(sizes) - len(fits))  # no further rule reduces the risk
+        # no further rule reduces the risk
+        yield from [fits[-1].model] * (len(sizes) - len(fits))
 
 
-def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[Candidates, _Options]]:
-    """Check every argument of `fit`, and make the propositions."""
-    given = {**given, "loss": loss_for(given["y"], given["loss"])}
-    options = _Options(
-        checks.choice("objective", given["objective"], get_args(Objective)),
-        checks.choice("search", given["search"], get_args(Search)),
-        checks.integer("max_rules", given["max_rules"], at_least=1),
-        checks.penalty("l2_penalty", given["l2_penalty"]),
-        checks.flag("per_unit", given["per_unit"]),
-        checks.flag("corrective", given["corrective"]),
-        checks.flag("intercept", given["intercept"]),
-        checks.flag("eliminate", given["eliminate"]),
-        checks.number("objective_tolerance", given["objective_tolerance"], at_least=0),
-        _longest(given["max_length"]),
-        checks.number("approximation", given["approximation"], above=0, at_most=1),
-        _limit(given["max_evaluations"]),
-        tuple(settings("boosting", given).items()),
-    )
-    seed = checks.seed(given["seed"])
-    if options.search == "published" and asks(given["monotone"]):
-        raise ValueError(
-            'monotone cannot be combined with search="published", which ignores signs; use '
-            'search="optimal"'
-        )
-    max_cut_points, fewer = given["max_cut_points"], isinstance(given["max_cut_points"], str)
-    if fewer and max_cut_points == "auto":
-        max_cut_points = _CUT_POINTS
-    max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    run = Run("boosting", given["time_limit"], given["progress"], total=options.max_rules)
-    read: dict[str, Any] = {name: given[name] for name in ("sample_weight", "missing")}
-    data = training_data(given["X"], given["y"], given["loss"], **read, constant=True)
-    schema, n_outputs = data.table.schema, len(data.outputs)
-    constraints = Constraints.of(schema, given["forbidden"], given["required"], given["monotone"])
-    constraints.warn_of_constants(data.table)
-    first = constraints.first(schema, given["first"], n_outputs)
-    constraints.check_room(first, options.max_rules)
+@options
+class PublishedOptions(FitOptions):
+    """The options of `published`; they mean what they mean for `fit`, with the paper's defaults.
 
-    propositions, sample = given["propositions"], None
-    if propositions is None and not constraints.required:
-        sample = sample_in_time(data, run, seed)
-    if sample is not None:
-        propositions = _found_on(sample, given, constraints, run)
-        longest = options.max_length if options.search == "published" else options.max_length or 2
-        options = replace(options, max_length=longest, sample=len(sample.weights))
-        run.shortened = True
-
-    def all_of_them() -> PropositionPool:
-        if propositions is not None:
-            return _given(propositions, data.table)
-        return all_propositions(
-            data.table, max_cut_points=check_cut_points(data.table, max_cut_points, fewer=fewer)
-        )
-
-    def candidates() -> Candidates:
-        pool = constraints.pool(all_of_them(), data.table, n_outputs)
-        constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
-        return Candidates.of(pool, first, constraints, data)
-
-    nothing = PropositionPool.of(schema, ())
-    run.preparing("propositions")
-    found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
-    return run, data, (found, options)
-
-
-def _found_on(
-    sample: TrainingData, given: Mapping[str, Any], constraints: Constraints, run: Run
-) -> PropositionPool:
-    """The propositions of the rules that a fit finds on a sample of the
-    rows, in half of the time.
+    Attributes:
+        loss: None for "logistic" if y holds classes, else "squared"; a name; or a function.
+        objective: what a rule maximises: (2.3), or |sum g|.
+        max_rules: the number of rules; fewer if no further rule reduces the risk.
+        l2_penalty: the paper's lambda >= 0, against sums over rows.
+        corrective: refit all weights after every rule.
+        intercept: start from the best constant, not from 0.
+        propositions: the propositions to build rules from; None takes
+            `jaxrules.conditions.propositions_of`.
+        forbidden: columns, by name or position, that no rule may use.
+        max_cut_points: the most cut points per numeric column; "auto": 20, or as many as memory
+            allows. None takes every value.
+        approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
+        max_evaluations: limit on objective evaluations per rule; None for no limit.
     """
-    options = {
-        name: given[name]
-        for name in options_of_fit(given, fit)
-        if name not in ("loss", "forbidden")
-    }
-    part = fit(
-        **rows_of(sample), **options, loss=given["loss"], forbidden=tuple(constraints.forbidden),
-        time_limit=run.child(0.5).deadline,
+
+    learner = "boosting.published"
+
+    loss: LossOption = None
+    objective: Literal["second_order", "gradient_sum"] = option(
+        checks.choice, default="second_order", known=("second_order", "gradient_sum")
+    )
+    max_rules: int = option(checks.integer, default=10, at_least=1)
+    l2_penalty: float = option(checks.penalty, default=1.0)
+    corrective: bool = option(checks.flag, default=False)
+    intercept: bool = option(checks.flag, default=False)
+    propositions: PropositionPool | None = None
+    forbidden: Iterable[str | int] = option(columns, default=())
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
+    approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
+    max_evaluations: int | None = option(checks.size, default=None)
+
+
+@learner(PublishedOptions)
+def published(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+) -> Fit[RuleEnsemble]:
+    """The paper's own Algorithm 1: a breadth-first search over core queries with its bound (2.4).
+
+    It finds rules as good as those of ``fit(X, y, **PAPER)``, but not the shortest of them, and is
+    slow. It is here for the pruning counts of the paper's Table 2, in ``details["stages"]``.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit, as from `fit`.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
+    """
+    own = options.to(Options, **{**PAPER, "objective": options.objective})
+    own = replace(
+        own, corrective=options.corrective, intercept=options.intercept,
+        max_evaluations=options.max_evaluations,
     )  # fmt: skip
+    task = _Task.of(X, y, sample_weight, own)
+    made = options.settings(loss=task.data.loss)
+    task = replace(task, settings=made, find=_published_rule)
+    return one_against_rest(task.data, task.run, lambda part, run: _boost(part, task, run)[-1])
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The data and the propositions of a fit.
+
+    Attributes:
+        settings: which the model keeps.
+        sample: the rows that the propositions come from, None for all.
+        find: the search for one rule.
+    """
+
+    data: TrainingData
+    candidates: Candidates
+    options: Options
+    run: Run
+    settings: tuple[tuple[str, Any], ...]
+    sample: int | None
+    find: Callable[..., Found]
+
+    @classmethod
+    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> _Task:
+        """Read the data and make the propositions."""
+        run = options.run(total=options.max_rules)
+        data = training_data(
+            X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+            constant=True,
+        )  # fmt: skip
+        schema, n_outputs = data.table.schema, len(data.outputs)
+        constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
+        constraints.warn_of_constants(data.table)
+        first = constraints.first(schema, options.first, n_outputs)
+        constraints.check_room(first, options.max_rules)
+
+        propositions, sample = options.propositions, None
+        if propositions is None and not constraints.required:
+            sample = sample_in_time(data, run, options.seed)
+        if sample is not None:
+            propositions = _found_on(sample, replace(options, loss=data.loss), run)
+            if options.max_length == "auto":
+                options = replace(options, max_length=2)
+            run.shortened = True
+
+        def candidates() -> Candidates:
+            pool = constraints.pool(_pool(data.table, propositions, options), data.table, n_outputs)
+            constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
+            return Candidates.of(pool, first, constraints, data)
+
+        nothing = PropositionPool.of(schema, ())
+        run.preparing("propositions")
+        found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
+        size = None if sample is None else len(sample.weights)
+        return cls(data, found, options, run, options.settings(loss=data.loss), size, _best_rule)
+
+
+def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
+    """The propositions to build rules from."""
+    if given is None:
+        asked, auto = options.max_cut_points, options.max_cut_points == "auto"
+        most = check_cut_points(table, _CUT_POINTS if asked == "auto" else asked, fewer=auto)
+        return all_propositions(table, max_cut_points=most)
+    checks.instance("propositions", given, PropositionPool, "jaxrules.conditions.propositions_of")
+    if given.schema.features != table.schema.features:
+        raise ValueError(
+            "propositions were built for columns other than those of X; build them from the same "
+            "table"
+        )
+    return given
+
+
+def _found_on(sample: TrainingData, options: Options, run: Run) -> PropositionPool:
+    """The propositions of the rules that a fit finds on a sample of the rows, in half of the
+    time.
+    """
+    part = fit.with_options(
+        *arguments_of(sample), replace(options, time_limit=run.child(0.5).deadline, progress=False)
+    )
     found = dict.fromkeys(condition for rule in part.model.conjunctions for condition in rule)
     return PropositionPool.build(sample.schema, [[condition] for condition in found])
 
 
-def _boost(
-    data: TrainingData,
-    candidates: Candidates,
-    options: _Options,
-    run: Run,
-    every_number: bool = False,
-) -> list[Fit[RuleEnsemble]]:
-    """One rule after the other, for a target of one output: the last fit, or
-    those with 1, 2, ... rules.
-    """
+def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    """One rule after the other, for a target of one output: the fits with 1, 2, ... rules."""
+    candidates, options = task.candidates, task.options
     pool, space = candidates.pool, candidates.space
     state = _Ensemble(data, candidates, options)
     steps = [state.step()]
@@ -549,7 +594,7 @@ def _boost(
             if nothing_else and not must:
                 break
             stage = run.child(1 / (to_find - rule))
-            found = _search(state, options, must, stage)
+            found = _search(state, task, must, stage)
             seconds = stage.seconds()
             before = copy.copy(state)
             weight = state.add(found.propositions, space.selected(found.propositions))
@@ -585,7 +630,7 @@ def _boost(
             np.array([intercept]),
             None,
             data.loss.link,
-            options.made,
+            task.settings,
             data.loss.name,
         )
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
@@ -594,102 +639,16 @@ def _boost(
             risk,
             "min",
             status,
-            stages=tuple(stages[:m]),
-            propositions=candidates.n_searched,
-            risks=tuple(step.risk for step in steps[: m + 1]),
-            sample=options.sample,
+            details=BoostingDetails(
+                stages=tuple(stages[:m]),
+                propositions=candidates.n_searched,
+                risks=tuple(step.risk for step in steps[: m + 1]),
+                sample=task.sample,
+            ),
         )
         return fit if m == len(stages) else run.earlier(fit, m, status)
 
-    first = min(1, len(stages)) if every_number else len(stages)
-    return [finished(m) for m in range(first, len(stages) + 1)]
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The checked options that do not depend on the data, and all settings for the model."""
-
-    objective: str
-    search: str
-    max_rules: int
-    l2_penalty: float
-    per_unit: bool
-    corrective: bool
-    intercept: bool
-    eliminate: bool
-    objective_tolerance: float
-    max_length: float | None
-    approximation: float
-    max_evaluations: float | None
-    made: tuple[tuple[str, Any], ...]
-    sample: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, refits in (
-            ('objective="corrective_decrease"', self.objective == "corrective_decrease"),
-            ("eliminate", self.eliminate),
-        ):
-            if refits and not self.corrective:
-                raise ValueError(
-                    f'{name} refits all weights; set corrective=True, or objective="second_order"'
-                )
-        if self.search == "published" and self.max_length not in (None, math.inf):
-            raise ValueError(
-                'max_length cannot be combined with search="published", whose core queries are not '
-                "the "
-                'shortest; use search="optimal"'
-            )
-        if self.search == "published" and self.objective in ("orthogonal", "corrective_decrease"):
-            raise ValueError(
-                f'objective="{self.objective}" cannot be combined with search="published"; see '
-                "PAPER"
-            )
-        if self.search == "published" and (self.per_unit or self.objective_tolerance):
-            name = "per_unit" if self.per_unit else "objective_tolerance"
-            raise ValueError(
-                f'{name} cannot be combined with search="published", which has no prices; see PAPER'
-            )
-
-    def longest(self, propositions: int) -> int | None:
-        """The most propositions of a rule, given their number."""
-        if self.max_length is None and self.search != "published":
-            return 3 if propositions <= _FEW else 2
-        return None if self.max_length in (None, math.inf) else int(self.max_length)
-
-    def evaluations(self, rows: int, share: int = 1) -> int | None:
-        """The limit on evaluations of one of `share` searches over `rows` merged rows."""
-        limit = self.max_evaluations or max(1.0, _SOME_VISITS / rows)
-        return None if limit == math.inf else max(1, int(limit) // share)
-
-
-def _limit(max_evaluations: Any) -> float | None:
-    """Evaluations per rule; None for as many as `_SOME_VISITS` allow."""
-    if isinstance(max_evaluations, str) and max_evaluations == "auto":
-        return None
-    return (
-        checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
-    )
-
-
-def _longest(max_length: Any) -> float | None:
-    """The most propositions of a rule, infinity for any number; None for the default
-    by number of propositions.
-    """
-    if isinstance(max_length, str) and max_length == "auto":
-        return None
-    return checks.optional(checks.integer, "max_length", max_length, at_least=1) or math.inf
-
-
-def _given(propositions: PropositionPool, table: Table) -> PropositionPool:
-    checks.instance(
-        "propositions", propositions, PropositionPool, "jaxrules.conditions.propositions_of"
-    )
-    if propositions.schema.features != table.schema.features:
-        raise ValueError(
-            "propositions were built for columns other than those of X; build them from the same "
-            "table"
-        )
-    return propositions
+    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
 
 
 class _Step(NamedTuple):
@@ -706,7 +665,7 @@ class _Ensemble:
     derivatives of the loss there.
     """
 
-    def __init__(self, data: TrainingData, candidates: Candidates, options: _Options) -> None:
+    def __init__(self, data: TrainingData, candidates: Candidates, options: Options) -> None:
         self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
         self.l2_penalty, self.corrective, self.has_intercept = (
             options.l2_penalty,
@@ -912,26 +871,25 @@ class _Ensemble:
         return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
 
 
-def _search(
-    state: _Ensemble, options: _Options, must: list[NDArray[np.bool_]], stage: Run
-) -> Found:
+def _search(state: _Ensemble, task: _Task, must: list[NDArray[np.bool_]], stage: Run) -> Found:
     """The next rule; if it must use one of some columns, via the propositions on them."""
+    options = task.options
     parts, longest = [], options.longest(state.n_searched)
     for place, side in enumerate(state.sides):
         run = (
             stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
         )
         objective = _objective(state, options, side.sign)
-        exact = options.search in ("optimal", "published")
+        exact = options.search == "optimal"
         if not must:
-            found = _search_one(
+            found = task.find(
                 side.space, objective, options, longest, len(state.sides), run.stopped
             )
             parts.append(side.whole(found))
             continue
         wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
         search = partial(
-            _search_one, options=options, longest=None if longest is None else longest - 1,
+            task.find, options=options, longest=None if longest is None else longest - 1,
             share=len(state.sides) * len(wanted), stopped=run.stopped,
         )  # fmt: skip
         using = search_using(
@@ -943,10 +901,10 @@ def _search(
     return best_of(parts)
 
 
-def _search_one(
+def _best_rule(
     space: SearchSpace,
     objective: rule_search.Objective,
-    options: _Options,
+    options: Options,
     longest: int | None,
     share: int,
     stopped: Callable[[], bool],
@@ -955,29 +913,40 @@ def _search_one(
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
-    limits: dict[str, Any] = {
-        "approximation": options.approximation,
-        "max_evaluations": options.evaluations(len(space.masks), share),
-        "stopped": stopped,
-    }
-    if options.search == "published":
-        found = search_published(space, objective, **limits)
-        if found.status is Status.TIME_LIMIT:  # it may not have tried all single propositions
-            single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)
-            if single.objective > found.objective:
-                return replace(found, propositions=single.propositions, objective=single.objective)
-        return found
     if (
         space.longest(longest) <= 2
-        and options.max_evaluations in (None, math.inf)
+        and options.max_evaluations in ("auto", None)
         and space.partitions is not None
     ):
         return search_pairs(space, objective, max_length=longest, stopped=stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
-    return exact(space, objective, max_length=longest, **limits)
+    return exact(
+        space, objective, max_length=longest, approximation=options.approximation,
+        max_evaluations=options.evaluations(len(space.masks), share), stopped=stopped,
+    )  # fmt: skip
 
 
-def _objective(state: _Ensemble, options: _Options, sign: int = 0) -> rule_search.Objective:
+def _published_rule(
+    space: SearchSpace,
+    objective: rule_search.Objective,
+    options: Options,
+    longest: int | None,
+    share: int,
+    stopped: Callable[[], bool],
+) -> Found:
+    """The best conjunction by the paper's Algorithm 1, in `_best_rule`'s place."""
+    found = search_published(
+        space, objective, approximation=options.approximation,
+        max_evaluations=options.evaluations(len(space.masks), share), stopped=stopped,
+    )  # fmt: skip
+    if found.status is Status.TIME_LIMIT:  # it may not have tried all single propositions
+        single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)
+        if single.objective > found.objective:
+            return replace(found, propositions=single.propositions, objective=single.objective)
+    return found
+
+
+def _objective(state: _Ensemble, options: Options, sign: int = 0) -> rule_search.Objective:
     """What the next rule maximises, among those whose weight has this sign."""
     g, h = state.derivatives()
     price: dict[str, Any] = {

@@ -1,0 +1,291 @@
+"""The options of a learner, each written once: name, type, default, check and documentation::
+
+    @options
+    class Options(FitOptions):
+        '''Attributes:
+            max_rules: the most rules.
+        '''
+
+        learner = "boosting"
+
+        max_rules: int = option(checks.integer, default=10, at_least=1)
+
+    @learner(Options)
+    def fit(X, y, sample_weight, options): ...
+
+Callers write ``fit(X, y, max_rules=5)``. `learner` gives the function the fields of the class as
+keyword arguments, in its signature, in its docstring and for type checkers, and hands it the
+checked options.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import (
+    Any,
+    ClassVar,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
+
+from numpy.typing import ArrayLike
+
+from jaxrules import checks
+from jaxrules.guard import deferred
+from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.table import MissingRule
+from jaxrules.training import plain
+
+Value = TypeVar("Value")
+Result = TypeVar("Result", covariant=True)
+Arguments = ParamSpec("Arguments")
+
+
+def option(check: Callable[..., Any], *, default: Value, **limits: Any) -> Value:
+    """A field of an options class whose value is ``check(name, given, **limits)``.
+
+    A check returns the value to keep, and accepts what it has returned: options are copied.
+    """
+    return dataclasses.field(
+        default=default, metadata={"check": functools.partial(check, **limits)}
+    )
+
+
+@dataclass_transform(
+    eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(option,)
+)
+def options(cls: type[Value]) -> type[Value]:
+    """Make a class a frozen dataclass whose fields are keywords."""
+    return dataclasses.dataclass(frozen=True, kw_only=True, eq=False)(cls)
+
+
+@options
+class FitOptions:
+    """The options that all learners have.
+
+    Attributes:
+        missing: rule for missing values, see `jaxrules.as_table`.
+        seed: of everything random in the fit; equal seeds give equal models.
+        time_limit: seconds from call to return, None for no limit. A fit that runs out of time
+            returns its best model so far.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
+    """
+
+    learner: ClassVar[str] = ""
+    """Its name in messages and in the settings that a model keeps."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Earlier names of options, and what they are called now."""
+
+    missing: MissingRule = "refuse"
+    seed: int = option(lambda name, value: checks.seed(value), default=0)
+    time_limit: float | Deadline | None = None
+    progress: ProgressOption = False
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if "check" in field.metadata:
+                self._set(
+                    field.name, field.metadata["check"](field.name, getattr(self, field.name))
+                )
+        self._set("time_limit", Deadline.of(self.time_limit))  # the clock starts here
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)  # as dataclasses do with frozen ones
+
+    def run(self, task: str = "", total: int | None = None) -> Run:
+        """The run of a fit with these options."""
+        return Run(task or self.learner, self.time_limit, self.progress, total=total)
+
+    def settings(self, **derived: Any) -> tuple[tuple[str, Any], ...]:
+        """The settings that a model keeps, as (name, value) pairs fit for JSON.
+
+        Args:
+            derived: what the data decided, such as the loss; these replace the options.
+        """
+        names = [field.name for field in in_order(type(self)) if field.name != "progress"]
+        given = {name: getattr(self, name) for name in names}
+        limit = Deadline.of(self.time_limit).seconds
+        kept = {**given, "time_limit": limit, **derived}
+        return (("learner", self.learner), *((name, plain(value)) for name, value in kept.items()))
+
+    def to(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
+        """Options of another class, with these values where the names agree, and the changes."""
+        names = {field.name for field in dataclasses.fields(kind)}
+        common = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name in names
+        }
+        return kind(**{**common, **changes})
+
+
+OptionsT = TypeVar("OptionsT", bound=FitOptions)
+
+
+@options
+class Folds(FitOptions):
+    """The options of every `cross_validate`.
+
+    Attributes:
+        n_folds: the number of folds.
+        one_standard_error: choose the smallest model whose risk is within one standard error of
+            the least, not the model of least risk.
+        seed: of the folds, and of everything random in the fits.
+        time_limit: seconds for everything; four fifths are for the folds.
+    """
+
+    n_folds: int = option(checks.integer, default=5, at_least=2)
+    one_standard_error: bool = option(checks.flag, default=True)
+
+
+def in_order(kind: type[Any]) -> Iterator[dataclasses.Field[Any]]:
+    """The fields, those of the class before those of its bases."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for of in kind.__mro__:
+        for name in of.__dict__.get("__annotations__", ()):
+            if name in fields:
+                yield fields.pop(name)
+
+
+# The function of a learner
+
+
+OptionsIn = TypeVar("OptionsIn", bound=FitOptions, contravariant=True)
+
+
+class Learner(Protocol[Arguments, OptionsIn, Result]):
+    """A function of X, y, the weights of the rows and the options of a class, as keywords."""
+
+    def __call__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result: ...
+
+    def with_options(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: OptionsIn
+    ) -> Result:
+        """The same, for options that are made."""
+        ...
+
+
+Body = Callable[[Any, ArrayLike, ArrayLike | None, OptionsT], Result]
+
+
+def learner(
+    kind: Callable[Arguments, OptionsT],
+) -> Callable[[Body[OptionsT, Result]], Learner[Arguments, OptionsT, Result]]:
+    """Decorate a function of (X, y, sample_weight, options): callers pass options as keywords.
+
+    The clock of `time_limit` starts with the call, and Ctrl-C is deferred until the return (see
+    `jaxrules.guard`). The fields of `kind` join the signature, and their documentation the section
+    "Args" of the docstring.
+
+    Args:
+        kind: the class of options.
+
+    Raises:
+        TypeError: from the function, for an option that it does not have, naming one that may be
+            meant, or the learners that have it.
+        RuntimeError: from the function, as `jaxrules.guard.deferred`.
+    """
+    of = cast(type[FitOptions], kind)
+
+    def decorated(body: Body[OptionsT, Result]) -> Learner[Arguments, OptionsT, Result]:
+        signature = _signature(body, of)
+        known = list(signature.parameters)
+
+        @functools.wraps(body)
+        def call(*args: Any, **kwargs: Any) -> Result:
+            kwargs = _renamed(of, kwargs, body.__name__)
+            with deferred(body, kwargs, known):
+                try:
+                    bound = signature.bind(*args, **kwargs).arguments
+                except TypeError as error:
+                    raise TypeError(f"{body.__name__}() {error}") from None
+                data = [bound.pop(name, None) for name in known[:3]]
+                return body(*data, kind(**bound))  # type: ignore[call-arg]
+
+        def with_options(*args: Any) -> Result:
+            with deferred(body):
+                return body(*args)
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__doc__ = documented(body.__doc__, of)
+        call.with_options = with_options  # type: ignore[attr-defined]
+        return cast("Learner[Arguments, OptionsT, Result]", call)
+
+    return decorated
+
+
+def _signature(body: Callable[..., Any], kind: type[FitOptions]) -> inspect.Signature:
+    """X, y, sample_weight=None, and the options as keywords."""
+    written = inspect.signature(body)
+    X, y, weights = list(written.parameters.values())[:3]
+    keywords = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty
+            if field.default is dataclasses.MISSING
+            else field.default,
+            annotation=field.type,
+        )
+        for field in in_order(kind)
+    ]
+    return written.replace(parameters=[X, y, weights.replace(default=None), *keywords])
+
+
+def _renamed(kind: type[FitOptions], given: dict[str, Any], function: str) -> dict[str, Any]:
+    """The arguments under their present names."""
+    for old in given.keys() & kind.renamed.keys():
+        new = kind.renamed[old]
+        if new in given:
+            raise TypeError(f"{old} is the old name of {new}; give {new} alone")
+        warnings.warn(
+            f"{kind.learner}.{function}: {old} is now called {new}; the old name goes in "
+            "jaxrules 0.4",
+            FutureWarning,
+            stacklevel=3,
+        )
+        given = {(new if name == old else name): value for name, value in given.items()}
+    return given
+
+
+def documented(text: str | None, kind: type[FitOptions]) -> str | None:
+    """A docstring whose section "Args" ends with the documentation of the options."""
+    if text is None:  # python -OO
+        return None
+    text = inspect.cleandoc(text)
+    known = _attributes(kind)
+    entries = [f"{field.name}: {known[field.name]}" for field in in_order(kind)]
+    options = textwrap.indent("\n".join(entries), "    ")
+    section = re.search(r"^Args:\n(?:    .*\n|\n(?=    ))*", text + "\n", re.MULTILINE)
+    if section is None:
+        raise ValueError('the docstring of a learner has a section "Args" with X and y')
+    return (text + "\n")[: section.end()] + options + "\n" + (text + "\n")[section.end() :]
+
+
+def _attributes(kind: type[Any]) -> dict[str, str]:
+    """What the class and its bases document under "Attributes"; the class goes first."""
+    found: dict[str, str] = {}
+    for of in kind.__mro__:
+        text = inspect.cleandoc(of.__dict__.get("__doc__") or "")
+        _, _, section = text.partition("Attributes:\n")
+        section = re.split(r"^\S", section, maxsplit=1, flags=re.MULTILINE)[0]
+        for entry in re.split(r"^    (?=\w)", section, flags=re.MULTILINE)[1:]:
+            name, _, about = entry.partition(": ")
+            found.setdefault(name, re.sub(r"\n {4}", "\n", about.rstrip()))
+    return found
