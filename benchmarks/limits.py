@@ -34,10 +34,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "boosting best-first": ("boosting", {"objective": "orthogonal", "corrective": True}),
     "boosting beam": ("boosting", {"search": "beam"}),
     "boosting greedy": ("boosting", {"search": "greedy"}),
-    "boosting published": (
-        "boosting",
-        {"search": "published", "objective": "second_order", "per_unit": False},
-    ),
+    "boosting published": ("boosting.published", {}),
     "lire combo": ("lire", {}),
     "lire published": ("lire.published", {"rules": "boosted_trees"}),
     "rulefit cv": ("rulefit", {}),

@@ -151,7 +151,7 @@ def in_order(kind: type[Any]) -> Iterator[dataclasses.Field[Any]]:
     """The fields, those of the class before those of its bases."""
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for of in kind.__mro__:
-        for name in of.__dict__.get("__annotations__", ()):
+        for name in inspect.get_annotations(of):
             if name in fields:
                 yield fields.pop(name)
 

@@ -105,6 +105,13 @@ LEARNERS = {
             None,
         ),
         Learner(
+            "boosting.published",
+            jr.boosting.published,
+            {"max_rules": 3},
+            {"": Search(ANY, exact=True)},
+            claims.boosting_published,
+        ),
+        Learner(
             "boosting",
             jr.boosting.fit,
             {"max_rules": 3, **jr.boosting.PAPER},
@@ -112,7 +119,6 @@ LEARNERS = {
                 "optimal": Search(ANY, exact=True),
                 "greedy": Search(ANY, {"search": "greedy"}),
                 "beam": Search(ANY, {"search": "beam"}),
-                "published": Search(ANY, {"search": "published"}, exact=True),
                 **{
                     f"{objective}-{search}": Search(
                         BOTH, {"objective": objective, "search": search}, search == "optimal"

@@ -239,6 +239,11 @@ def lire_optimum(loss: str, gamma: float, lam: float, ridge: float) -> float:
     return min(least_loss(chosen) + lire_penalty(chosen, gamma, lam) for chosen in supports)
 
 
+def boosting_published(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """As `boosting`, at the settings of the paper."""
+    return boosting({**jr.boosting.PAPER, **settings}, fit)
+
+
 def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """The regularised risk of the model, and the objective of every stage over all conjunctions."""
     model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)

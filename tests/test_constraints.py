@@ -210,10 +210,9 @@ def test_all_searches_keep_the_constraints(objective, search):
 
 def test_the_published_search_keeps_them_too():
     X, y = problem(3)
-    options = {"max_rules": 3, "forbidden": [0], "required": [1], **jr.boosting.PAPER}
-    published, exact = (
-        jr.boosting.fit(X, y, search=search, **options) for search in ("published", "optimal")
-    )
+    options = {"max_rules": 3, "forbidden": [0], "required": [1]}
+    published = jr.boosting.published(X, y, **options)
+    exact = jr.boosting.fit(X, y, **options, **jr.boosting.PAPER)
     found, best = (
         [stage.objective for stage in fit.details["stages"]] for fit in (published, exact)
     )
@@ -1255,10 +1254,6 @@ def test_what_cannot_be_kept_is_refused():
         ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
         ({"required": [0, 1], "max_rules": 1}, "required has 2 columns that first does not use"),
-        (
-            {"monotone": {0: 1}, "search": "published", **jr.boosting.PAPER},
-            "monotone cannot be combined with",
-        ),
     ):
         with pytest.raises(ValueError, match=words):
             jr.boosting.fit(X, y, **arguments)

@@ -10,9 +10,9 @@ at the current scores, rule t maximises over conjunctions q of propositions (sum
 over the rows that q selects)
 
     "second_order"          (sum g)^2 / (2 n (l2_penalty + sum h))             (2.3)
-    "corrective_decrease"   (sum g)^2 / (2 n (l2_penalty + sum h - c'M^-1 c))  (2.3) with all weights refitted
+    "corrective_decrease"   (sum g)^2 / (2 n (l2_penalty + sum h - c'M^-1 c))  (2.3), all refitted
     "gradient_sum"          |sum g|
-    "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al., AISTATS 2024 (arXiv 2402.15691)
+    "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al. (AISTATS 2024)
 
 and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted
 (``corrective=True``, for which the orthogonal objective is made: its gradient is projected off the
@@ -42,8 +42,10 @@ half of it for squared error, which XGBoost halves.
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
 >>> y = 3.0 * X[:, 0] * X[:, 1]
 >>> result = fit(X, y, loss="squared", max_rules=1, l2_penalty=0.0)
->>> result.model.conjunctions.describe(0), float(result.model.weights[0, 0]), round(result.details["stages"][0].gap, 6)
-('x0 >= 1 & x1 >= 1', 3.0, 0.0)
+>>> result.model.conjunctions.describe(0), float(result.model.weights[0, 0])
+('x0 >= 1 & x1 >= 1', 3.0)
+>>> round(result.details.stages[0].gap, 6)
+0.0
 """
 
 from __future__ import annotations
@@ -180,6 +182,14 @@ class Stage:
         return abs(self.bound - self.objective) / max(self.objective, 1e-12)
 
 
+def _known_search(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value == "published":
+        raise ValueError(
+            'search="published" is a function of its own, jaxrules.boosting.published(X, y, ...)'
+        )
+    return checks.choice(name, value, get_args(Search))
+
+
 @options
 class _Shared(FitOptions):
     """What `fit`, `path` and `cross_validate` have in common.
@@ -238,7 +248,7 @@ class _Shared(FitOptions):
     objective: Objective = option(
         checks.choice, default="corrective_decrease", known=get_args(Objective)
     )
-    search: Search = option(checks.choice, default="optimal", known=get_args(Search))
+    search: Search = option(_known_search, default="optimal")
     per_unit: bool = option(checks.flag, default=True)
     corrective: bool = option(checks.flag, default=True)
     intercept: bool = option(checks.flag, default=True)
@@ -444,6 +454,7 @@ class PublishedOptions(FitOptions):
         propositions: the propositions to build rules from; None takes
             `jaxrules.conditions.propositions_of`.
         forbidden: columns, by name or position, that no rule may use.
+        required: columns that some rule must use.
         max_cut_points: the most cut points per numeric column; "auto": 20, or as many as memory
             allows. None takes every value.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
@@ -462,9 +473,10 @@ class PublishedOptions(FitOptions):
     intercept: bool = option(checks.flag, default=False)
     propositions: PropositionPool | None = None
     forbidden: Iterable[str | int] = option(columns, default=())
+    required: Iterable[str | int] = option(columns, default=())
     max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
     approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
-    max_evaluations: int | None = option(checks.size, default=None)
+    max_evaluations: int | Literal["auto"] | None = option(checks.size, default=None)
 
 
 @learner(PublishedOptions)
@@ -485,11 +497,7 @@ def published(
     Raises:
         ValueError, TypeError: as `fit`.
     """
-    own = options.to(Options, **{**PAPER, "objective": options.objective})
-    own = replace(
-        own, corrective=options.corrective, intercept=options.intercept,
-        max_evaluations=options.max_evaluations,
-    )  # fmt: skip
+    own = options.to(Options, per_unit=False, max_length=None)
     task = _Task.of(X, y, sample_weight, own)
     made = options.settings(loss=task.data.loss)
     task = replace(task, settings=made, find=_published_rule)
@@ -610,42 +618,26 @@ def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]
             steps.append(state.step())
             stages.append(
                 Stage(
-                    found.objective,
-                    found.bound,
-                    why,
-                    weight,
-                    length,
-                    found.evaluations,
-                    seconds,
+                    found.objective, found.bound, why, weight, length, found.evaluations, seconds,
                     found.counts,
                 )
-            )
+            )  # fmt: skip
             run.step(steps[-1].risk, len(steps[-1].rules))
 
     def finished(m: int) -> Fit[RuleEnsemble]:
         rules, weights, intercept, risk = steps[m]
         model = RuleEnsemble(
-            pool.conjunctions(rules, data.schema),
-            weights[:, None],
-            np.array([intercept]),
-            None,
-            data.loss.link,
-            task.settings,
-            data.loss.name,
-        )
+            pool.conjunctions(rules, data.schema), weights[:, None], np.array([intercept]), None,
+            data.loss.link, task.settings, data.loss.name,
+        )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
-        fit = run.finish(
-            model,
-            risk,
-            "min",
-            status,
-            details=BoostingDetails(
-                stages=tuple(stages[:m]),
-                propositions=candidates.n_searched,
-                risks=tuple(step.risk for step in steps[: m + 1]),
-                sample=task.sample,
-            ),
+        details = BoostingDetails(
+            stages=tuple(stages[:m]),
+            propositions=candidates.n_searched,
+            risks=tuple(step.risk for step in steps[: m + 1]),
+            sample=task.sample,
         )
+        fit = run.finish(model, risk, "min", status, details=details)
         return fit if m == len(stages) else run.earlier(fit, m, status)
 
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
