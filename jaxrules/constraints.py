@@ -52,11 +52,6 @@ KEPT_BY = {
 """The learners that keep a constraint: told to those who ask another one for it."""
 
 
-def columns(name: str, given: Any) -> Any:
-    """Columns as an option keeps them: an iterator, which can be read once only, as a tuple."""
-    return tuple(given) if isinstance(given, Iterator) else given
-
-
 @dataclass(frozen=True)
 class Constraints:
     """Restrictions on the rules of a model.

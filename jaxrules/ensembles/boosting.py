@@ -63,7 +63,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints, columns
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Details, Fit, Status
@@ -255,8 +255,8 @@ class _Shared(FitOptions):
     eliminate: bool = option(checks.flag, default=False)
     objective_tolerance: float = option(checks.number, default=0.0, at_least=0)
     propositions: PropositionPool | None = None
-    forbidden: Iterable[str | int] = option(columns, default=())
-    required: Iterable[str | int] = option(columns, default=())
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
     max_length: int | Literal["auto"] | None = option(checks.size, default="auto")
@@ -472,8 +472,8 @@ class PublishedOptions(FitOptions):
     corrective: bool = option(checks.flag, default=False)
     intercept: bool = option(checks.flag, default=False)
     propositions: PropositionPool | None = None
-    forbidden: Iterable[str | int] = option(columns, default=())
-    required: Iterable[str | int] = option(columns, default=())
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
     max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
     approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
     max_evaluations: int | Literal["auto"] | None = option(checks.size, default=None)
