@@ -1091,8 +1091,8 @@ def price_exactly(
 
     Returns:
         rules: that rule, or none.
-        ratio: a proved upper bound on |slope| / (lambda_0 + lambda_1 length) over all rules of at least one
-            proposition; 1 if none violates its optimality condition.
+        ratio: a proved upper bound on |slope| / (lambda_0 + lambda_1 length) over all rules of at
+            least one proposition; 1 if none violates its optimality condition.
     """
     objective = GradientSum(
         -slopes if sign > 0 else slopes, one_sided=sign != 0,
