@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints, columns
-from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit, unfinished
+from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
@@ -92,6 +92,7 @@ _LEAST_FOR_CLASSES = 1e-6
 of the weight gets no rule.
 """
 _LEAST_PENALTY = 1e-30
+"""The ratio of a slope to a smaller one may overflow."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -303,7 +304,7 @@ def path(
     """One Fit for each of some rule penalties, the largest first.
 
     Each starts from the rules and weights of the one before, so that a path takes less time than
-    its fits alone. Objectives are those of `fit`, up to the tolerance with exact pricing.
+    its fits alone. With exact pricing the objectives are those of `fit`, up to the tolerance.
 
     Args:
         X, y, sample_weight: as for `fit`.
@@ -320,9 +321,14 @@ def path(
     task = _Task.of(_read(X, y, sample_weight, options), options, run)
     penalties = options.rule_penalties or task.default_penalties(_SHARES)
     fits: list[Fit[RuleEnsemble]] = []
+    starts = task.starts
     with run:
-        for found in _walk(task, penalties, run):
+        for i, penalty in enumerate(penalties):
+            part = run.child(1 / (len(penalties) - i), f"glrm, rule_penalty={penalty:.3g}")
+            found, starts = task.fit(penalty, starts, part)
             fits.append(found)
+            if run.stopped():
+                break
     return fits or [task.fit(penalties[0], task.starts, run)[0]]  # interrupted at once
 
 
@@ -333,7 +339,8 @@ def cross_validate(
     """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
     rows.
 
-    Each fold has its own cut points, and one `path`.
+    Each fold has its own cut points. Its fits start anew, as the fit on all rows does: on the same
+    rows, a fit of a `path` may have other rules.
 
     Args:
         X, y, sample_weight: as for `fit`.
@@ -353,8 +360,11 @@ def cross_validate(
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         quiet = Run(run.task, run.deadline)
-        for found in _walk(_Task.of(inside, options, quiet), penalties, quiet):
-            if unfinished(found):
+        task = _Task.of(inside, options, quiet)
+        for i, penalty in enumerate(penalties):
+            part = quiet.child(1 / (len(penalties) - i))
+            found, _ends = task.fit(penalty, task.starts, part)
+            if part.stopped():
                 return
             yield found.model
 
@@ -373,19 +383,6 @@ def cross_validate(
         run,
         lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
     )
-
-
-def _walk(task: _Task, penalties: Sequence[float], run: Run) -> Iterator[Fit[RuleEnsemble]]:
-    """The fits at descending penalties, each from the one before, in equal shares of the time,
-    until the run is stopped; at least one.
-    """
-    starts = task.starts
-    for i, penalty in enumerate(penalties):
-        part = run.child(1 / (len(penalties) - i), f"{run.task}, rule_penalty={penalty:.3g}")
-        found, starts = task.fit(penalty, starts, part)
-        yield found
-        if run.stopped():
-            return
 
 
 # The problem

@@ -434,20 +434,20 @@ class _Problem:
         """
         options, linear, factors = task.options, None, np.ones(len(pool.rules))
         row = pool.activations.pattern
-        columns: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits)
+        matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits)
         if options.linear_terms:
             linear, more = linear_terms_of(data, options.winsorise)
             used = np.flatnonzero(~np.isin(linear.feature, list(task.constraints.forbidden)))
             linear, factors = linear.take(used), np.append(factors, more[used])
-            columns = pool.activations.holds().T[row], linear.values(data.table)
+            matrix = pool.activations.holds().T[row], linear.values(data.table)
         elif not data.loss.mergeable:
             bits = take_columns(pool.activations.bits, pool.activations.n_patterns, row)
-            columns = BitColumns(bits)
+            matrix = BitColumns(bits)
         if options.linear_terms or not data.loss.mergeable:  # every row by itself
             row = np.arange(len(row))
         size = len(factors) - len(pool.rules)
         room = (len(row), max(len(other.rules) + size for other in (pool, *others)))
-        design = sparse_glm.Design.of(columns, inverse=row, room=room)
+        design = sparse_glm.Design.of(matrix, inverse=row, room=room)
         signs = task.signs(pool.rules, linear)
         free = np.arange(len(factors)) < len(task.first)
         factors[free if signs is None else free & np.all(signs, axis=(0, 2))] = 0.0
