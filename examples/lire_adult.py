@@ -71,7 +71,7 @@ print(f"{len(train)} people to learn from, {len(test)} to test on, {len(rules)} 
 common = {"rules": rules, "missing": "own_category"}
 lire = jr.lire.path(train.X, train.y, global_penalties=np.geomspace(0.01, 0.0004, 12), **common)
 rulefit = jr.rulefit.path(
-    train.X, train.y, penalties=np.geomspace(0.06, 0.0015, 40).tolist(), **common
+    train.X, train.y, l1_penalties=np.geomspace(0.06, 0.0015, 40).tolist(), **common
 )
 
 print(f"{'':10}{'support':>9}{'local support':>15}{'test accuracy':>15}")

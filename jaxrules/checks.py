@@ -151,6 +151,13 @@ def sequence(name: str, values: Any, **limits: float) -> NDArray[np.float64]:
     return np.array([number(name, value, **limits) for value in plain])
 
 
+def descending(name: str, values: Any, **limits: float) -> tuple[float, ...] | None:
+    """None, or numbers from large to small; errors as `sequence`."""
+    if values is None:
+        return None
+    return tuple(np.sort(sequence(name, values, **limits))[::-1].tolist())
+
+
 def array(name: str, values: Any) -> NDArray[np.float64]:
     """Numbers or booleans as an array of its own, float64; of any shape, NaN and infinity among
     them.

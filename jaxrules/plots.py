@@ -204,8 +204,8 @@ def support_path(
     the number per prediction.
 
     Args:
-        path: from `jaxrules.lire.path`, or from `jaxrules.rulefit.path` with
-            ``penalty="l1_penalty"``.
+        path: from `jaxrules.lire.path`, from `jaxrules.rulefit.path` with
+            ``penalty="l1_penalty"``, or from `jaxrules.glrm.path` with ``penalty="rule_penalty"``.
         X: rows, for the mean local support.
         ax: matplotlib axes.
         penalty: the name of the penalty among the settings of the fits.

@@ -44,8 +44,6 @@ from jaxrules.table import (
     regression_target,
 )
 
-FIGURES = {"objectives": "objective", "bounds": "bound", "statuses": "status"}
-"""What ``details`` give for each class, by name."""
 _SECONDS_PER_ENTRY = 1e-6
 """Time per table entry that a learner needs, roughly, to make its own rules.
 With less, it samples rows.

@@ -668,6 +668,7 @@ def entries() -> list[Entry]:
         Entry("ltrnet.fit", jr.ltrnet.fit, {**timed, **network}),
         Entry("ltrnet.path", jr.ltrnet.path, {**timed, **network}),
         Entry("glrm.fit", jr.glrm.fit, {**timed, "rule_penalty": 0.02}),
+        Entry("glrm.path", jr.glrm.path, {**timed, "rule_penalties": [0.1, 0.02]}),
         Entry("ssrl.fit", jr.ssrl.fit, {**timed, "max_rules": 2}),
         Entry(
             "ssrl.cross_validate",

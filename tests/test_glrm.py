@@ -359,3 +359,93 @@ def test_a_best_solution_is_thinned_out_to_a_smaller_one() -> None:
         jr.predict(weighted.model, X), jr.predict(repeated.model, X), rtol=1e-7
     )
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-12)
+
+
+# Paths
+
+
+@pytest.mark.parametrize("options", [{}, {"linear_terms": True, "monotone": {0: 1}}], ids=str)
+@pytest.mark.parametrize("target", ["labels", "numbers", "classes"])
+def test_a_path_is_its_fits(target, options):
+    X, y = make_data(13, rows=90, loss="squared" if target == "numbers" else "logistic")
+    if target == "classes":
+        y = y + (X[:, 1] > 2)
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    options = {"pricing": "exact", "max_length": 2, "sample_weight": weights, **options}
+    fits = glrm.path(X, y, rule_penalties=[0.005, 0.05, 0.02], **options)
+    penalties = [np.unique(fit.details["rule_penalty"]).tolist() for fit in fits]
+    assert penalties == [[0.05], [0.02], [0.005]]
+    for fit, (penalty,) in zip(fits, penalties, strict=True):
+        alone = glrm.fit(X, y, rule_penalty=penalty, **options)
+        assert fit.status == alone.status == "optimal"
+        assert fit.objective == pytest.approx(alone.objective, rel=1e-5)
+        assert fit.bound == pytest.approx(alone.bound, rel=1e-4)
+        assert dict(fit.model.options) == dict(alone.model.options)
+
+
+def test_a_fit_of_a_path_starts_from_the_one_before():
+    X, y = make_data(14, rows=300)
+    penalties = [0.01, 0.009]
+    second = glrm.path(X, y, rule_penalties=penalties, start="empty")[1]
+    alone = glrm.fit(X, y, rule_penalty=penalties[1], start="empty")
+    assert second.details.rounds < alone.details.rounds
+    assert second.objective == pytest.approx(alone.objective, rel=1e-3)
+    debiased = glrm.path(X, y, rule_penalties=penalties, start="empty", debias=True)[1]
+    assert debiased.objective == second.objective  # the weights before the refit are the start
+
+
+def test_the_default_path_is_around_the_default_penalty():
+    X, y = make_data(15)
+    penalties = [fit.details.rule_penalty for fit in glrm.path(X, y)]
+    default = glrm.fit(X, y).details.rule_penalty
+    np.testing.assert_allclose(penalties, default * np.geomspace(6, 0.2, 6))
+
+
+def test_time_ends_a_path_with_a_whole_model():
+    X, y = make_data(16, rows=200)
+    options = {"rule_penalties": np.geomspace(0.05, 0.001, 5), "rules_per_round": 1}
+    clock = itertools.count()
+    whole = glrm.path(X, y, time_limit=Deadline(1e9, lambda: float(next(clock))), **options)
+    assert len(whole) == 5
+    ticks, limit = itertools.count(), next(clock) / 3
+    cut = glrm.path(X, y, time_limit=Deadline(limit, lambda: float(next(ticks))), **options)
+    assert 1 <= len(cut) <= 5
+    assert cut[-1].status == "time_limit"
+    assert cut[0].model.n_outputs == 1
+    for fit in cut:
+        fit.model.validate()
+    (none,) = glrm.path(X, y, time_limit=0, **options)
+    assert none.status == "time_limit"
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_ctrl_c_ends_a_path(after):
+    X, y = make_data(17, rows=200)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        if len(seen) == after:
+            raise KeyboardInterrupt
+
+    fits = glrm.path(X, y, progress=stop)
+    assert 1 <= len(fits) < 6
+    assert fits[-1].status == "interrupted"
+    fits[-1].model.validate()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"rule_penalties": []}, ValueError, "rule_penalties must be a non-empty sequence"),
+        ({"rule_penalties": 0.1}, TypeError, "rule_penalties must be a non-empty sequence"),
+        ({"rule_penalties": [0.1, 0.0]}, ValueError, "rule_penalties must be finite and positive"),
+        ({"rule_penalties": [1e-31]}, ValueError, "rule_penalties must be at least 1e-30"),
+        ({"rule_penalty": 0.1}, TypeError, "did you mean 'rule_penalties'"),
+        ({"start": "rules"}, ValueError, "start must be"),
+    ],
+)
+def test_bad_paths_are_refused(wrong, error, message):
+    X, y = make_data(0)
+    with pytest.raises(error, match=message):
+        glrm.path(X, y, **wrong)

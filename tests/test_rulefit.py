@@ -13,10 +13,8 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import folds
 from jaxrules.ensembles import rulefit
-from jaxrules.ensembles.extraction import rule_pool
 from jaxrules.fits import Status
 from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import on_host, sparse_glm
@@ -123,7 +121,7 @@ def test_largest_penalty_is_exact(cancer, cancer_rules):
     X, y = cancer
     largest = jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=2)[0].details["l1_penalty"]
     just_below, at = jr.rulefit.path(
-        X, y, rules=cancer_rules, penalties=[largest, 0.999 * largest], tolerance=1e-10
+        X, y, rules=cancer_rules, l1_penalties=[largest, 0.999 * largest], tolerance=1e-10
     )[::-1]
     assert jr.support(at.model) == 0
     assert jr.support(just_below.model) >= 1
@@ -145,8 +143,8 @@ def test_cross_validation_ends_where_the_held_out_loss_has_stopped_falling(cance
     fit = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=3)
     risk = fit.details["cross_validation"].risk
     reached = np.flatnonzero(~np.isnan(risk))
-    assert len(risk) == rulefit._STEPS
-    assert len(reached) == 50 or reached[-1] - np.nanargmin(risk) == rulefit._PATIENCE
+    assert len(risk) == 50
+    assert len(reached) == 50 or reached[-1] - np.nanargmin(risk) == 5
     # Folds and the way down are rough, the result is not: it is that of the penalty
     # alone, to the tolerance.
     alone = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=fit.details["l1_penalty"])
@@ -172,15 +170,12 @@ def test_the_held_out_loss_is_that_of_the_models_on_held_out_rows(cancer, cancer
 
 def test_folds_with_linear_terms_share_kernels(cancer):
     X, y = cancer
-    data = jr.training.training_data(X, y, jr.losses.logistic)
-    fold_of = folds(data, 3, 0)
-    pool = rule_pool(None, data, 0, Run("test"))
-    options = {"linear_terms": True, "winsorise": 0.025, "tolerance": 1e-6, "seed": 0}
-    choices = rulefit._Choices(options, Constraints(), Conjunctions.build(data.schema, []))
-    pools = rulefit._fold_pools(data, pool, None, fold_of, choices, Run("test"))
+    task = rulefit._Task.of(X, y, None, rulefit.Options(linear_terms=True))
+    fold_of, pool = folds(task.data, 3, 0), task.pool(task.data, Run("test"))
+    pools = task.pools_of_folds(pool, fold_of, Run("test"))
     assert len({len(one.rules) for one in pools}) > 1
     problems = [
-        rulefit._Problem.of(data[fold_of != k], one, choices, [pool, *pools])
+        rulefit._Problem.of(task, task.data[fold_of != k], one, [pool, *pools])
         for k, one in enumerate(pools)
     ]
     assert len({problem.design.storage.shape for problem in problems}) == 1
@@ -359,5 +354,43 @@ def test_rules_of_other_columns_and_empty_paths_are_refused(cancer, cancer_rules
     X, y = cancer
     with pytest.raises(ValueError, match="different columns"):
         jr.rulefit.fit(np.eye(569, 2), y, l1_penalty=0.01, rules=cancer_rules)
-    with pytest.raises(ValueError, match="penalties must be a non-empty sequence"):
-        jr.rulefit.path(X, y, rules=cancer_rules, penalties=[])
+    with pytest.raises(ValueError, match="l1_penalties must be a non-empty sequence"):
+        jr.rulefit.path(X, y, rules=cancer_rules, l1_penalties=[])
+    with pytest.raises(ValueError, match="monotone needs l1_penalties above 0"):
+        jr.rulefit.path(X, y, rules=cancer_rules, l1_penalties=[0.1, 0.0], monotone={0: 1})
+
+
+def test_the_old_name_of_the_penalties_warns(cancer, cancer_rules):
+    X, y = cancer
+    new = jr.rulefit.path(X, y, rules=cancer_rules, l1_penalties=[0.02, 0.1])
+    with pytest.warns(FutureWarning, match="rulefit.path: penalties is now called l1_penalties"):
+        old = jr.rulefit.path(X, y, rules=cancer_rules, penalties=[0.02, 0.1])
+    assert [fit.details.l1_penalty for fit in old] == [0.1, 0.02]
+    assert [fit.objective for fit in old] == [fit.objective for fit in new]
+    with pytest.raises(TypeError, match="penalties is the old name of l1_penalties"):
+        jr.rulefit.path(X, y, rules=cancer_rules, penalties=[0.1], l1_penalties=[0.1])
+
+
+def test_every_model_keeps_the_settings_that_repeat_it(cancer, cancer_rules):
+    X, y = cancer
+    same = {"rules": cancer_rules, "tolerance": 1e-9, "linear_terms": True}
+    fits = [
+        jr.rulefit.path(X, y, l1_penalties=[0.1, 0.02], **same)[1],
+        jr.rulefit.cross_validate(X, y, l1_penalties=[0.1, 0.02], n_folds=2, **same),
+    ]
+    for fit in fits:
+        settings = dict(fit.model.options)
+        assert settings.pop("learner") == "rulefit"
+        assert "l1_penalties" not in settings
+        again = jr.rulefit.fit(X, y, **{**settings, "rules": cancer_rules})
+        assert again.objective == pytest.approx(fit.objective, rel=1e-8)
+
+
+def test_classes_share_the_penalty_and_have_their_own_bounds(cancer, cancer_rules):
+    X, _ = cancer
+    y = np.digitize(X.columns[0], [12, 15])
+    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.02)
+    assert fit.details["l1_penalty"] == 0.02
+    assert fit.objective == pytest.approx(np.mean(fit.details.objectives))
+    assert fit.bound == pytest.approx(np.mean(fit.details.bounds))
+    assert fit.details.statuses == (Status.CONVERGED,) * 3

@@ -2,7 +2,7 @@
 
 A linear model over all conjunctions of propositions:
 
-    minimise  mean_n l(y_n, f(x_n)) + sum_k (lambda_0 + lambda_1 length_k) |w_k|     (their Eq. 3 and 8)
+    minimise  mean_n l(y_n, f(x_n)) + sum_k (lambda_0 + lambda_1 length_k) |w_k|       (Eq. 3 and 8)
     f(x) = w_0 + sum_k w_k r_k(x) + sum_j b_j x_j
 
 Propositions are thresholds at quantiles, both sides, and category == or !=. Only few rules are ever
@@ -18,12 +18,22 @@ search finds none, the model is optimal over ALL conjunctions, and `Fit.bound` p
 
 The loss l is one of `jaxrules.losses`; the paper halves the squared one. Optional terms b_j x_j are
 numeric columns scaled to the standard deviation 0.4 of a typical rule, each with penalty lambda_0.
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+>>> y = 3.0 * X[:, 0] * X[:, 1]
+>>> result = fit(X, y, rule_penalty=0.01, pricing="exact")
+>>> result.model.conjunctions.describe(0), result.status.value
+('x0 >= 1 & x1 >= 1', 'optimal')
+>>> [len(one.model.conjunctions) for one in path(X, y, rule_penalties=[2.0, 0.01])]
+[0, 1]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,21 +41,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import (
-    SHARE,
-    cross_validated,
-    folds,
-    last_fit,
-    options_of_fit,
-    rows_of,
-)
+from jaxrules.constraints import Constraints, columns
+from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.linear.quadratic import pull
@@ -59,34 +62,37 @@ from jaxrules.solvers.rule_search import (
     search_depth_first,
 )
 from jaxrules.solvers.rule_search.space import check_cut_points, never
-from jaxrules.table import MissingRule
 from jaxrules.training import (
     TrainingData,
     linear_terms_of,
     loss_for,
     one_against_rest,
-    settings,
     training_data,
 )
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Rule = tuple[int, ...]
 """The propositions of a rule, ascending."""
+LossOption = Literal["logistic", "squared", "poisson", "exponential"] | Loss | None
+FirstCandidates = Literal["conditions", "empty"]
 
 _DEBIASED_PENALTY = 1e-6
-"""A refit "without" penalty keeps this ridge, relative to the scale of the loss:
-separable classes stay finite.
+"""A refit "without" penalty keeps this one, relative to the scale of the loss: separable classes
+stay finite.
 """
 _CERTIFICATE = "the certificate of generalised linear rule models"
-_PRICE = 0.05
+_SHARE = 0.05
 """The default rule penalty, as a share of the one that excludes every single proposition."""
-_GRID = _PRICE * np.geomspace(6, 0.2, 6)
-"""The penalties that cross-validation tries, as such shares."""
-_LEAST_PRICE = 1e-6
+_SHARES = _SHARE * np.geomspace(6, 0.2, 6)
+"""The default rule penalties of a path and of cross-validation, as such shares."""
+_LEAST_FOR_CLASSES = 1e-6
 """The least default penalty for classes: a class with less than some millionths
 of the weight gets no rule.
 """
+_LEAST_PENALTY = 1e-30
+"""The ratio of a slope to a smaller one may overflow."""
 _SMALLEST_CAPACITY = 127
 """Columns of the first master problem; see `_State`."""
 _FIRST_TOLERANCE = 1e-2
@@ -95,54 +101,80 @@ _MASTER_TOLERANCE = 1e-3
 """Relative duality gap of the last master problems, as a share of the tolerance of the fit."""
 
 
-@guarded
-def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
-    rule_penalty: float | None = None,
-    condition_penalty: float | None = None,
-    pricing: Literal["beam", "exact"] = "beam",
-    max_length: int | None = None,
-    max_rules: int = 1000,
-    max_cut_points: int | None = 9,
-    linear_terms: bool = False,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    beam_width: int = 10,
-    rules_per_round: int = 10,
-    start: Literal["conditions", "empty"] | Fit[RuleEnsemble] | RuleEnsemble = "conditions",
-    debias: bool = False,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    tolerance: float = 1e-6,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Fit a generalised linear rule model.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GLRMDetails(Details):
+    """What a fit reports beside its model.
 
-    Args:
-        X: array, dataframe or Table, shape (rows, features).
-        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
-            are fitted one against the rest: an ensemble with one output per class.
+    Attributes:
+        rounds: solutions of the master problem.
+        n_candidates: rules in the last master problem.
+        n_propositions: the propositions that rules are built from.
+        rule_penalty, condition_penalty: lambda_0 and lambda_1 of the fit.
+    """
+
+    rounds: int
+    n_candidates: int
+    n_propositions: int
+    rule_penalty: float
+    condition_penalty: float
+
+
+def _penalty(name: str, value: Any) -> float | None:
+    """None, or a rule penalty."""
+    found = checks.optional(checks.number, name, value, above=0)
+    checks.require(
+        found is None or found >= _LEAST_PENALTY,
+        f"{name} must be at least {_LEAST_PENALTY:g}, got {found}",
+    )
+    return found
+
+
+def _penalties(name: str, values: Any) -> tuple[float, ...] | None:
+    """None, or rule penalties, the largest first."""
+    found = checks.descending(name, values, above=0)
+    _penalty(name, None if found is None else found[-1])
+    return found
+
+
+def _start(name: str, value: Any) -> FirstCandidates | Fit[Any] | RuleEnsemble:
+    """One of two words, a Fit or a model."""
+    if isinstance(value, (Fit, RuleEnsemble)):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(
+            f'{name} must be "conditions" or "empty", or a Fit or its model, got '
+            f"{type(value).__name__}"
+        )
+    return checks.choice(name, value, ("conditions", "empty"))
+
+
+class _Prices(NamedTuple):
+    """The penalties of a fit, lambda_0 and lambda_1."""
+
+    rule: float
+    condition: float
+
+    def of(self, lengths: Floats) -> Floats:
+        """lambda_0 + lambda_1 length."""
+        return self.rule + self.condition * lengths
+
+
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
         loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
-            "squared"; "logistic", "squared", "poisson", "exponential", or a
-            `jaxrules.losses.Loss` with a conjugate.
-        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean
-            loss. None: a twentieth of the one that excludes every single proposition,
-            and for classes at least 1e-6.
-        condition_penalty: lambda_1 >= 0, the penalty of each proposition in a rule; None
-            takes a fifth of `rule_penalty`, as in the paper's experiments. An interval
-            counts as two propositions.
+            "squared"; a name; or a `jaxrules.losses.Loss` with a conjugate.
+        condition_penalty: lambda_1 >= 0, the penalty of each proposition in a rule; None for a
+            fifth of the rule penalty, as in the paper's experiments. An interval counts as two
+            propositions.
         pricing: "beam" looks for violating rules with a beam search; "exact" also searches exactly
             whenever the beam finds none, and so ends with a certificate. The branch and bound may
             take long: on large data, set `max_length`, few cut points or a time limit.
-        max_length: the most propositions of a rule, None for no limit.
+        max_length: the most propositions of a rule, None for any number.
         max_rules: the most candidate rules that column generation may add.
-        max_cut_points: thresholds per numeric column, at quantiles; None for all.
+        max_cut_points: the most cut points per numeric column, at quantiles; None for all values.
         linear_terms: add the numeric columns themselves.
         forbidden: columns, by name or position, that no rule and no linear term uses.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with
@@ -153,200 +185,365 @@ def fit(
         beam_width: partial rules that the beam keeps, for each sign of the weight.
         rules_per_round: the most rules added between two solutions of the master problem.
         start: the first candidates: all rules of one proposition ("conditions", as the authors do),
-            none ("empty"), or those of a Fit or its model, of any learner, with its weights (0 if
-            `monotone` forbids them). The objective is then at most that of the start, under these
-            penalties; its conditions are extra cut points.
+            none ("empty"), or "conditions" and the rules of a Fit or its model, of any learner,
+            with its weights (0 if `monotone` forbids them). The objective is then at most that of
+            the start, under these penalties; its conditions are extra cut points.
         debias: refit the weights of the chosen rules (almost) without a penalty, as the authors'
             program does by default. The objective and the bound are those of the penalised model.
-        sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`.
         tolerance: a rule is added while it violates its optimality condition by more than this
-            share of its penalty; the certificate of "exact" says what gap is left.
+            share of its penalty; the certificate of "exact" states the remaining gap.
         seed: unused, since nothing is random; every learner takes it.
-        time_limit: seconds; the best model so far is returned when they run
-            out, see `jaxrules.Deadline`.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
+    """
+
+    learner = "glrm"
+
+    loss: LossOption = None
+    condition_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
+    pricing: Literal["beam", "exact"] = option(
+        checks.choice, default="beam", known=("beam", "exact")
+    )
+    max_length: int | None = option(
+        partial(checks.optional, checks.integer), default=None, at_least=1
+    )
+    max_rules: int = option(checks.integer, default=1000, at_least=0)
+    max_cut_points: int | None = option(
+        partial(checks.optional, checks.integer), default=9, at_least=1
+    )
+    linear_terms: bool = option(checks.flag, default=False)
+    forbidden: Iterable[str | int] = option(columns, default=())
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    beam_width: int = option(checks.integer, default=10, at_least=1)
+    rules_per_round: int = option(checks.integer, default=10, at_least=1)
+    start: FirstCandidates | Fit[RuleEnsemble] | RuleEnsemble = option(_start, default="conditions")
+    debias: bool = option(checks.flag, default=False)
+    tolerance: float = option(checks.number, default=1e-6, above=0)
+
+    def prices(self, rule_penalty: float) -> _Prices:
+        """The penalties of a fit with this lambda_0."""
+        condition = self.condition_penalty
+        return _Prices(rule_penalty, rule_penalty / 5 if condition is None else condition)
+
+
+@options
+class Options(_Shared):
+    """The options of `fit`.
+
+    Attributes:
+        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean loss. None: a
+            twentieth of the one that excludes every single proposition, and for classes at least
+            1e-6.
+    """
+
+    rule_penalty: float | None = option(_penalty, default=None)
+
+
+@options
+class PathOptions(_Shared):
+    """The options of `path`.
+
+    Attributes:
+        rule_penalties: values of lambda_0, positive; sorted from large to small. None: six from 6
+            to 1/5 times the default of `fit`.
+        time_limit: seconds for the path; every fit gets an equal share of the rest.
+    """
+
+    rule_penalties: Sequence[float] | None = option(_penalties, default=None)
+
+
+@options
+class Grid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5 times the default of
+            `fit`.
+        start: the first candidates: all rules of one proposition ("conditions", as the authors
+            do), or none ("empty").
+        seed: of the folds.
+    """
+
+    rule_penalties: Sequence[float] | None = option(_penalties, default=None)
+    start: FirstCandidates = option(
+        checks.choice, default="conditions", known=("conditions", "empty")
+    )
+
+
+@learner(Options)
+def fit(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleEnsemble]:
+    """Fit a generalised linear rule model.
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
+            are fitted one against the rest: an ensemble with one output per class.
+        sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit. Its status is "optimal" when the exact search has proved that no rule (of at most
-        `max_length` propositions) can lower the objective, "converged" when the beam finds none,
-        "max_iterations" at `max_rules`. The bound is None without an exact search. ``details``:
-        rounds, n_candidates (rules in the last master problem), n_propositions, rule_penalty,
-        condition_penalty. With more than two classes see `jaxrules.training.one_against_rest`.
+        A Fit with `GLRMDetails`. Its status is "optimal" when the exact search has proved that no
+        rule (of at most `max_length` propositions) can lower the objective, "converged" when the
+        beam finds none, "max_iterations" at `max_rules`. The bound is None without an exact search.
+        For more than two classes see `jaxrules.training.one_against_rest`.
 
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: if an argument is out of range, or the data cannot be fitted; names it.
     """
-    loss = loss_for(y, loss)
-    options = _Options.of(locals())
-    require(loss, "conjugate", _CERTIFICATE)
-    max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    linear_terms = checks.flag("linear_terms", linear_terms)
-    run = Run("glrm", time_limit, progress)
-    data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
-    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-    known = (
-        None
-        if isinstance(start, str)
-        else given_start(start, RuleEnsemble, data, constraints, linear_terms)
-    )
-    candidates = _propositions(data, max_cut_points, constraints, first, run, known)
-    given = (
-        None
-        if known is None
-        else _Start.of(known, candidates, constraints, data, options.max_length)
-    )
-    space = candidates.space
-    if not len(space) and not run.stopped():
-        raise ValueError("no column of X varies; nothing can be learned")
-    if rule_penalty is None:
-        price = _PRICE * _largest_slope(data, space)
-        options = options.with_price(price if data.classes is None else max(price, _LEAST_PRICE))
-    if condition_penalty is None:
-        options = replace(options, condition_price=options.rule_price / 5)
-    return one_against_rest(
-        data,
-        run,
-        lambda part, run: _generate(
-            _Problem.of(part, candidates, constraints, linear_terms, options, given), run
-        ),
-    )
+    run = options.run()
+    task = _Task.of(_read(X, y, sample_weight, options), options, run)
+    penalty = options.rule_penalty or task.default_penalties(np.array([_SHARE]))[0]
+    return task.fit(penalty, task.starts, run)[0]
 
 
-@guarded
-def cross_validate(
-    X: Any,
-    y: ArrayLike,
-    *,
-    rule_penalties: Sequence[float] | None = None,
-    n_folds: int = 5,
-    one_standard_error: bool = True,
-    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
-    condition_penalty: float | None = None,
-    pricing: Literal["beam", "exact"] = "beam",
-    max_length: int | None = None,
-    max_rules: int = 1000,
-    max_cut_points: int | None = 9,
-    linear_terms: bool = False,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    beam_width: int = 10,
-    rules_per_round: int = 10,
-    start: Literal["conditions", "empty"] = "conditions",
-    debias: bool = False,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    tolerance: float = 1e-6,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`),
-    and fit with it on all rows.
+@learner(PathOptions)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for each of some rule penalties, the largest first.
 
-    Each fold has its own cut points.
+    Each starts from the rules and weights of the one before, so that a path takes less time than
+    its fits alone. With exact pricing the objectives are those of `fit`, up to the tolerance.
 
     Args:
-        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5
-            times the default of `fit`.
-        n_folds: how many folds.
-        one_standard_error: choose the smallest model within one standard error
-            of the best, not the best.
-        seed: of the folds.
-        time_limit: seconds for everything; four fifths are for the folds.
-
-    The other arguments are those of `fit`.
+        X, y, sample_weight: as for `fit`.
 
     Returns:
-        The Fit on all rows; ``details`` also hold cross_validation, a `jaxrules.CrossValidation`.
+        The fits; ``details["rule_penalty"]`` is the penalty of each. One that runs out of its share
+        of the time keeps its best model. If the time limit or Ctrl-C ends the path early, the fits
+        so far are returned, and the status of the last one says so.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run()
+    task = _Task.of(_read(X, y, sample_weight, options), options, run)
+    penalties = options.rule_penalties or task.default_penalties(_SHARES)
+    fits: list[Fit[RuleEnsemble]] = []
+    starts = task.starts
+    with run:
+        for i, penalty in enumerate(penalties):
+            part = run.child(1 / (len(penalties) - i), f"glrm, rule_penalty={penalty:.3g}")
+            found, starts = task.fit(penalty, starts, part)
+            fits.append(found)
+            if run.stopped():
+                break
+    return fits or [task.fit(penalties[0], task.starts, run)[0]]  # interrupted at once
+
+
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
+    rows.
+
+    Each fold has its own cut points. Its fits start anew, as the fit on all rows does: on the same
+    rows, a fit of a `path` may have other rules.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
 
     Raises:
         TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
-    checks.choice("start", start, ("conditions", "empty"))
-    same = options_of_fit(locals(), fit)
-    same["loss"] = known = loss_for(y, loss)
-    require(known, "conjugate", _CERTIFICATE)
-    one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    prices = (
-        None
-        if rule_penalties is None
-        else checks.sequence("rule_penalties", rule_penalties, above=0)
-    )
-    run = Run("glrm", time_limit, progress)
-    data = training_data(X, y, known, sample_weight=sample_weight, missing=missing)
-    fold_of = folds(data, n_folds, seed)
-    if prices is None:
-        checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-        constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-        largest = _largest_slope(
-            data, _propositions(data, max_cut_points, constraints, first, run).space
-        )
-        prices = np.maximum(_GRID * largest, _LEAST_PRICE if data.classes is not None else 0.0)
-    prices = np.sort(prices)[::-1]
+    run = options.run()
+    data = _read(X, y, sample_weight, options)
+    fold_of = folds(data, options.n_folds, options.seed)
+    penalties = options.rule_penalties
+    if penalties is None:
+        penalties = _Task.of(data, options, run).default_penalties(_SHARES)
 
-    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        for i, price in enumerate(prices.tolist()):
-            part = run.child(1 / (len(prices) - i))
-            found = fit(**rows_of(inside), **same, rule_penalty=price, time_limit=part.deadline)
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        quiet = Run(run.task, run.deadline)
+        task = _Task.of(inside, options, quiet)
+        for i, penalty in enumerate(penalties):
+            part = quiet.child(1 / (len(penalties) - i))
+            found, _ends = task.fit(penalty, task.starts, part)
             if part.stopped():
                 return
             yield found.model
 
-    part = run.child(SHARE, "glrm cross-validation")
     found = cross_validated(
-        data, [{"rule_penalty": price} for price in prices.tolist()], walk, fold_of, part,
-        one_standard_error=one_standard_error, otherwise=len(prices) // 2,
-    )  # fmt: skip
-    everything = {**same, **found.setting, "sample_weight": sample_weight}
+        data,
+        [{"rule_penalty": penalty} for penalty in penalties],
+        walk,
+        fold_of,
+        run.child(SHARE, "glrm cross-validation"),
+        one_standard_error=options.one_standard_error,
+        otherwise=len(penalties) // 2,
+    )
+    chosen = options.to(Options, **found.setting)
     return last_fit(
-        found, run, lambda left: fit(X, y, **everything, time_limit=left, progress=progress)
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
     )
 
 
-def _propositions(
-    data: TrainingData, max_cut_points: int | None, constraints: Constraints, first: Any, run: Run,
-    start: RuleEnsemble | None = None,
-) -> Candidates:  # fmt: skip
-    """The propositions on the rows, with those of a start; only these if
-    the run is stopped early.
+# The problem
+
+
+def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared) -> TrainingData:
+    """The data, for a loss with a conjugate."""
+    loss = loss_for(y, options.loss)
+    require(loss, "conjugate", _CERTIFICATE)
+    return training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """Where the search for one output starts: rules, and weights of rules and terms.
+
+    Attributes:
+        rules: as propositions of the candidates.
+        weights: of the rules, shape (rules,).
+        intercept: of the output.
+        terms: coefficients of linear terms, by column.
     """
-    check_cut_points(data.table, max_cut_points)
-    schema, n_outputs = data.table.schema, len(data.outputs)
-    own = constraints.first(schema, first, n_outputs)
-    begun = (
-        PropositionPool.of(schema, ())
-        if start is None
-        else propositions_in(start.conjunctions.with_schema(schema))
+
+    rules: tuple[Rule, ...]
+    weights: Floats
+    intercept: float
+    terms: Mapping[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The data and the propositions of the fits at all penalties.
+
+    Attributes:
+        options: of the fits.
+        data: with the target of every output.
+        constraints: on rules and terms.
+        candidates: the propositions.
+        starts: for each output where its search starts: nowhere, or from a given model.
+    """
+
+    options: _Shared
+    data: TrainingData
+    constraints: Constraints
+    candidates: Candidates
+    starts: Sequence[_Start | None]
+
+    @classmethod
+    def of(cls, data: TrainingData, options: _Shared, run: Run) -> _Task:
+        """Make the propositions; only those of a start if the run is stopped early.
+
+        Raises:
+            TypeError, ValueError: for constraints, a start or cut points that the data do not
+                admit; if no column varies.
+        """
+        schema, n_outputs = data.table.schema, len(data.outputs)
+        constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
+        start, begun = None, PropositionPool.of(schema, ())
+        if not isinstance(options.start, str):
+            start = given_start(
+                options.start, RuleEnsemble, data, constraints, options.linear_terms
+            )
+        if start is not None:
+            begun = propositions_in(start.conjunctions.with_schema(schema))
+        check_cut_points(data.table, options.max_cut_points)
+        first = constraints.first(schema, options.first, n_outputs)
+
+        def candidates(found: PropositionPool) -> Candidates:
+            pool = constraints.pool(
+                PropositionPool.concatenate([found, begun]), data.table, n_outputs
+            )
+            return Candidates.of(pool, first, constraints, data)
+
+        run.preparing("propositions")
+        made = run.prepared(
+            lambda: candidates(all_propositions(data.table, max_cut_points=options.max_cut_points)),
+            lambda: candidates(PropositionPool.of(schema, ())),
+        )
+        if not len(made.space) and not run.stopped():
+            raise ValueError("no column of X varies; nothing can be learned")
+        starts: Sequence[_Start | None] = [None] * n_outputs
+        if start is not None:
+            starts = _starts_of(start, made, constraints, data, options.max_length)
+        return cls(options, data, constraints, made, starts)
+
+    def default_penalties(self, shares: Floats) -> tuple[float, ...]:
+        """These shares of the least penalty that excludes every single proposition.
+
+        That penalty is the largest fall of the mean loss at the best constant per unit of weight of
+        a proposition, over all outputs.
+        """
+        data, activations, slopes = self.data, self.candidates.space.activations, []
+        for y in data.outputs:
+            constant = np.full(len(y), best_constant(data.loss, y, data.weights))
+            totals = activations.totals(data.weights * data.loss.gradient(y, constant))
+            slopes.append(np.abs(activations.by_rule @ totals).max(initial=np.finfo(float).tiny))
+        largest = float(max(slopes) / data.weights.sum())
+        least = 0.0 if data.classes is None else _LEAST_FOR_CLASSES
+        return tuple(np.maximum(shares * largest, least).tolist())
+
+    def fit(
+        self, rule_penalty: float, starts: Sequence[_Start | None], run: Run
+    ) -> tuple[Fit[RuleEnsemble], Sequence[_Start | None]]:
+        """The fit at a penalty, and for each output where it ended."""
+        ends = list(starts)
+
+        def of_output(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+            state = _State(_Problem.of(part, self, rule_penalty), starts[part.output])
+            fit = _generate(state, run)
+            ends[part.output] = state.end
+            return fit
+
+        return one_against_rest(self.data, run, of_output), ends
+
+
+def _starts_of(
+    model: RuleEnsemble,
+    candidates: Candidates,
+    constraints: Constraints,
+    data: TrainingData,
+    max_length: int | None,
+) -> list[_Start]:
+    """A given model in terms of the candidates, by output.
+
+    Rules that hold on no row are dropped; one that holds on all joins the intercept.
+    """
+    rules, n_labels = (
+        model.conjunctions.with_schema(candidates.pool.schema),
+        max(len(data.outputs), 2),
     )
-
-    def candidates(found: PropositionPool) -> Candidates:
-        pool = PropositionPool.concatenate([found, begun])
-        return Candidates.of(constraints.pool(pool, data.table, n_outputs), own, constraints, data)
-
-    run.preparing("propositions")
-    return run.prepared(
-        lambda: candidates(all_propositions(data.table, max_cut_points=max_cut_points)),
-        lambda: candidates(PropositionPool.of(schema, ())),
+    activations = candidates.space.activations
+    one_each = data.table[np.unique(activations.pattern, return_index=True)[1]]
+    tags = (
+        constraints.allows(candidates.pool, n_labels),
+        constraints.allows(propositions_in(rules), n_labels),
     )
+    made = made_of(candidates.pool, activations.bits, rules, one_each, tags)
+    check_lengths(made, max_length, "max_length")
+    found: dict[Rule, Floats] = {}
+    for rule, weights in zip(made, np.asarray(model.weights, np.float64), strict=True):
+        if rule is not None:
+            found[rule] = found.get(rule, np.zeros(len(weights))) + weights
+    intercepts = np.asarray(model.intercept, np.float64) + found.pop((), np.zeros(1))
+    terms, coefficients = np.zeros(0, np.int32), np.zeros((0, len(intercepts)))
+    if model.linear is not None:
+        terms, coefficients = model.linear.feature, np.asarray(model.linear.coefficients)
+    starts = []
+    for k, signs in enumerate(candidates.signs):
+        weights = np.array([weights[k] for weights in found.values()])
+        may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2)
+        weights = np.clip(
+            weights, np.where(may[:, 0], -np.inf, 0.0), np.where(may[:, 1], np.inf, 0.0)
+        )
+        of_terms = dict(zip(terms.tolist(), coefficients[:, k].tolist(), strict=True))
+        starts.append(_Start(tuple(found), weights, float(intercepts[k]), of_terms))
+    return starts
 
 
-def _largest_slope(data: TrainingData, space: SearchSpace) -> float:
-    """The fall of the mean loss at the best constant per unit of weight of the best proposition."""
-    slopes = []
-    for y in data.outputs:
-        constant = np.full(len(y), best_constant(data.loss, y, data.weights))
-        totals = space.activations.totals(data.weights * data.loss.gradient(y, constant))
-        slopes.append(np.abs(space.activations.by_rule @ totals).max(initial=np.finfo(float).tiny))
-    return float(max(slopes) / data.weights.sum())
-
-
-def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
+def _generate(state: _State, run: Run) -> Fit[RuleEnsemble]:
     """Column generation, for a target of one output."""
-    options, state = problem.options, _State(problem)
-    status = Status.MAX_ITERATIONS
+    problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
     with run:
         run.phase = "start"
         state.solve(run)
@@ -357,15 +554,16 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
             state.note(found)
             if run.stopped():
                 break
-            new = [rule for rule in found.rules if rule not in state.known][
-                : options.max_rules - state.generated
-            ]
-            if not new and state.tolerance <= _MASTER_TOLERANCE * options.tolerance:
-                status = _why_no_rule(options, found, state)
+            left = options.max_rules - state.generated
+            new = [rule for rule in found.rules if rule not in state.known][:left]
+            last = _MASTER_TOLERANCE * options.tolerance
+            if not new and state.tolerance <= last:
+                if not found.rules or left > 0:  # else rules are left out
+                    status = Status.CONVERGED
                 break
             state.add(new)
             if not new:
-                state.tolerance = max(0.01 * state.tolerance, _MASTER_TOLERANCE * options.tolerance)
+                state.tolerance = max(0.01 * state.tolerance, last)
             state.solve(run)
             run.step(state.objective, state.size, bound=state.proved_bound)
         state.thin_out()
@@ -381,133 +579,26 @@ def _generate(problem: _Problem, run: Run) -> Fit[RuleEnsemble]:
         "min",
         status,
         state.proved_bound,
-        rounds=state.rounds,
-        n_candidates=len(state.rules),
-        n_propositions=problem.candidates.n_searched,
-        rule_penalty=options.rule_price,
-        condition_penalty=options.condition_price,
+        GLRMDetails(
+            rounds=state.rounds,
+            n_candidates=len(state.rules),
+            n_propositions=problem.candidates.n_searched,
+            rule_penalty=problem.prices.rule,
+            condition_penalty=problem.prices.condition,
+        ),
     )
 
 
-def _why_no_rule(options: _Options, found: _Priced, state: _State) -> Status:
-    """The status when pricing has nothing to add."""
-    if found.rules and state.generated >= options.max_rules:
-        return Status.MAX_ITERATIONS
-    return Status.CONVERGED
-
-
-# The problem
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The checked options that do not depend on the data, and all settings for the model."""
-
-    rule_price: float  # lambda_0
-    condition_price: float  # lambda_1
-    pricing: str
-    max_length: int | None
-    max_rules: int
-    beam_width: int
-    rules_per_round: int
-    start: str
-    debias: bool
-    tolerance: float
-    made: tuple[tuple[str, Any], ...]
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> _Options:
-        """From the arguments of `fit`; prices that are None are 0."""
-        made = settings("glrm", given)
-        price = checks.optional(checks.number, "rule_penalty", given["rule_penalty"], above=0)
-        checks.require(
-            price is None or price >= 1e-30, f"rule_penalty must be at least 1e-30, got {price}"
-        )
-        start = "conditions" if isinstance(given["start"], (Fit, RuleEnsemble)) else given["start"]
-        if not isinstance(start, str):
-            kind = type(start).__name__
-            raise ValueError(
-                f'start must be "conditions" or "empty", or a Fit or its model, got {kind}'
-            )
-        checks.seed(given["seed"])
-        return cls(
-            price or 0.0,
-            checks.optional(checks.penalty, "condition_penalty", given["condition_penalty"]) or 0.0,
-            checks.choice("pricing", given["pricing"], ("beam", "exact")),
-            checks.optional(checks.integer, "max_length", given["max_length"], at_least=1),
-            checks.integer("max_rules", given["max_rules"], at_least=0),
-            checks.integer("beam_width", given["beam_width"], at_least=1),
-            checks.integer("rules_per_round", given["rules_per_round"], at_least=1),
-            checks.choice("start", start, ("conditions", "empty")),
-            checks.flag("debias", given["debias"]),
-            checks.number("tolerance", given["tolerance"], above=0),
-            tuple(made.items()),
-        )
-
-    def with_price(self, rule_price: float) -> _Options:
-        """With a lambda_0 that was chosen, and is to be known as a setting."""
-        return replace(
-            self,
-            rule_price=rule_price,
-            made=tuple({**dict(self.made), "rule_penalty": rule_price}.items()),
-        )
-
-    def price(self, length: Any) -> Any:
-        """lambda_0 + lambda_1 length."""
-        return self.rule_price + self.condition_price * length
-
-
-@dataclass(frozen=True)
-class _Start:
-    """A given model: its rules in terms of the candidates, and its weights, by output."""
-
-    rules: tuple[Rule, ...]
-    weights: Floats  # (rules, outputs)
-    intercept: Floats  # (outputs,)
-    linear: LinearTerms | None
-
-    @classmethod
-    def of(
-        cls,
-        model: RuleEnsemble,
-        candidates: Candidates,
-        constraints: Constraints,
-        data: TrainingData,
-        max_length: int | None,
-    ) -> _Start:
-        """Rules that hold on no row are dropped; one that holds on all joins the intercept."""
-        rules, n_labels = (
-            model.conjunctions.with_schema(candidates.pool.schema),
-            max(len(data.outputs), 2),
-        )
-        one_each = data.table[np.unique(candidates.space.activations.pattern, return_index=True)[1]]
-        tags = (
-            constraints.allows(candidates.pool, n_labels),
-            constraints.allows(propositions_in(rules), n_labels),
-        )
-        made = made_of(candidates.pool, candidates.space.activations.bits, rules, one_each, tags)
-        check_lengths(made, max_length, "max_length")
-        found: dict[Rule, Floats] = {}
-        for rule, weights in zip(made, np.asarray(model.weights, np.float64), strict=True):
-            if rule is not None:
-                found[rule] = found.get(rule, np.zeros(len(weights))) + weights
-        intercept = np.asarray(model.intercept, np.float64) + found.pop((), np.zeros(1))
-        kept = np.stack(list(found.values())) if found else np.zeros((0, len(intercept)))
-        for k, signs in enumerate(candidates.signs):
-            may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2)
-            kept[:, k] = np.clip(
-                kept[:, k], np.where(may[:, 0], -np.inf, 0.0), np.where(may[:, 1], np.inf, 0.0)
-            )
-        return cls(tuple(found), kept, intercept, model.linear)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Problem:
-    """The data of the master problem.
+    """The master problem of one output at one penalty.
 
     Without linear terms, rows that no proposition distinguishes are merged.
 
     Attributes:
+        options: of the fits.
+        settings: which the model keeps.
+        prices: the penalties.
         data: the original rows, with a target of one output.
         candidates: the propositions.
         space: the propositions on these rows.
@@ -519,10 +610,11 @@ class _Problem:
         linear_values: their columns, shape (rows, terms).
         linear_price: their penalties, shape (terms,).
         linear_signs: whether their coefficients may be negative, and positive, shape (terms, 2).
-        start: of the given model.
     """
 
-    options: _Options
+    options: _Shared
+    settings: tuple[tuple[str, Any], ...]
+    prices: _Prices
     data: TrainingData
     candidates: Candidates
     space: SearchSpace
@@ -533,10 +625,9 @@ class _Problem:
     linear: LinearTerms | None
     linear_values: Floats
     linear_price: Floats
-    linear_signs: NDArray[np.bool_]
-    start: _Start | None
+    linear_signs: Bools
 
-    def signs(self, rules: list[Rule], n_columns: int) -> NDArray[np.bool_] | None:
+    def signs(self, rules: list[Rule], n_columns: int) -> Bools | None:
         """The admissible signs of rules, padded to `n_columns`, and of linear
         terms; None if all are free.
         """
@@ -579,32 +670,27 @@ class _Problem:
             np.array([intercept]),
             linear,
             self.data.loss.link,
-            self.options.made,
+            self.settings,
             self.data.loss.name,
         )
 
     @classmethod
-    def of(
-        cls,
-        data: TrainingData,
-        candidates: Candidates,
-        constraints: Constraints,
-        linear_terms: bool,
-        options: _Options,
-        start: _Start | None,
-    ) -> _Problem:
+    def of(cls, data: TrainingData, task: _Task, rule_penalty: float) -> _Problem:
         """The problem of a target of one output."""
+        options, candidates, constraints = task.options, task.candidates, task.constraints
+        settings = options.to(Options, rule_penalty=rule_penalty).settings(loss=data.loss)
+        prices = options.prices(rule_penalty)
         space = candidates.space
         rows, group, linear = space.activations.dense, space.activations.pattern, None
-        if linear_terms or not data.loss.mergeable:  # every row by itself
+        if options.linear_terms or not data.loss.mergeable:  # every row by itself
             rows, group = rows[group], np.arange(len(group))
         else:
             space = space.groups
-        values, prices = np.zeros((len(rows), 0)), np.zeros(0)
-        if linear_terms:
+        values, linear_prices = np.zeros((len(rows), 0)), np.zeros(0)
+        if options.linear_terms:
             linear, factors = linear_terms_of(data)
             used = np.flatnonzero(~np.isin(linear.feature, list(constraints.forbidden)))
-            linear, prices = linear.take(used), options.rule_price * factors[used]
+            linear, linear_prices = linear.take(used), prices.rule * factors[used]
             values = linear.values(data.table)
         rising = [
             [Condition.above(int(f), 0.0)] for f in ([] if linear is None else linear.feature)
@@ -617,20 +703,9 @@ class _Problem:
         )
         sides = candidates.sides(data.output, space)
         return cls(
-            options,
-            data,
-            candidates,
-            space,
-            sides,
-            rows,
-            group,
-            merged,
-            linear,
-            values,
-            prices,
-            signs,
-            start,
-        )
+            options, settings, prices, data, candidates, space, sides, rows, group, merged,
+            linear, values, linear_prices, signs,
+        )  # fmt: skip
 
 
 # The restricted master problem
@@ -641,18 +716,21 @@ class _State:
     """The candidates so far and the solution over them.
 
     Attributes:
+        start: rules and weights that it starts from.
         rules: the candidates.
         columns: bool, shape (rows, capacity): where they hold; then columns of zeros, so that
             shapes, and with them compiled kernels, change only when the capacity doubles.
         solution: of the last master problem: candidates, columns of zeros, linear terms.
-        solved: how many candidates it had.
+        solved: the number of its candidates.
         tolerance: relative duality gap that the master problem is solved to.
-        generated: how many candidates pricing has added.
+        rounds: the number of master problems solved.
+        generated: the number of candidates that pricing has added.
         bound: the best proved lower bound on the objective over all rules.
         debiased: the weights that a refit without penalty gives the rules of the solution.
     """
 
     problem: _Problem
+    start: _Start | None
     rules: list[Rule] = field(default_factory=list)
     known: set[Rule] = field(default_factory=set)
     columns: NDArray[np.bool_] = field(init=False)
@@ -667,9 +745,9 @@ class _State:
     def __post_init__(self) -> None:
         self.columns = np.zeros((len(self.problem.rows), _SMALLEST_CAPACITY), bool)
         self._extend(list(self.problem.candidates.first))
-        if self.problem.start is not None:
-            self._extend([rule for rule in self.problem.start.rules if rule not in self.known])
-        if self.problem.options.start == "conditions":
+        if self.start is not None:
+            self._extend([rule for rule in self.start.rules if rule not in self.known])
+        if self.problem.options.start != "empty":
             searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
             pairs = searched[_one_of_each_pair(self.problem.rows[:, searched])].tolist()
             self._extend([(p,) for p in pairs if (p,) not in self.known])
@@ -721,8 +799,8 @@ class _State:
     def solve(self, run: Run) -> None:
         """Solve the master problem, from the solution before."""
         problem = self.problem
-        prices = np.full(self.columns.shape[1], problem.options.rule_price)
-        prices[: len(self.rules)] = problem.options.price(
+        prices = np.full(self.columns.shape[1], problem.prices.rule)
+        prices[: len(self.rules)] = problem.prices.of(
             np.array([len(rule) for rule in self.rules], np.float64)
         )
         start = None
@@ -730,8 +808,8 @@ class _State:
             weights = np.zeros(self.columns.shape[1])
             weights[: self.solved] = self.solution.coefficients[: self.solved]
             start = (np.concatenate([weights, self.coefficients]), self.solution.intercept)
-        elif problem.start is not None:
-            start = self._begun(problem.start)
+        elif self.start is not None:
+            start = self._begun(self.start)
         self.solution = sparse_glm.solve(
             problem.design(self.columns, problem.linear_values),
             problem.data.target,
@@ -748,22 +826,30 @@ class _State:
         self.rounds += 1
 
     def _begun(self, start: _Start) -> tuple[Floats, float]:
-        """The given model as coefficients of the columns, and the intercept."""
-        output, columns = self.problem.data.output, self.columns.shape[1]
-        coefficients = np.zeros(columns + self.problem.linear_values.shape[1])
-        coefficients[[self.rules.index(rule) for rule in start.rules]] = start.weights[:, output]
-        if start.linear is not None and self.problem.linear is not None:
-            known = dict(
-                zip(
-                    start.linear.feature.tolist(), start.linear.coefficients[:, output], strict=True
-                )
-            )
+        """A start as coefficients of the columns, and the intercept."""
+        n_columns, linear = self.columns.shape[1], self.problem.linear
+        coefficients = np.zeros(n_columns + self.problem.linear_values.shape[1])
+        coefficients[[self.rules.index(rule) for rule in start.rules]] = start.weights
+        if linear is not None:
             may_fall, may_rise = self.problem.linear_signs.T
-            terms = np.array(
-                [known.get(feature, 0.0) for feature in self.problem.linear.feature.tolist()]
-            )
-            coefficients[columns:] = np.where(np.where(terms > 0, may_rise, may_fall), terms, 0.0)
-        return coefficients, float(start.intercept[output])
+            terms = np.array([start.terms.get(feature, 0.0) for feature in linear.feature.tolist()])
+            coefficients[n_columns:] = np.where(np.where(terms > 0, may_rise, may_fall), terms, 0.0)
+        return coefficients, start.intercept
+
+    @property
+    def end(self) -> _Start:
+        """The rules of the solution and its weights, where a fit at another penalty may start."""
+        assert self.solution is not None
+        used = np.flatnonzero(self.rule_weights)
+        linear = self.problem.linear
+        return _Start(
+            tuple(self.rules[k] for k in used.tolist()),
+            self.rule_weights[used],
+            self.solution.intercept,
+            {}
+            if linear is None
+            else dict(zip(linear.feature.tolist(), self.coefficients.tolist(), strict=True)),
+        )
 
     def score(self) -> Floats:
         """f of every row."""
@@ -775,7 +861,7 @@ class _State:
         )
 
     def note(self, found: _Priced) -> None:
-        """Keep the best proved bound."""
+        """Keep the best proved bound: each is for the same problem over all rules."""
         if found.bound is not None:
             self.bound = found.bound if self.bound is None else max(self.bound, found.bound)
 
@@ -810,7 +896,7 @@ class _State:
         if not len(rules) + len(terms):
             return
         problem = self.problem
-        scale = problem.linear_price[terms] / problem.options.rule_price
+        scale = problem.linear_price[terms] / problem.prices.rule
         signs = problem.signs(self.rules, len(self.rules))
         refitted = sparse_glm.solve(
             problem.design(self.columns[:, rules], problem.linear_values[:, terms]),
@@ -895,30 +981,25 @@ class _Priced(NamedTuple):
 def _price(problem: _Problem, state: _State, run: Run) -> _Priced:
     """Rules that violate their optimality condition: from the beam, else from the exact search."""
     options, slopes = problem.options, problem.slopes(state.score())
-    limits: dict[str, Any] = {
-        "max_length": options.max_length, "tolerance": options.tolerance, "stopped": run.stopped,
-    }  # fmt: skip
-    prices = options.rule_price, options.condition_price
     searches = [
         side.whole(one)
         for side in problem.sides
         for one in _by_beam(
-            side.space,
-            slopes,
-            *prices,
-            side.sign,
-            options.beam_width,
-            options.rules_per_round,
-            **limits,
+            side.space, slopes, problem.prices, sign=side.sign, width=options.beam_width,
+            count=options.rules_per_round, max_length=options.max_length,
+            tolerance=options.tolerance, stopped=run.stopped,
         )
-    ]
+    ]  # fmt: skip
     new = [rule for rule in _worst(searches, options.rules_per_round) if rule not in state.known]
     if new or options.pricing == "beam":
         return _Priced(new)
     rules: list[Rule] = []
     ratio = 1.0
     for side in problem.sides:
-        found, most = price_exactly(side.space, slopes, *prices, sign=side.sign, **limits)
+        found, most = price_exactly(
+            side.space, slopes, *problem.prices, sign=side.sign, max_length=options.max_length,
+            tolerance=options.tolerance, stopped=run.stopped,
+        )  # fmt: skip
         rules += [tuple(side.propositions[list(rule)].tolist()) for rule in found]
         ratio = max(ratio, most)
     if problem.linear is not None:
@@ -955,28 +1036,28 @@ def price_by_beam(
         tolerance: share of its penalty by which a rule's slope must exceed it.
         stopped: True ends the search with the rules so far.
     """
-    limits: dict[str, Any] = {"max_length": max_length, "tolerance": tolerance, "stopped": stopped}
-    return _worst(
-        _by_beam(space, slopes, rule_penalty, condition_penalty, 0, width, count, **limits), count
-    )
+    found = _by_beam(
+        space, slopes, _Prices(rule_penalty, condition_penalty), sign=0, width=width, count=count,
+        max_length=max_length, tolerance=tolerance, stopped=stopped,
+    )  # fmt: skip
+    return _worst(found, count)
 
 
 def _by_beam(
     space: SearchSpace,
     slopes: Floats,
-    rule_penalty: float,
-    condition_penalty: float,
+    prices: _Prices,
+    *,
     sign: int,
     width: int,
     count: int,
-    *,
     max_length: int | None,
     tolerance: float,
     stopped: Callable[[], bool],
 ) -> list[Found]:
     """The rules that `price_by_beam` chooses from, for weights of one sign (0: of either)."""
     gains = np.stack([slopes, -slopes]) if sign == 0 else -sign * slopes[None]
-    signs = SignedWeights(gains, rule_price=rule_penalty, condition_price=condition_penalty)
+    signs = SignedWeights(gains, rule_price=prices.rule, condition_price=prices.condition)
     beams = search_beams(
         space, signs, width=width, max_length=max_length, count=count, stopped=stopped
     )
@@ -1007,11 +1088,13 @@ def price_exactly(
 
     Returns:
         rules: that rule, or none.
-        ratio: a proved upper bound on |slope| / (lambda_0 + lambda_1 length) over all rules of at least one
-            proposition; 1 if none violates its optimality condition.
+        ratio: a proved upper bound on |slope| / (lambda_0 + lambda_1 length) over all rules of at
+            least one proposition; 1 if none violates its optimality condition.
     """
-    prices: dict[str, Any] = {"rule_price": rule_penalty, "condition_price": condition_penalty}
-    objective = GradientSum(-slopes if sign > 0 else slopes, one_sided=sign != 0, **prices)
+    objective = GradientSum(
+        -slopes if sign > 0 else slopes, one_sided=sign != 0,
+        rule_price=rule_penalty, condition_price=condition_penalty,
+    )  # fmt: skip
     found = search_depth_first(space, objective, max_length=max_length, stopped=stopped)
     assert found.bound is not None  # the exact search always has one
     ratio = 1.0 + found.bound / float(objective.price(1))

@@ -1,7 +1,7 @@
 """RuleFit: an L1-penalised linear model on rules and, optionally, linear terms.
 
-Friedman and Popescu, "Predictive learning via rule ensembles" (2008), and
-Problem 1 of the LIRE paper:
+Friedman and Popescu, "Predictive learning via rule ensembles" (2008), and Problem 1 of the LIRE
+paper:
 
     minimise  mean_n l(y_n, f(x_n)) + l1_penalty (sum_m |a_m| + sum_j |b_j|)
     f(x) = a_0 + sum_m a_m r_m(x) + sum_j b_j l_j(x)
@@ -11,15 +11,23 @@ winsorised column min(upper_j, max(lower_j, x_j)), penalised on the scale 0.4 / 
 linear term has the influence of a typical rule (Sec. 5 of the paper). With scikit-learn's
 ``LogisticRegression``, C = 1 / (n l1_penalty); with its ``Lasso`` (which halves the squared
 error), alpha = l1_penalty / 2.
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+>>> y = 3.0 * X[:, 0]
+>>> result = fit(X, y, l1_penalty=0.1)
+>>> result.model.conjunctions.describe(0), result.status.value
+('x0 <= 0.5', 'converged')
+>>> [len(one.model.conjunctions) for one in path(X, y, l1_penalties=[5.0, 0.1])]
+[0, 1]
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,71 +35,192 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.bits import take_columns
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints, asks
-from jaxrules.cross_validation import SHARE, cross_validated, folds
+from jaxrules.constraints import Constraints, asks, columns
+from jaxrules.cross_validation import (
+    SHARE,
+    CrossValidation,
+    cross_validated,
+    folds,
+    with_cross_validation,
+)
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
+from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.rows import Activations
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
-from jaxrules.table import MissingRule
-from jaxrules.training import (
-    FIGURES,
-    TrainingData,
-    linear_terms_of,
-    loss_for,
-    settings,
-    training_data,
-)
+from jaxrules.training import TrainingData, linear_terms_of, loss_for, training_data
 from jaxrules.warm_start import given_start
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+LossOption = Literal["logistic", "squared", "poisson", "exponential"] | Loss | None
 
 _STEPS = 50
 """Default number of penalties of a path."""
 _SMALLEST_PENALTY = 1e-3
 """The last penalty of a path, relative to the first, at which no rule has a weight."""
-
 _ROUGH = 1e-3
-"""Relative duality gap of intermediate solutions: in folds, and before the last
-penalty of a warm-started path.
+"""Relative duality gap of intermediate solutions: in folds, and before the last penalty of a
+warm-started path.
 """
-
 _PATIENCE = 5
-"""Penalties, each 13 % below the one before, over which the held-out loss may fail to
-fall before the path ends.
+"""Penalties, each 13 % below the one before, over which the held-out loss may fail to fall before
+the path ends.
 """
-
 _WITHOUT_FOLDS = 0.05
-"""The penalty, relative to the largest, if time ends cross-validation
-before it has compared any.
+"""The penalty, relative to the largest, if time ends cross-validation before it has compared any.
 """
 
 
-@guarded
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RuleFitDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        l1_penalty: of the fit; given, or chosen by cross-validation.
+        n_candidates: the number of rules in the pool.
+    """
+
+    l1_penalty: float
+    n_candidates: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ManyClassesDetails(RuleFitDetails):
+    """The details for more than two classes, which share the penalty and the pool.
+
+    Attributes:
+        objectives, bounds, statuses: of each class against the rest.
+    """
+
+    objectives: tuple[float, ...]
+    bounds: tuple[float, ...]
+    statuses: tuple[Status, ...]
+
+
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        rules: the source of candidate rules: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, which with
+            ``activations=True`` are already evaluated on `X`; or a tree ensemble that it reads,
+            fitted to the data if it is not yet.
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a `jaxrules.losses.Loss` with a conjugate.
+        linear_terms: add one winsorised linear term per numeric column.
+        winsorise: share of values clipped at each end of a column, in [0, 0.5).
+        forbidden: columns, by name or position, that no rule and no linear term uses.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. It fixes signs of weights and coefficients; rules
+            that bound the column on both sides, or have the wrong sign, are not candidates.
+        first: an expert's rules. The model starts with them and keeps them, without a penalty.
+            Those whose sign `monotone` fixes are penalised like the others, but stay even with
+            weight 0.
+        tolerance: the fit has converged when duality gap <= tolerance * objective.
+        seed: of the trees and the folds.
+    """
+
+    learner = "rulefit"
+
+    rules: RuleSource | None = None
+    loss: LossOption = None
+    linear_terms: bool = option(checks.flag, default=False)
+    winsorise: float = option(checks.number, default=0.025, at_least=0, below=0.5)
+    forbidden: Iterable[str | int] = option(columns, default=())
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    tolerance: float = option(checks.number, default=1e-6, above=0, below=1)
+
+    def settings_at(self, l1_penalty: float, loss: Loss) -> tuple[tuple[str, Any], ...]:
+        """The settings of a model: those of the `fit` that repeats it."""
+        return self.to(Options, l1_penalty=l1_penalty).settings(loss=loss)
+
+
+@options
+class Options(_Shared):
+    """The options of `fit`.
+
+    Attributes:
+        l1_penalty: the paper's lambda (gamma in the LIRE paper), against the mean loss. None
+            chooses it by cross-validation of the mean loss, from the largest one at which a rule
+            has a weight downwards until the held-out loss stops falling. Each fold extracts its
+            rules from its own training rows, unless `rules` are given.
+        start: a Fit, or its model, of any learner, on the same columns: its rules join the
+            candidates, and the solver starts from its weights (0 if `monotone` forbids them). It
+            needs an `l1_penalty`: cross-validation starts from the previous penalty.
+        n_folds: folds of the cross-validation; more took longer and chose no better penalty on
+            24 000 rows of Adult.
+        one_standard_error: choose the largest penalty within one standard error of the best.
+    """
+
+    l1_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
+    start: Fit[RuleEnsemble] | RuleEnsemble | None = None
+    n_folds: int = option(checks.integer, default=3, at_least=2)
+    one_standard_error: bool = option(checks.flag, default=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.require(
+            not asks(self.monotone) or self.l1_penalty != 0, "monotone needs an l1_penalty above 0"
+        )
+        checks.require(
+            self.start is None or self.l1_penalty is not None, "start needs an l1_penalty"
+        )
+
+    def settings_at(self, l1_penalty: float, loss: Loss) -> tuple[tuple[str, Any], ...]:
+        """The settings of a model; a chosen penalty is told beside the given None."""
+        chosen = {"chosen_l1_penalty": l1_penalty} if self.l1_penalty is None else {}
+        return self.settings(loss=loss, **chosen)
+
+
+@options
+class _Penalties(_Shared):
+    """What `path` and `cross_validate` have in common."""
+
+    l1_penalties: Sequence[float] | None = option(checks.descending, default=None, at_least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.require(
+            not asks(self.monotone) or self.l1_penalties is None or self.l1_penalties[-1] > 0,
+            "monotone needs l1_penalties above 0",
+        )
+
+
+@options
+class PathOptions(_Penalties):
+    """The options of `path`.
+
+    Attributes:
+        l1_penalties: values of `l1_penalty`; sorted from large to small. None takes `n_penalties`
+            values spaced evenly on a log scale from the smallest penalty at which every weight is
+            zero (computed exactly) down to a thousandth of it.
+        n_penalties: length of that default path.
+    """
+
+    renamed: ClassVar[Mapping[str, str]] = {"penalties": "l1_penalties"}
+
+    n_penalties: int = option(checks.integer, default=_STEPS, at_least=2, at_most=10_000)
+
+
+@options
+class Grid(Folds, _Penalties):
+    """The options of `cross_validate`.
+
+    Attributes:
+        l1_penalties: the values to choose from; None for those that `fit` tries.
+    """
+
+
+@learner(Options)
 def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    l1_penalty: float | None = None,
-    rules: RuleSource | None = None,
-    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
-    linear_terms: bool = False,
-    winsorise: float = 0.025,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    start: Fit[RuleEnsemble] | RuleEnsemble | None = None,
-    n_folds: int = 3,
-    one_standard_error: bool = False,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    tolerance: float = 1e-6,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Fit a rule ensemble under an L1 penalty.
 
@@ -100,242 +229,149 @@ def fit(
         y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
             are fitted one against the rest, with one penalty and one pool of rules: an ensemble
             with one output per class.
-        l1_penalty: the paper's lambda (gamma in the LIRE paper), against the mean loss. None
-            chooses it by cross-validation of the mean loss, from the largest one at which a rule
-            has a weight downwards until the held-out loss stops falling. Each fold extracts its
-            rules from its own training rows, unless `rules` are given.
-        rules: the source of candidate rules: "boosted_trees" (None), "forest" or "both", see
-            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, which with
-            ``activations=True`` are already evaluated on `X`; or a tree ensemble that it reads,
-            fitted to the data if it is not yet.
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
-            "squared"; "logistic", "squared", "poisson", "exponential", or a
-            `jaxrules.losses.Loss` with a conjugate.
-        linear_terms: add one winsorised linear term per numeric column.
-        winsorise: share of values clipped at each end of a column, in [0, 0.5).
-        forbidden: columns, by name or position, that no rule and no linear term uses.
-        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. It fixes signs of weights and coefficients; rules
-            that bound the column on both sides, or have the wrong sign, are not candidates.
-        first: an expert's rules. The model starts with them and keeps them, without a
-            penalty. Those whose sign `monotone` fixes are penalised like the others,
-            but stay even with weight 0.
-        start: a Fit, or its model, of any learner, on the same columns: its rules join the
-            candidates, and the solver starts from its weights (0 if
-            `monotone` forbids them). It needs an `l1_penalty`: cross-validation starts
-            from the previous penalty.
-        n_folds: folds of the cross-validation; more took longer and chose no better
-            penalty on 24 000 rows of Adult.
-        one_standard_error: choose the largest penalty within one standard error of the best.
         sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`.
-        tolerance: the fit has converged when duality gap <= tolerance * objective.
-        seed: of the trees and the folds.
-        time_limit: seconds; the best model so far is returned when they run
-            out, see `jaxrules.Deadline`.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose bound is the dual objective; with several outputs objective and bound are means
-        over them. ``details``: l1_penalty, n_candidates (rules in the pool), after cross-validation
-        cross_validation (a `jaxrules.CrossValidation`), and with more than two classes objectives,
-        bounds and statuses, one per class.
+        A Fit with `RuleFitDetails`, for more than two classes `ManyClassesDetails`; its bound is
+        the dual objective. With several outputs, objective and bound are means over them. After
+        cross-validation the details have the `jaxrules.CrossValidation`.
 
     Raises:
+        TypeError: if an argument has the wrong type.
         ValueError: for bad values in any argument, an empty rule pool, or rules of other columns.
     """
-    loss = loss_for(y, loss)
-    options = settings("rulefit", locals())
-    run = Run("rulefit", time_limit, progress)
-    l1_penalty = checks.optional(checks.penalty, "l1_penalty", l1_penalty)
-    checks.require(not asks(monotone) or l1_penalty != 0, "monotone needs an l1_penalty above 0")
-    n_folds = checks.integer("n_folds", n_folds, at_least=2)
-    one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    checks.require(start is None or l1_penalty is not None, "start needs an l1_penalty")
-    data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
-    begun = given_start(start, RuleEnsemble, data, bounds.constraints, bool(linear_terms))
-    pool = bounds.pool(rules, data, run)
-    if begun is not None:
-        known = {frozenset(rule) for rule in pool.rules}
-        others = [k for k, rule in enumerate(begun.conjunctions) if frozenset(rule) not in known]
-        pool = pool.with_rules(begun.conjunctions.take(others).with_schema(data.schema), data.table)
-    if l1_penalty is not None:
-        problem = _Problem.of(data, pool, bounds)
-        return _walk(
-            problem, [l1_penalty], run, start=None if begun is None else problem.begun(begun)
-        )[0]
-    return _cross_validated(data, pool, rules, bounds, None, n_folds, one_standard_error, run)
+    run = options.run()
+    task = _Task.of(X, y, sample_weight, options)
+    data = task.data
+    start = given_start(options.start, RuleEnsemble, data, task.constraints, options.linear_terms)
+    pool = task.pool(data, run)
+    if options.l1_penalty is None:
+        return _cross_validated(task, pool, options, None, run)
+    if start is None:
+        return _walk(_Problem.of(task, data, pool), [options.l1_penalty], run)[0]
+    known = {frozenset(rule) for rule in pool.rules}
+    others = [k for k, rule in enumerate(start.conjunctions) if frozenset(rule) not in known]
+    pool = pool.with_rules(start.conjunctions.take(others).with_schema(data.schema), data.table)
+    problem = _Problem.of(task, data, pool)
+    return _walk(problem, [options.l1_penalty], run, start=problem.begun(start))[0]
 
 
-@guarded
-def cross_validate(
-    X: Any,
-    y: ArrayLike,
-    *,
-    l1_penalties: Sequence[float] | None = None,
-    n_folds: int = 5,
-    one_standard_error: bool = True,
-    rules: RuleSource | None = None,
-    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
-    linear_terms: bool = False,
-    winsorise: float = 0.025,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    tolerance: float = 1e-6,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Choose the penalty by cross-validation (see `jaxrules.cross_validation`),
-    and fit with it on all rows.
+@learner(PathOptions)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for each of some penalties, the largest first, each starting from the one before.
 
     Args:
-        l1_penalties: the values to choose from; None for those that `fit` tries.
-        one_standard_error: choose the smallest model within one standard error
-            of the best, not the best.
-
-    The other arguments are those of `fit`.
+        X, y, sample_weight: as for `fit`.
 
     Returns:
-        The Fit on all rows; ``details`` also hold cross_validation, the `jaxrules.CrossValidation`.
+        The fits; ``details["l1_penalty"]`` is the penalty of each. If the time limit or Ctrl-C
+        ends the path early, the fits so far are returned, and the status of the last one says so.
 
     Raises:
         TypeError, ValueError: as `fit`.
     """
-    loss = loss_for(y, loss)
-    options = settings("rulefit", locals())
-    del options["l1_penalties"]  # the model keeps its own
-    run = Run("rulefit", time_limit, progress)
-    n_folds = checks.integer("n_folds", n_folds, at_least=2)
-    one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    tried = None
-    if l1_penalties is not None:
-        tried = np.sort(checks.sequence("l1_penalties", l1_penalties, at_least=0))[::-1]
-    checks.require(
-        not asks(monotone) or tried is None or tried[-1] > 0, "monotone needs l1_penalties above 0"
-    )
-    data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
-    pool = bounds.pool(rules, data, run)
-    return _cross_validated(data, pool, rules, bounds, tried, n_folds, one_standard_error, run)
+    run = options.run("rulefit path")
+    task = _Task.of(X, y, sample_weight, options)
+    problem = _Problem.of(task, task.data, task.pool(task.data, run))
+    penalties = options.l1_penalties or _default_penalties(problem, options.n_penalties, run)
+    return _walk(problem, penalties, run)
 
 
-def _cross_validated(
-    data: TrainingData, pool: RulePool, rules: RuleSource | None, choices: _Choices,
-    tried: NDArray[np.float64] | None, n_folds: int, one_standard_error: bool, run: Run,
-) -> Fit[RuleEnsemble]:  # fmt: skip
-    """The fit at the penalty that predicts best, from a list or along a path."""
-    fold_of = folds(data, n_folds, choices.options["seed"])
-    share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
-    search = run.child(share, "rulefit cross-validation")
-    pools = _fold_pools(data, pool, rules, fold_of, choices, search)
-    problem = _Problem.of(data, pool, choices, pools)
-    penalties = _penalties(problem, _STEPS, search) if tried is None else tried
-
-    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        if k >= len(pools):
-            return
-        fold, solved = _Problem.of(inside, pools[k], choices, [pool, *pools]), None
-        for penalty in penalties.tolist():
-            solved = fold.solve(penalty, solved and solved.outputs, run, _ROUGH)
-            if run.stopped():
-                return
-            yield fold.model(solved)
-
-    grid = [{"l1_penalty": penalty} for penalty in penalties.tolist()]
-    without_folds = int(np.sum(penalties > _WITHOUT_FOLDS * penalties[0]))
-    found = cross_validated(
-        data,
-        grid,
-        walk,
-        fold_of,
-        search,
-        one_standard_error=one_standard_error,
-        otherwise=min(without_folds, len(grid) - 1),
-        patience=_PATIENCE if tried is None else len(grid),
-    )
-    # Warm starts down the path make the last fit fast; without time for them,
-    # start at the chosen penalty.
-    chosen = found.chosen
-    measured = np.sum(~np.isnan(found.risks), axis=0)
-    reached = found.risks[
-        :, (measured > 0) & (measured == measured.max())
-    ]  # by only some folds if time ended early
-    if (
-        search.limit is not None
-        and reached.size
-        and np.nanmean(reached, axis=0).argmin() == reached.shape[1] - 1
-    ):
-        chosen = min(max(without_folds, chosen), len(grid) - 1)  # the risk was still falling
-        found = dataclasses.replace(found, chosen=chosen)
-    begin = 0 if search.limit is None else chosen
-    result = _walk(problem, penalties[begin : chosen + 1], run, _ROUGH, cross_validation=found)[-1]
-    return result if search.limit is None else dataclasses.replace(result, status=search.limit)
-
-
-@guarded
-def path(
-    X: Any,
-    y: ArrayLike,
-    *,
-    penalties: Sequence[float] | None = None,
-    n_penalties: int = 50,
-    rules: RuleSource | None = None,
-    loss: Literal["logistic", "squared", "poisson", "exponential"] | Loss | None = None,
-    linear_terms: bool = False,
-    winsorise: float = 0.025,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    tolerance: float = 1e-6,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> tuple[Fit[RuleEnsemble], ...]:
-    """RuleFit at descending penalties, each warm-started from the previous one.
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the penalty by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
 
     Args:
-        penalties: the l1_penalty values; sorted from large to small. None takes `n_penalties`
-            values spaced evenly on a log scale from the smallest penalty at which every weight is
-            zero (computed exactly) down to a thousandth of it.
-        n_penalties: length of that default path.
-
-    The other arguments are those of `fit`.
+        X, y, sample_weight: as for `fit`.
 
     Returns:
-        One Fit per penalty, largest penalty first; ``details["l1_penalty"]`` is its
-        penalty. If the time limit ends the path early, the fits so far are returned, and
-        the status of the last one says so.
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
 
     Raises:
-        ValueError: as `fit`.
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
-    loss = loss_for(y, loss)
-    options = settings("rulefit", locals())
-    del options["penalties"], options["n_penalties"]  # every model keeps its own
-    run = Run("rulefit path", time_limit, progress)
-    n_penalties = checks.integer("n_penalties", n_penalties, at_least=2, at_most=10_000)
-    given = (
-        penalties
-        if penalties is None
-        else np.sort(checks.sequence("penalties", penalties, at_least=0))[::-1]
-    )
-    checks.require(
-        not asks(monotone) or given is None or given[-1] > 0, "monotone needs penalties above 0"
-    )
-    data, bounds = _prepare(X, y, loss, sample_weight, options, forbidden, monotone, first)
-    problem = _Problem.of(data, bounds.pool(rules, data, run), bounds)
-    return _walk(problem, _penalties(problem, n_penalties, run) if given is None else given, run)
+    run = options.run()
+    task = _Task.of(X, y, sample_weight, options)
+    return _cross_validated(task, task.pool(task.data, run), options, options.l1_penalties, run)
 
 
 # The problem: which columns, which rows
 
 
-_Positions = tuple[sparse_glm.Solution | tuple[NDArray[np.float64], float], ...]
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The data of a fit, and what its rules may be.
+
+    Attributes:
+        options: of the fit.
+        data: all rows.
+        constraints: on rules and terms.
+        first: the rules that come first and stay.
+    """
+
+    options: _Shared
+    data: TrainingData
+    constraints: Constraints
+    first: Conjunctions
+
+    @classmethod
+    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared) -> _Task:
+        loss = loss_for(y, options.loss)
+        require(loss, "conjugate", "the certificate of rulefit")
+        data = training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
+        schema = data.table.schema
+        constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
+        constraints.warn_of_constants(data.table)
+        first = constraints.first(schema, options.first, len(data.outputs))
+        return cls(options, data, constraints, first)
+
+    def pool(self, data: TrainingData, run: Run) -> RulePool:
+        """The candidates on some rows: the first rules, then the others."""
+        pool = rule_pool(
+            self.options.rules, data, self.options.seed, run,
+            self.options.linear_terms or len(self.first) > 0, self.constraints,
+        )  # fmt: skip
+        if not len(self.first):
+            return pool
+        first = self.first.with_schema(data.schema)
+        return RulePool(first, Activations.of(first, data.table)).with_rules(pool.rules, data.table)
+
+    def pools_of_folds(
+        self, pool: RulePool, fold_of: NDArray[np.int64], run: Run
+    ) -> list[RulePool]:
+        """The given or newly made rules of each fold on its training rows, until the run is
+        stopped.
+        """
+        pools: list[RulePool] = []
+        for k in range(fold_of.max() + 1):
+            if run.stopped():
+                break
+            inside = fold_of != k
+            if depends_on_labels(self.options.rules):
+                pools.append(self.pool(self.data[inside], run))
+            else:
+                pools.append(RulePool(pool.rules, pool.activations.take_rows(inside)))
+        return pools
+
+    def signs(self, rules: Conjunctions, linear: LinearTerms | None) -> list[Bools] | None:
+        """For every output, whether the weight of a rule or term may be negative, and positive,
+        (columns, 2); None if all may be both.
+        """
+        if not self.constraints.monotone:
+            return None
+        n_outputs = len(self.data.outputs)
+        rising = [Condition.above(int(f), 0.0) for f in ([] if linear is None else linear.feature)]
+        every = Conjunctions.concatenate(
+            [rules, Conjunctions.build(rules.schema, [[one] for one in rising])]
+        )
+        return [self.constraints.signs(every, output, n_outputs) for output in range(n_outputs)]
+
+
+_Positions = tuple[sparse_glm.Solution | tuple[Floats, float], ...]
 """Where the solver starts: for each output, a solution, or coefficients and intercept."""
 
 
@@ -345,115 +381,83 @@ class _Solved(NamedTuple):
     l1_penalty: float
     outputs: tuple[sparse_glm.Solution, ...]
 
-    def each(self, figure: str) -> tuple[Any, ...]:
-        """A figure of every output."""
-        return tuple(getattr(solution, figure) for solution in self.outputs)
+    @property
+    def coefficients(self) -> Floats:
+        """Shape (rules and terms, outputs)."""
+        return np.stack([one.coefficients for one in self.outputs], axis=1) + 0.0  # no -0.0
 
     @property
-    def coefficients(self) -> NDArray[np.float64]:
-        """Shape (rules and terms, outputs)."""
-        return np.stack(self.each("coefficients"), axis=1) + 0.0  # no -0.0
+    def objectives(self) -> tuple[float, ...]:
+        return tuple(one.objective for one in self.outputs)
 
     @property
     def objective(self) -> float:
-        return float(np.mean(self.each("objective")))
+        return float(np.mean(self.objectives))
 
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        return tuple(one.bound for one in self.outputs)
 
-@dataclass(frozen=True, eq=False)
-class _Choices:
-    """The settings and constraints of a fit.
-
-    Attributes:
-        options: the settings of the fit.
-        constraints: on rules and terms.
-        first: the rules that come first and stay.
-    """
-
-    options: Mapping[str, Any]
-    constraints: Constraints
-    first: Conjunctions
-
-    def pool(self, rules: RuleSource | None, data: TrainingData, run: Run) -> RulePool:
-        """The candidates on some data: the first rules, then the others."""
-        may_be_empty = self.options["linear_terms"] or len(self.first) > 0
-        pool = rule_pool(rules, data, self.options["seed"], run, may_be_empty, self.constraints)
-        if not len(self.first):
-            return pool
-        first = self.first.with_schema(data.schema)
-        return RulePool(first, Activations.of(first, data.table)).with_rules(pool.rules, data.table)
-
-    def signs(
-        self, rules: Conjunctions, linear: LinearTerms | None, n_outputs: int
-    ) -> list[NDArray[np.bool_]] | None:
-        """For every output, whether the weight of a rule or term may be negative,
-        and positive, (columns, 2).
-        """
-        if not self.constraints.monotone:
-            return None
-        rising = [Condition.above(int(f), 0.0) for f in ([] if linear is None else linear.feature)]
-        every = Conjunctions.concatenate(
-            [rules, Conjunctions.build(rules.schema, [[one] for one in rising])]
-        )
-        return [self.constraints.signs(every, output, n_outputs) for output in range(n_outputs)]
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        return tuple(one.status for one in self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
+    """The L1-penalised problem on some rows, with the candidates of these rows.
+
+    Attributes:
+        task: the options and constraints.
+        data: the rows.
+        pool: the candidates on them.
+        linear: the linear terms, with coefficients of 1; None without any.
+        factors: of the penalties of rules and terms, shape (rules and terms,).
+        design: rules and terms as the solver's columns.
+        signs: as `_Task.signs`.
+    """
+
+    task: _Task
     data: TrainingData
     pool: RulePool
-    linear: LinearTerms | None  # with coefficients of 1
-    factors: NDArray[np.float64]  # of the penalties of rules and terms
+    linear: LinearTerms | None
+    factors: Floats
     design: sparse_glm.Design
-    choices: _Choices
-    signs: list[NDArray[np.bool_]] | None  # of every output, as of `_Choices.signs`
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        return self.choices.options
+    signs: list[Bools] | None
 
     @classmethod
     def of(
-        cls, data: TrainingData, pool: RulePool, choices: _Choices, others: Sequence[RulePool] = ()
+        cls, task: _Task, data: TrainingData, pool: RulePool, others: Sequence[RulePool] = ()
     ) -> _Problem:
-        """With room for other pools on as many rows: with linear terms, all of
-        them share compiled kernels.
+        """With room for other pools on as many rows: with linear terms, all of them share compiled
+        kernels.
         """
-        options, linear, factors, row = (
-            choices.options,
-            None,
-            np.ones(len(pool.rules)),
-            pool.activations.pattern,
-        )
-        columns: Any = BitColumns(pool.activations.bits)
-        if options["linear_terms"]:
-            linear, more = linear_terms_of(data, options["winsorise"])
-            used = np.flatnonzero(~np.isin(linear.feature, list(choices.constraints.forbidden)))
-            linear, more = linear.take(used), more[used]
-            columns, factors = (
-                (pool.activations.holds().T[row], linear.values(data.table)),
-                np.append(factors, more),
-            )
+        options, linear, factors = task.options, None, np.ones(len(pool.rules))
+        row = pool.activations.pattern
+        matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits)
+        if options.linear_terms:
+            linear, more = linear_terms_of(data, options.winsorise)
+            used = np.flatnonzero(~np.isin(linear.feature, list(task.constraints.forbidden)))
+            linear, factors = linear.take(used), np.append(factors, more[used])
+            matrix = pool.activations.holds().T[row], linear.values(data.table)
         elif not data.loss.mergeable:
-            columns = BitColumns(
-                take_columns(pool.activations.bits, pool.activations.n_patterns, row)
-            )
-        if options["linear_terms"] or not data.loss.mergeable:  # every row by itself
+            bits = take_columns(pool.activations.bits, pool.activations.n_patterns, row)
+            matrix = BitColumns(bits)
+        if options.linear_terms or not data.loss.mergeable:  # every row by itself
             row = np.arange(len(row))
         size = len(factors) - len(pool.rules)
         room = (len(row), max(len(other.rules) + size for other in (pool, *others)))
-        design = sparse_glm.Design.of(columns, inverse=row, room=room)
-        signs = choices.signs(pool.rules, linear, len(data.outputs))
-        free = np.arange(len(factors)) < len(choices.first)
+        design = sparse_glm.Design.of(matrix, inverse=row, room=room)
+        signs = task.signs(pool.rules, linear)
+        free = np.arange(len(factors)) < len(task.first)
         factors[free if signs is None else free & np.all(signs, axis=(0, 2))] = 0.0
-        return cls(data, pool, linear, factors, design, choices, signs)
+        return cls(task, data, pool, linear, factors, design, signs)
 
     @cached_property
     def masters(self) -> list[sparse_glm.Problem]:
-        """What the solver is asked, for every output."""
-        data, signs = (
-            self.data,
-            [None] * len(self.data.outputs) if self.signs is None else self.signs,
-        )
+        """The solver's problem of every output."""
+        data = self.data
+        signs: Sequence[Bools | None] = self.signs or [None] * len(data.outputs)
         return [
             sparse_glm.Problem.of(
                 self.design, target, data.loss, data.weights, True, self.factors, own
@@ -486,135 +490,156 @@ class _Problem:
         `start` or the constant model.
         """
         solutions: list[sparse_glm.Solution] = []
-        tolerance = max(tolerance, self.options["tolerance"])
+        tolerance = max(tolerance, self.task.options.tolerance)
         for k, master in enumerate(self.masters):
-            begin, part = (
-                None if start is None else start[k],
-                run.child(1 / (len(self.masters) - k)),
+            solutions.append(
+                master.solve(
+                    l1_penalty,
+                    start=None if start is None else start[k],
+                    tolerance=tolerance,
+                    run=run.child(1 / (len(self.masters) - k)),
+                )
             )
-            solutions.append(master.solve(l1_penalty, start=begin, tolerance=tolerance, run=part))
         return _Solved(l1_penalty, tuple(solutions))
 
     def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with nonzero weight."""
         weights, coefficients = np.split(solved.coefficients, [len(self.pool.rules)])
         used = np.flatnonzero(
-            weights.any(axis=1) | (np.arange(len(weights)) < len(self.choices.first))
+            weights.any(axis=1) | (np.arange(len(weights)) < len(self.task.first))
         )
         linear = None
         if self.linear is not None:
             kept = np.flatnonzero(coefficients.any(axis=1))
-            linear = dataclasses.replace(self.linear.take(kept), coefficients=coefficients[kept])
-        options = dict(self.options)
-        if options.setdefault("l1_penalty", solved.l1_penalty) is None:
-            options["chosen_l1_penalty"] = solved.l1_penalty
-        loss, intercept = self.data.loss, np.array(solved.each("intercept"))
-        made = tuple(options.items())
+            linear = replace(self.linear.take(kept), coefficients=coefficients[kept])
+        loss = self.data.loss
         return RuleEnsemble(
-            self.pool.rules.take(used), weights[used], intercept, linear, loss.link, made, loss.name
+            self.pool.rules.take(used),
+            weights[used],
+            np.array([one.intercept for one in solved.outputs]),
+            linear,
+            loss.link,
+            self.task.options.settings_at(solved.l1_penalty, loss),
+            loss.name,
         )
 
-
-def _prepare(
-    X: Any,
-    y: ArrayLike,
-    loss: Loss,
-    sample_weight: ArrayLike | None,
-    options: Mapping[str, Any],
-    forbidden: Any,
-    monotone: Any,
-    first: Any,
-) -> tuple[TrainingData, _Choices]:
-    """Check every argument, then read the data."""
-    require(loss, "conjugate", "the certificate of rulefit")
-    checks.flag("linear_terms", options["linear_terms"])
-    checks.number("winsorise", options["winsorise"], at_least=0, below=0.5)
-    checks.number("tolerance", options["tolerance"], above=0, below=1)
-    checks.seed(options["seed"])
-    data = training_data(X, y, loss, sample_weight=sample_weight, missing=options["missing"])
-    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-    constraints.warn_of_constants(data.table)
-    return data, _Choices(
-        options, constraints, constraints.first(data.table.schema, first, len(data.outputs))
-    )
+    def details(self, solved: _Solved) -> RuleFitDetails:
+        """What a fit reports; by class, if there are more than two."""
+        penalty, n_candidates = solved.l1_penalty, len(self.pool.rules)
+        if len(solved.outputs) == 1:
+            return RuleFitDetails(l1_penalty=penalty, n_candidates=n_candidates)
+        return ManyClassesDetails(
+            l1_penalty=penalty, n_candidates=n_candidates, objectives=solved.objectives,
+            bounds=solved.bounds, statuses=solved.statuses,
+        )  # fmt: skip
 
 
 # Fits along a path
 
 
-def _penalties(problem: _Problem, n: int, run: Run) -> NDArray[np.float64]:
+def _default_penalties(problem: _Problem, n: int, run: Run) -> tuple[float, ...]:
+    """From the least penalty at which every weight is zero downwards."""
     largest = max(master.max_penalty(run) for master in problem.masters)
-    return largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)
+    return tuple((largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)).tolist())
 
 
 def _walk(
     problem: _Problem,
-    penalties: Sequence[float] | NDArray[np.float64],
+    penalties: Sequence[float],
     run: Run,
     rough: float = 0.0,
     start: _Positions | None = None,
-    **details: Any,
-) -> tuple[Fit[RuleEnsemble], ...]:
-    """Warm-started fits until the run is stopped; at least one. `rough`: least
-    tolerance of all but the last.
+) -> list[Fit[RuleEnsemble]]:
+    """Warm-started fits until the run is stopped; at least one.
+
+    Args:
+        rough: the least tolerance of all but the last.
+        start: of the first.
     """
     path: list[_Solved] = []
     run.phase, run.total = "search", len(penalties)
     with run:
         for penalty in penalties:
             tolerance = rough if len(path) < len(penalties) - 1 else 0.0
-            path.append(
-                problem.solve(float(penalty), path[-1].outputs if path else start, run, tolerance)
-            )
+            path.append(problem.solve(penalty, path[-1].outputs if path else start, run, tolerance))
             run.step(path[-1].objective, int(path[-1].coefficients.any(axis=1).sum()))
             if run.stopped():
                 break
     if not path:  # interrupted: the start, or the model without rules
-        path.append(problem.solve(float(penalties[0]), start, run))
+        path.append(problem.solve(penalties[0], start, run))
     fits = [
         Fit(
             problem.model(solved),
             solved.objective,
             "min",
-            Status.worst(solved.each("status")),
-            float(np.mean(solved.each("bound"))),
+            Status.worst(solved.statuses),
+            float(np.mean(solved.bounds)),
             run.history[: i + 1],
             run.history[i].seconds if i < len(run.history) else run.seconds(),
-            {"l1_penalty": solved.l1_penalty, "n_candidates": len(problem.pool.rules), **details}
-            | (
-                {name: solved.each(figure) for name, figure in FIGURES.items()}
-                if len(solved.outputs) > 1
-                else {}
-            ),
+            problem.details(solved),
         )
         for i, solved in enumerate(path)
     ]
-    if (
-        run.limit is Status.INTERRUPTED
-        or run.shortened
-        or (run.limit is not None and len(fits) < len(penalties))
-    ):
-        fits[-1] = dataclasses.replace(fits[-1], status=run.limit or Status.TIME_LIMIT)
-    return tuple(fits)
+    early = run.limit is not None and len(fits) < len(penalties)
+    if early or run.limit is Status.INTERRUPTED or run.shortened:
+        fits[-1] = replace(fits[-1], status=run.limit or Status.TIME_LIMIT)
+    return fits
 
 
 # Cross-validation
 
 
-def _fold_pools(
-    data: TrainingData,
-    pool: RulePool,
-    rules: RuleSource | None,
-    fold_of: NDArray[np.int64],
-    choices: _Choices,
-    run: Run,
-) -> list[RulePool]:
-    """The given or newly made rules of each fold on its training rows, until the run is stopped."""
-    pools: list[RulePool] = []
-    for k in range(fold_of.max() + 1):
-        if run.stopped():
-            break
-        inside = data[fold_of != k]
-        known = RulePool(pool.rules, pool.activations.take_rows(fold_of != k))
-        pools.append(choices.pool(rules, inside, run) if depends_on_labels(rules) else known)
-    return pools
+def _cross_validated(
+    task: _Task, pool: RulePool, options: Options | Grid, tried: Sequence[float] | None, run: Run
+) -> Fit[RuleEnsemble]:
+    """The fit at the penalty that predicts best, from a list or along a path."""
+    data = task.data
+    fold_of = folds(data, options.n_folds, options.seed)
+    share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
+    search = run.child(share, "rulefit cross-validation")
+    pools = task.pools_of_folds(pool, fold_of, search)
+    problem = _Problem.of(task, data, pool, pools)
+    penalties = _default_penalties(problem, _STEPS, search) if tried is None else tried
+
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        if k >= len(pools):
+            return
+        fold, solved = _Problem.of(task, inside, pools[k], [pool, *pools]), None
+        for penalty in penalties:
+            solved = fold.solve(penalty, solved and solved.outputs, run, _ROUGH)
+            if run.stopped():
+                return
+            yield fold.model(solved)
+
+    without_folds = sum(penalty > _WITHOUT_FOLDS * penalties[0] for penalty in penalties)
+    without_folds = min(without_folds, len(penalties) - 1)
+    found = cross_validated(
+        data,
+        [{"l1_penalty": penalty} for penalty in penalties],
+        walk,
+        fold_of,
+        search,
+        one_standard_error=options.one_standard_error,
+        otherwise=without_folds,
+        patience=_PATIENCE if tried is None else len(penalties),
+    )
+    if search.limit is not None and _was_falling(found):
+        found = replace(found, chosen=max(without_folds, found.chosen))
+    # Warm starts down the path make the last fit fast; without time for them, it starts at the
+    # chosen penalty.
+    begin = 0 if search.limit is None else found.chosen
+    last = _walk(problem, penalties[begin : found.chosen + 1], run, _ROUGH)[-1]
+    return replace(
+        last,
+        status=search.limit or last.status,
+        details=with_cross_validation(last.details, found),
+    )
+
+
+def _was_falling(found: CrossValidation) -> bool:
+    """Whether the held-out loss was least at the last penalty that was measured, by only some folds
+    if time ended early.
+    """
+    measured = np.sum(~np.isnan(found.risks), axis=0)
+    reached = found.risks[:, (measured > 0) & (measured == measured.max())]
+    return reached.size > 0 and bool(np.nanmean(reached, axis=0).argmin() == reached.shape[1] - 1)

@@ -225,7 +225,9 @@ def _fit_rulefit(data: Split, fold: Fold, setting: Setting) -> Model:
 
 def _rulefit_path(data: Split, fold: Fold, settings: Sequence[Setting]) -> list[Model]:
     gammas = [gamma for (gamma,) in settings]
-    fits = rulefit.path(data.X, data.y, penalties=gammas, rules=fold.rules, missing="own_category")
+    fits = rulefit.path(
+        data.X, data.y, l1_penalties=gammas, rules=fold.rules, missing="own_category"
+    )
     found = dict(zip(sorted(gammas, reverse=True), fits, strict=True))
     return [found[gamma].model for gamma in gammas]
 
@@ -493,7 +495,7 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
     if cell["method"] == "RuleFit":
         penalties = TRADEOFF_RULEFIT[2:] if settings.quick else TRADEOFF_RULEFIT
         fits = rulefit.path(
-            train.X, train.y, penalties=penalties, rules=fold.rules, missing="own_category"
+            train.X, train.y, l1_penalties=penalties, rules=fold.rules, missing="own_category"
         )
         return [
             {"penalty": fit.details["l1_penalty"], **quality(fit.model, fold.test)} for fit in fits
@@ -546,7 +548,7 @@ def measure_demonstration(cell: Cell, settings: Settings) -> list[Row]:
         fits = rulefit.path(
             train.X,
             train.y,
-            penalties=np.geomspace(0.01, 0.1, 20).tolist(),
+            l1_penalties=np.geomspace(0.01, 0.1, 20).tolist(),
             rules=fold.rules,
             missing="own_category",
         )

@@ -366,7 +366,7 @@ def measure_rulefit(cell: Cell, settings: Settings) -> list[Row]:
         train.y,
         rules=rules,
         loss=loss,
-        penalties=l1_penalties(name, train, 20 if settings.quick else 50),
+        l1_penalties=l1_penalties(name, train, 20 if settings.quick else 50),
         linear_terms=False,
         tolerance=1e-4,
     )
