@@ -62,6 +62,11 @@ class PathProblem:
     def n_features(self) -> int:
         return len(self.cost.linear)
 
+    @property
+    def fewest_steps(self) -> int:
+        """The number of steps that the end takes at least; 0 without one."""
+        return 0 if self.end is None else int(steps_between(0.0, self.end, self.kind))
+
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """The lower and upper bounds, shape (features,) each."""
@@ -236,7 +241,7 @@ def greedy_path(problem: PathProblem) -> Changes:
     return Changes(sequence, models)
 
 
-def steps_between(models: Array, end: Array, kind: IntegerSteps | None) -> Sequence:
+def steps_between(models: Array | float, end: Array, kind: IntegerSteps | None) -> Sequence:
     """The number of steps from models, shape (..., features), to the end, in steps of this kind."""
     away = np.abs(models - end)
     steps: Sequence = (
