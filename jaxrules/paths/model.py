@@ -426,7 +426,7 @@ def geometric_loss(path: ModelSequence, gamma: float) -> float:
 
 
 def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0) -> bool:
-    """Whether c_k <= c'_k at every step (Section 3.1, condition (b)); beyond its end a path costs 0."""
+    """Whether c_k <= c'_k at every step (Section 3.1 (b)); steps beyond the end cost 0."""
     for name, given in {"path": path, "other": other}.items():
         checks.instance(name, given, ModelSequence, "jaxrules.paths.fit")
     tolerance, length = checks.number("tolerance", tolerance), max(len(path), len(other))
