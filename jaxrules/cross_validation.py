@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import checks
-from jaxrules.fits import Fit, Status
+from jaxrules.fits import Fit, ModelT, Status
 from jaxrules.losses import exponential, logistic, mean_loss
 from jaxrules.metrics import support
-from jaxrules.models import RuleEnsemble, decision_function
+from jaxrules.models import decision_function
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import Table
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
-Walk = Callable[[int, TrainingData, Run], Iterator[RuleEnsemble]]
+Walk = Callable[[int, TrainingData, Run], Iterator[ModelT]]
 """Yields the models of one fold, setting by setting, given the fold, its training rows and its run.
 It ends early when the run is stopped, and yields no unfinished model.
 """
@@ -49,14 +49,16 @@ class CrossValidation:
         settings: the values tried, by name of the argument.
         risks: mean loss on the held-out rows of each fold, shape (folds, settings);
             NaN if time ended before.
-        sizes: number of rules of each model, shape (folds, settings); NaN as above.
+        sizes: of each model, shape (folds, settings); NaN as above.
         chosen: index of the chosen setting.
+        measure: what the sizes count.
     """
 
     settings: tuple[Mapping[str, float], ...]
     risks: Floats
     sizes: Floats
     chosen: int
+    measure: str = "rules"
 
     @property
     def setting(self) -> Mapping[str, float]:
@@ -75,13 +77,13 @@ class CrossValidation:
 
     @property
     def size(self) -> Floats:
-        """Mean number of rules over the folds, shape (settings,)."""
+        """Mean over the folds, shape (settings,)."""
         return self.sizes.mean(axis=0)
 
     def __str__(self) -> str:
         """One line per setting; the chosen one is marked."""
         names = list(self.settings[0])
-        lines = [[*names, "risk", "s.e.", "rules", ""]]
+        lines = [[*names, "risk", "s.e.", self.measure, ""]]
         for i, setting in enumerate(self.settings):
             figures = [
                 f"{number:.4g}"
@@ -137,13 +139,15 @@ def spread(
 def cross_validated(
     data: TrainingData,
     settings: Sequence[Mapping[str, float]],
-    walk: Walk,
+    walk: Walk[ModelT],
     fold_of: NDArray[np.int64],
     run: Run,
     *,
     one_standard_error: bool,
     otherwise: int,
     patience: int | None = None,
+    size: Callable[[Any], int] = support,
+    measure: str = "rules",
 ) -> CrossValidation:
     """Measure every setting in every fold until all are done or the run is stopped.
 
@@ -157,6 +161,8 @@ def cross_validated(
         patience: number of settings without a fall of the mean risk after which the rest
             is skipped; all folds then proceed in turns, setting by setting. None
             finishes fold after fold.
+        size: of a model, for the one-standard-error rule.
+        measure: what `size` counts.
     """
     n_folds = int(fold_of.max()) + 1
     risks, sizes = np.full((2, n_folds, len(settings)), np.nan)
@@ -165,7 +171,7 @@ def cross_validated(
     with run:
         models = _fold_after_fold if patience is None else _in_turns
         for done, (k, i, model) in enumerate(models(data, walk, fold_of, run), start=1):
-            risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), support(model)
+            risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), size(model)
             run.report(done, risks[k, i], int(sizes[k, i]))
             if (
                 patience is not None
@@ -174,13 +180,13 @@ def cross_validated(
             ):
                 break
     return CrossValidation(
-        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise)
+        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise), measure
     )
 
 
 def _fold_after_fold(
-    data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
-) -> Iterator[tuple[int, int, RuleEnsemble]]:
+    data: TrainingData, walk: Walk[ModelT], fold_of: NDArray[np.int64], run: Run
+) -> Iterator[tuple[int, int, ModelT]]:
     """Yields fold, setting and model, fold by fold; each fold has its share of the time."""
     n_folds = int(fold_of.max()) + 1
     for k in range(n_folds):
@@ -191,8 +197,8 @@ def _fold_after_fold(
 
 
 def _in_turns(
-    data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
-) -> Iterator[tuple[int, int, RuleEnsemble]]:
+    data: TrainingData, walk: Walk[ModelT], fold_of: NDArray[np.int64], run: Run
+) -> Iterator[tuple[int, int, ModelT]]:
     """Yields fold, setting and model, setting by setting in all folds, until one fold ends."""
     walks = [walk(k, data[fold_of != k], run) for k in range(int(fold_of.max()) + 1)]
     for i in itertools.count():
@@ -203,7 +209,7 @@ def _in_turns(
             yield k, i, model
 
 
-def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
+def held_out_risk(model: Any, data: TrainingData) -> float:
     """The mean loss of a model over rows and outputs; the log-loss
     instead of the exponential loss.
     """
@@ -275,8 +281,8 @@ def unfinished(fit: Fit[Any]) -> bool:
 
 
 def last_fit(
-    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]
-) -> Fit[RuleEnsemble]:
+    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[ModelT]]
+) -> Fit[ModelT]:
     """The fit with the chosen setting on all rows, in the remaining time; keeps the
     status that ended the folds.
     """

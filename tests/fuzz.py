@@ -697,6 +697,12 @@ def entries() -> list[Entry]:
             jr.paths.interpretability,
             {**timed, "y": NUMBERS, "model": {"x0": 1.0, "x2": 0.5}, "max_steps": 3},
         ),
+        Entry("paths.path", jr.paths.path, {**timed, "y": NUMBERS, "steps": 2, "restarts": 2}),
+        Entry(
+            "paths.cross_validate",
+            jr.paths.cross_validate,
+            {**timed, "y": NUMBERS, "steps": 2, "n_folds": 2, "restarts": 2},
+        ),
         Entry("paths.greedy", jr.paths.greedy, {"X": X, "y": NUMBERS, "steps": 3}),
         Entry("paths.direct", jr.paths.direct, {"X": X, "y": NUMBERS}),
         Entry("paths.lasso_sequence", jr.paths.lasso_sequence, {"X": X, "y": NUMBERS, "steps": 3}),

@@ -57,8 +57,8 @@ def test_an_infeasible_program_has_no_values() -> None:
 
 
 def market_split(rows: int = 6) -> tuple[cp.Problem, cp.Variable]:
-    """Fifty bits whose weighted sums are near given numbers in every row: nobody
-    proves the optimum in a day.
+    """Fifty bits whose weighted sums are near given numbers in every row: nobody proves the optimum
+    in a day.
     """
     weights = np.random.default_rng(0).integers(0, 100, (rows, 10 * (rows - 1)))
     choice, off = cp.Variable(weights.shape[1], boolean=True), cp.Variable(rows)
@@ -105,7 +105,9 @@ from test_mip import market_split, mip
 
 mip._PATIENCE = 0.0
 solvers = [market_split()[0] for _ in range(2)]
-print([mip.solve(program, iter([False, True]).__next__, lambda: np.inf).bound for program in solvers])
+stops = [iter([False, True]).__next__ for _ in solvers]
+proofs = [mip.solve(solver, stop, lambda: np.inf) for solver, stop in zip(solvers, stops)]
+print([proof.bound for proof in proofs])
 """
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -1,13 +1,14 @@
 """Coordinate paths: optimal explanations of linear models (Bertsimas, Delarue, Jaillet, Martin).
 
-A linear model is explained by a sequence of models that changes one coefficient at a time; `fit`
-finds the sequence with the least weighted sum of costs along the way, with a certificate;
-`pareto` trades the cost of the last model against it, and `interpretability` prices a given model.
+A sequence of models that changes one coefficient at a time explains a linear model. `fit` finds the
+sequence with the least weighted sum of costs along the way, with a certificate; `path` does so for
+every number of steps, and `cross_validate` chooses that number. `pareto` trades the cost of the
+last model against the sum, and `interpretability` computes the least sum for a given last model.
 `greedy`, `direct` and `lasso_sequence` are baselines for optimal paths.
 """
 
 from jaxrules.paths.comparisons import direct, greedy, lasso_sequence
-from jaxrules.paths.fitting import fit
+from jaxrules.paths.fitting import Grid, Options, PathDetails, cross_validate, fit, path
 from jaxrules.paths.model import (
     CoordinatePath,
     ModelSequence,
@@ -17,15 +18,27 @@ from jaxrules.paths.model import (
     is_coherent,
     weighted_loss,
 )
-from jaxrules.paths.pareto import Box, Front, FrontPoint, interpretability, pareto
+from jaxrules.paths.pareto import (
+    Box,
+    Front,
+    FrontPoint,
+    InterpretabilityDetails,
+    interpretability,
+    pareto,
+)
 
 __all__ = [
     "Box",
     "CoordinatePath",
     "Front",
     "FrontPoint",
+    "Grid",
+    "InterpretabilityDetails",
     "ModelSequence",
+    "Options",
+    "PathDetails",
     "complexity_loss",
+    "cross_validate",
     "direct",
     "dominates",
     "fit",
@@ -35,5 +48,6 @@ __all__ = [
     "is_coherent",
     "lasso_sequence",
     "pareto",
+    "path",
     "weighted_loss",
 ]

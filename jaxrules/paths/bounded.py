@@ -1,11 +1,11 @@
 """Certified paths within bounds on the coefficients.
 
-The unknowns are the values x_1, ..., x_K that the steps set, so that bounds on coefficients are
-bounds on x, and the best path along a sequence of features is a quadratic programme in a box.
-Prefixes grow layer by layer as in `exact`, with the least cost of a prefix within the bounds
-and a table of lower bounds on the rest. That table uses the least cost m(U) of every support
-within the bounds, or the table without bounds, which accounts for the dependence of successive
-models, whichever is larger.
+The unknowns are the values x_1, ..., x_K that the steps set. Bounds on coefficients are bounds on
+x, and the best path along a sequence of features is a quadratic programme in a box. Prefixes grow
+layer by layer as in `exact`, with the least cost of a prefix within the bounds and a table of lower
+bounds on the rest. The table has the larger of two bounds: one from the least cost m(U) of every
+support within the bounds on coefficients; and that of `exact`, which ignores these but accounts for
+the dependence of successive models.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def search(
     certificate: Certificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Certificate[Changes]:
-    """The least-cost path of real steps within bounds, of at most MAX_FEATURES
-    features; see `exact.search`.
+    """The least-cost path of real steps within bounds, for at most MAX_FEATURES features; see
+    `exact.search`.
     """
     certificate = certificate or problem.certificate()
     certificate.relative = GAP
@@ -99,23 +99,21 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         sequences, masks = states.sequences[some], states.masks[some]
         count, d = len(sequences), self.problem.n_features
         parents, moves = np.divmod(np.arange(count * d), d)
-        grown = np.concatenate([sequences[parents], moves[:, None]], axis=1)
+        grown = np.column_stack([sequences[parents], moves])
         rest = self.rest[step + 1, self.supports.positions(masks[:, None] | bits(d))].ravel()
         bounds = self._values(grown, 1 - self.shares[step + 1]) + rest
         return Children(parents, moves, bounds, bounds)
 
     def _values(self, sequences: Sequence, share: float) -> Array:
-        """The least cost of the models along sequences within the bounds; only a
-        share of the last one counts.
+        """The least cost of the models along sequences within the bounds; only a share of the last
+        one counts.
         """
         count, steps = sequences.shape
         weights = self.problem.step_weights[:steps].copy()
         weights[-1] *= share
         curvature = self.cost.curvature[sequences[:, :, None], sequences[:, None, :]]
         H, h = np.zeros((count, steps, steps)), np.zeros((count, steps))
-        valid = np.zeros(
-            (count, steps), bool
-        )  # which of the values set so far the model after this step has
+        valid = np.zeros((count, steps), bool)  # the values, of those set so far, that still hold
         for k, weight in enumerate(weights.tolist()):
             valid[:, :k] &= sequences[:, :k] != sequences[:, k : k + 1]
             valid[:, k] = True
@@ -125,25 +123,22 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         return weights.sum() * self.cost.constant + least_in_box(H, h, *box)
 
     def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
-        sequences = np.concatenate(
-            [states.sequences[children.parents], children.moves[:, None]], axis=1
-        )
-        return _Layer(
-            sequences,
-            states.masks[children.parents] | bits(self.problem.n_features)[children.moves],
-        )
+        parents, moves = children.parents, children.moves
+        masks = states.masks[parents] | bits(self.problem.n_features)[moves]
+        return _Layer(np.column_stack([states.sequences[parents], moves]), masks)
 
     def solution(self, moves: Sequence) -> Changes:
         return Changes(moves, constrained_path(self.problem, moves))
 
 
 def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
-    """Lower bounds on min x'Hx - 2h'x over lower <= x <= upper, shapes (batch, n, n)
-    and (batch, n) -> (batch,).
+    """Lower bounds on min x'Hx - 2h'x over lower <= x <= upper, shapes (batch, n, n) and
+    (batch, n) -> (batch,).
 
     Block principal pivoting (Judice and Pires, 1994): variables are free or at a bound, and all
-    that violate optimality change at once. This nearly always ends at the minimum; otherwise the
-    multipliers prove a bound: for any multipliers of the right sign, the minimum of the Lagrangian.
+    that violate optimality change at once. This nearly always ends at the minimum. If it does not,
+    the multipliers still prove a bound: with any multipliers of the right sign, the minimum of the
+    Lagrangian is one.
     """
     batch, n = h.shape
     if n == 0:
@@ -154,8 +149,7 @@ def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
     H[:, order, order] += np.where(diagonal > 0, 1e-13 * diagonal, 1.0)
     side = np.zeros((batch, n), np.int8)  # -1 at the lower bound, 1 at the upper one
     x, slope = np.zeros((batch, n)), np.zeros((batch, n))
-    active = order[None] * 0 + np.arange(batch)[:, None]
-    todo = active[:, 0]
+    todo = np.arange(batch)
     scale = 1e-11 * np.sqrt(np.maximum(diagonal, 0))
     for _ in range(PIVOTS):
         fixed = np.where(side[todo] < 0, lower[todo], np.where(side[todo] > 0, upper[todo], 0.0))
@@ -173,8 +167,7 @@ def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
         todo = todo[(low | high | release).any(axis=1)]
         if not len(todo):
             break
-    # multipliers: of lower bounds max(slope, 0), of upper ones max(-slope,
-    # 0), where these are finite
+    # Multipliers: max(slope, 0) of finite lower bounds, max(-slope, 0) of finite upper ones.
     multiplier = np.where(np.isfinite(lower), np.maximum(slope, 0.0), 0.0)
     multiplier -= np.where(np.isfinite(upper), np.maximum(-slope, 0.0), 0.0)
     ends = np.where(multiplier > 0, lower, np.where(multiplier < 0, upper, 0.0))

@@ -1,4 +1,10 @@
-"""Baselines for optimal paths (Fig. 3b, 4): forward stagewise, direct, and the LASSO's sequence."""
+"""Baselines for optimal paths (Fig. 3b, 4): forward stagewise, direct, and the LASSO's sequence.
+
+>>> import numpy as np
+>>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 4.0] * 5)
+>>> greedy(X, y, steps=2).features.tolist()
+[0, 1]
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,13 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.paths.costs import Array, Quadratic, Sequence
-from jaxrules.paths.data import MOST_STEPS, ModelSpace, check_step_weights
+from jaxrules.paths.data import (
+    MOST_STEPS,
+    Coefficients,
+    ModelOptions,
+    ModelSpace,
+    check_step_weights,
+)
 from jaxrules.paths.model import CoordinatePath, ModelSequence
 from jaxrules.paths.problem import Changes, PathProblem, greedy_path, path_along
 from jaxrules.table import MissingRule
@@ -25,25 +37,29 @@ def greedy(
     *,
     steps: int = 10,
     step_weights: float | ArrayLike = 1.0,
-    start: Any = None,
+    start: Coefficients = None,
     l2_penalty: float = 0.0,
     intercept: bool = True,
     standardise: bool = False,
-    forbidden: Iterable[Any] = (),
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
 ) -> CoordinatePath:
-    """Forward stagewise: every step lowers the mean squared error as much as one
-    coefficient can, Eq. (3).
+    """Forward stagewise: every step lowers the mean squared error as much as one coefficient can,
+    Eq. (3).
 
-    The arguments are those of `fit`; the step weights only price the path.
+    The arguments are those of `fit`; the step weights only define the path's loss.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
     """
     steps = checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
     weights = check_step_weights(step_weights, steps)
-    space = ModelSpace.of(
-        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
-        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    options = ModelOptions(
+        start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, missing=missing,
     )  # fmt: skip
+    space = ModelSpace.of(X, y, sample_weight, options)
     return space.path(greedy_path(space.problem(weights)), weights)
 
 
@@ -52,12 +68,12 @@ def direct(
     y: ArrayLike,
     *,
     step_weights: float | ArrayLike = 1.0,
-    start: Any = None,
-    end: Any = None,
+    start: Coefficients = None,
+    end: Coefficients = None,
     l2_penalty: float = 0.0,
     intercept: bool = True,
     standardise: bool = False,
-    forbidden: Iterable[Any] = (),
+    forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
 ) -> CoordinatePath:
@@ -69,12 +85,16 @@ def direct(
     Args:
         X, y, step_weights, start, l2_penalty, intercept, standardise, forbidden, sample_weight,
             missing: as in `fit`; there are as many steps as coefficients to set.
-        end: the final model; default: the least-squares model.
+        end: the final model; None for the least-squares model.
+
+    Raises:
+        TypeError, ValueError: as `fit`; if the end is the start.
     """
-    space = ModelSpace.of(
-        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
-        standardise=standardise, sample_weight=sample_weight, missing=missing,
+    options = ModelOptions(
+        start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
+        standardise=standardise, missing=missing,
     )  # fmt: skip
+    space = ModelSpace.of(X, y, sample_weight, options)
     cost = space.squared
     change = cost.minimiser() if end is None else space.end_change(end)
     moved = np.flatnonzero(change)
@@ -97,28 +117,25 @@ def lasso_sequence(
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
 ) -> ModelSequence:
-    """Linear models with 1, 2, ... features, in the order in which they enter
-    the LASSO's path (Fig. 4b).
+    """Linear models with 1, 2, ... features, in the order in which they enter the LASSO's path
+    (Fig. 4b).
 
     Args:
-        X, y, intercept, standardise, sample_weight, missing: as in `fit`. The LASSO uses the
-            columns in the units of fit; standardise them unless they share a unit.
+        X, y, intercept, standardise, sample_weight, missing: as in `fit`. The LASSO depends on the
+            units of the columns; standardise them unless they share a unit.
         steps: the most features.
         refit: True for the least-squares model on the features, False for the LASSO's own
             coefficients just before the next feature enters.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
     """
     from sklearn.linear_model import lars_path_gram
 
     refit = checks.flag("refit", refit)
     steps = checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
-    space = ModelSpace.of(
-        X,
-        y,
-        intercept=intercept,
-        standardise=standardise,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    options = ModelOptions(intercept=intercept, standardise=standardise, missing=missing)
+    space = ModelSpace.of(X, y, sample_weight, options)
     cost = space.squared
     usable = np.flatnonzero(np.diag(cost.curvature) > 0)
     reduced = cost.restricted(usable)

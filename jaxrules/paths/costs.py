@@ -1,9 +1,9 @@
 """Costs of linear models.
 
 Every search minimises a quadratic function of the coefficients, c(b) = s - 2 g'b + b'Qb: the
-mean squared error (Section 2 of the paper), the same plus a ridge penalty, or the
-second-order model of the mean of another loss around a reference. Searches use only Q, g and
-s, never the rows of the data.
+mean squared error (Section 2 of the paper), the same plus a ridge penalty, or the second-order
+model of the mean of another loss around a reference. Searches use only Q, g and s, never the rows
+of the data.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class LossCost:
         shares: weights of the rows that sum to one.
         l2_penalty: the ridge penalty.
         intercept: whether u is free; 0 otherwise.
-        offset, centre, constant: o, shape (rows,), a, shape (features,), and the
-            constant; of costs of changes.
+        offset, centre, constant: o, shape (rows,), a, shape (features,), and the constant; not zero
+            in costs of changes.
     """
 
     loss: Loss
@@ -145,10 +145,8 @@ class LossCost:
         if not self.intercept:
             return best
         middle = best_constant(self.loss, self.y, self.shares)
-        low, high = (
-            middle - scores.max(axis=1),
-            middle - scores.min(axis=1),
-        )  # the root lies between
+        # The root lies between.
+        low, high = middle - scores.max(axis=1), middle - scores.min(axis=1)
         best = np.clip(middle - scores @ self.shares, low, high)
         for _ in range(INTERCEPT_ITERATIONS):
             slope = self.loss.gradient(self.y, scores + best[:, None]) @ self.shares
@@ -187,8 +185,8 @@ def mean_squared_error(
         X: shape (rows, features), centred by the caller if an intercept is wanted.
         y: shape (rows,).
         sample_weight: shape (rows,), not all zero.
-        l2_penalty: the ridge penalty; scikit-learn's `Ridge` calls ``alpha`` this
-            times the sum of weights.
+        l2_penalty: the ridge penalty. The ``alpha`` of scikit-learn's `Ridge` is this times the sum
+            of the weights.
     """
     cost = LossCost(squared, X, y, sample_weight / sample_weight.sum(), l2_penalty, False)
     return cost.quadratic(np.zeros(X.shape[1]))

@@ -1,5 +1,5 @@
-"""Converts X, y and the arguments of a fit to the problem of the searches, and
-their solution to a path.
+"""From X, y and options to the problem that the searches solve, and from their solution to a
+path.
 """
 
 from __future__ import annotations
@@ -7,13 +7,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.losses import logistic, squared
+from jaxrules.options import FitOptions, option, options
 from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
 from jaxrules.paths.model import (
     CoordinatePath,
@@ -31,8 +32,8 @@ from jaxrules.paths.problem import (
 )
 from jaxrules.table import (
     EncodedColumn,
-    MissingRule,
     Schema,
+    Table,
     as_table,
     binary_target,
     check_sample_weight,
@@ -41,14 +42,51 @@ from jaxrules.table import (
 )
 
 CostName = Literal["squared", "logistic"]
+ByColumn = Mapping[str, float] | Mapping[int, float] | ArrayLike | None
+"""A number for each column: by name or position, or as an array."""
+Coefficients = ModelSequence | ByColumn
 MOST_STEPS = 10_000
 """The most steps of a path."""
+_CONSTANT = 1e-12
+"""A standard deviation below this share of the largest value is rounding."""
+
+
+@options
+class ModelOptions(FitOptions):
+    """What all functions of paths have in common: the models, and what they cost.
+
+    Attributes:
+        start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a
+            path, for its last model. None for all zeros.
+        forbidden: columns, by name or position, that no step may change.
+        l2_penalty: added to the cost, times |b|^2.
+        intercept: every model has its best intercept, which is not a step.
+        standardise: divide the columns, and the target of the squared cost, by their standard
+            deviations; coefficients, bounds and costs are then in these units.
+    """
+
+    start: Coefficients = None
+    forbidden: Iterable[str | int] = ()
+    l2_penalty: float = option(checks.penalty, default=0.0)
+    intercept: bool = option(checks.flag, default=True)
+    standardise: bool = option(checks.flag, default=False)
+
+
+class _Parts(TypedDict):
+    """The fields of every sequence of models."""
+
+    models: Array
+    intercepts: Array
+    costs: Array
+    scale: Array
+    output_scale: Array
+    schema: Schema
+    columns: tuple[EncodedColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelSpace:
-    """All linear models of one data set in the units of fit: their costs, and which
-    of them a path may visit.
+    """All linear models of one data set: their costs, and which of them a path may visit.
 
     Attributes:
         cost: c as a function of models of shape (..., columns).
@@ -74,82 +112,48 @@ class ModelSpace:
         cls,
         X: Any,
         y: ArrayLike,
-        *,
+        sample_weight: ArrayLike | None,
+        options: ModelOptions,
         cost: CostName = "squared",
-        start: Any = None,
-        forbidden: Iterable[Any] = (),
-        l2_penalty: float = 0.0,
-        intercept: bool = True,
-        standardise: bool = False,
-        sample_weight: ArrayLike | None = None,
-        missing: MissingRule = "refuse",
+        columns: tuple[EncodedColumn, ...] | None = None,
     ) -> ModelSpace:
-        """Read the data. See `fit` for the arguments and errors."""
-        checks.choice("cost", cost, ("squared", "logistic"))
-        l2_penalty = checks.penalty("l2_penalty", l2_penalty)
-        intercept, standardise = (
-            checks.flag("intercept", intercept),
-            checks.flag("standardise", standardise),
-        )
-        table = as_table(X, missing=missing)
+        """Read the data.
+
+        Args:
+            X, y, sample_weight, options, cost: as for `fit`.
+            columns: of all rows, if X holds the rows of a fold, where some may be constant.
+
+        Raises:
+            TypeError, ValueError: as `fit`.
+        """
+        table = as_table(X, missing=options.missing)
         refuse_large(table, 1e100, "whose squares overflow")
         weights = check_sample_weight(sample_weight, table.n_rows)
         shares = weights / weights.sum()
-        columns = encoded_columns(table)
+        fold, columns = columns is not None, columns or encoded_columns(table)
         values = design_matrix(table, columns)
-        centre = shares @ values if intercept else np.zeros(len(columns))
-        scale = np.ones(len(columns))
-        if standardise:
-            scale = np.sqrt(shares @ (values - shares @ values) ** 2)
-            constant = scale <= 1e-12 * np.abs(values).max(axis=0)
-            if constant.any():
-                names = [
-                    n
-                    for n, c in zip(column_names(table.schema, columns), constant, strict=True)
-                    if c
-                ]
+        centre = shares @ values if options.intercept else np.zeros(len(columns))
+        constant, scale = np.zeros(len(columns), bool), np.ones(len(columns))
+        if options.standardise:
+            deviations = _deviations(values, shares)
+            constant = deviations <= _CONSTANT * np.abs(values).max(axis=0)
+            if constant.any() and not fold:
+                names = np.array(column_names(table.schema, columns), object)[constant].tolist()
                 raise ValueError(
                     f"columns {names} are constant and cannot be standardised; drop them from X"
                 )
+            scale = np.where(constant, 1.0, deviations)
         values = (values - centre) / scale
-        schema, output_centre, output_scale = table.schema, 0.0, 1.0
-        priced: Quadratic | LossCost
-        if cost == "logistic":
-            target, classes = binary_target(y, table.n_rows)
-            if not 0 < shares @ target < 1:
-                raise ValueError(
-                    "sample_weight is zero for every row of one class; both classes need weight"
-                )
-            schema = schema.with_classes(classes)
-            priced = LossCost(logistic, values, 2 * target - 1, shares, l2_penalty, intercept)
-        else:
-            target = regression_target(y, table.n_rows)
-            if intercept:
-                output_centre = float(shares @ target)
-            if standardise:
-                output_scale = float(np.sqrt(shares @ (target - shares @ target) ** 2))
-                if output_scale <= 1e-12 * np.abs(target).max():
-                    raise ValueError(
-                        "y is constant and cannot be standardised; use standardise=False"
-                    )
-            target = (target - output_centre) / output_scale
-            priced = LossCost(squared, values, target, shares, l2_penalty, False).quadratic(
-                np.zeros(len(columns))
-            )
-        everywhere = np.arange(len(columns))
+        read = _read_classes if cost == "logistic" else _read_numbers
+        priced, schema, output_centre, output_scale = read(y, table, values, shares, options)
         space = cls(
-            priced,
-            schema,
-            columns,
-            centre,
-            scale,
-            output_centre,
-            output_scale,
-            np.zeros(len(columns)),
-            everywhere,
-        )
+            priced, schema, columns, centre, scale, output_centre, output_scale,
+            start=np.zeros(len(columns)), allowed=np.flatnonzero(~constant),
+        )  # fmt: skip
         return dataclasses.replace(
-            space, start=space.coefficients(start, "start"), allowed=space.without(forbidden)
+            space,
+            start=space.coefficients(options.start, "start"),
+            allowed=space.without(options.forbidden),
         )
 
     @property
@@ -178,20 +182,19 @@ class ModelSpace:
         return models
 
     def path(
-        self, changes: Changes, step_weights: Array, options: Mapping[str, Any] | None = None
+        self, changes: Changes, step_weights: Array, settings: tuple[tuple[str, Any], ...] = ()
     ) -> CoordinatePath:
         """The path of these changes of the allowed columns, with the settings of the fit."""
         features, models = self.allowed[changes.features], self.models(changes.models)
-        kept = tuple((options or {}).items())
         return CoordinatePath(
-            **self._parts(models), features=features, step_weights=step_weights, options=kept
+            **self._parts(models), features=features, step_weights=step_weights, options=settings
         )
 
     def sequence(self, models: Array) -> ModelSequence:
         """Any sequence of models, shape (steps + 1, columns)."""
         return ModelSequence(**self._parts(models))
 
-    def _parts(self, models: Array) -> dict[str, Any]:
+    def _parts(self, models: Array) -> _Parts:
         slopes = models * (self.output_scale / self.scale)
         offset = self.cost.intercepts(models) if isinstance(self.cost, LossCost) else 0.0
         return {
@@ -204,9 +207,8 @@ class ModelSpace:
             "columns": self.columns,
         }
 
-    def coefficients(self, given: Any, name: str) -> Array:
-        """A model given by the user: None (zeros), a path (its last model), by
-        column name, or as an array.
+    def coefficients(self, given: Coefficients, name: str) -> Array:
+        """The user's model: None (zeros), a path (its last model), by column name, or an array.
 
         Raises:
             ValueError: naming the argument, for a wrong length, unknown names or
@@ -216,14 +218,14 @@ class ModelSpace:
             return np.zeros(self.n_columns)
         if isinstance(given, ModelSequence):
             if given.columns != self.columns or given.schema.names != self.schema.names:
-                raise ValueError(f"{name} is a path for columns other than those of X")
-            given = given.models[-1]
+                raise ValueError(f"{name} was built for columns other than those of X")
+            given = np.asarray(given.models[-1])
         model = self.by_column(given, name, 0.0)
         if not np.isfinite(model).all():
             raise ValueError(f"{name} has NaN or infinite values")
         return model
 
-    def by_column(self, given: Any, name: str, default: float) -> Array:
+    def by_column(self, given: ByColumn, name: str, default: float) -> Array:
         """One number per column from a mapping (others get the default), a number or an array."""
         if isinstance(given, Mapping):
             values = np.full(self.n_columns, default)
@@ -256,9 +258,9 @@ class ModelSpace:
             raise ValueError(f"{name} has position {key}; X has {self.n_columns} columns")
         return int(key)
 
-    def without(self, forbidden: Iterable[Any]) -> Sequence:
-        """All columns but the forbidden ones; a categorical feature's name
-        forbids all its categories.
+    def without(self, forbidden: Iterable[str | int]) -> Sequence:
+        """The allowed columns but the forbidden ones; a categorical feature's name forbids all its
+        categories.
         """
         nested = hasattr(forbidden, "ndim") and forbidden.ndim != 1
         if (
@@ -270,20 +272,20 @@ class ModelSpace:
                 "forbidden must be a list of column names or positions, got "
                 f"{type(forbidden).__name__}"
             )
-        banned = set()
+        banned: set[int] = set()
         for key in forbidden:
             of_feature = [
                 j for j, c in enumerate(self.columns) if self.schema.names[c.feature] == key
             ]
             banned.update(of_feature or [self.column(key, "forbidden")])
-        allowed = np.array([j for j in range(self.n_columns) if j not in banned], np.int64)
+        allowed = np.setdiff1d(self.allowed, np.array(sorted(banned), np.int64))
         if not len(allowed):
             raise ValueError(
                 "forbidden names every column; leave at least one that a step may change"
             )
         return allowed
 
-    def end_change(self, end: Any) -> Array:
+    def end_change(self, end: Coefficients) -> Array:
         """The change of the allowed columns from the start to a given end.
 
         Raises:
@@ -302,17 +304,33 @@ class ModelSpace:
         step_weights: Array,
         *,
         kind: IntegerSteps | None = None,
-        lower: Any = None,
-        upper: Any = None,
-        end: Any = None,
+        lower: ByColumn = None,
+        upper: ByColumn = None,
+        end: Coefficients = None,
     ) -> PathProblem:
-        """The problem of the searches; a non-quadratic cost is replaced by its
-        quadratic model at the start.
+        """The problem of the searches; a cost that is not quadratic is replaced with its quadratic
+        model at the start.
 
         Raises:
-            ValueError: for bounds that exclude each other or the start, and an
-                end that no path reaches.
+            ValueError: for bounds that exclude each other or the start, and an end that no path
+                reaches.
         """
+        low, high = self._bounds(lower, upper)
+        for name, given in (("start", self.start), ("end", end)):
+            model = self.start if given is None else self.coefficients(given, name)
+            if ((model < low) | (model > high)).any():
+                raise ValueError(
+                    f"{name} violates lower or upper; every model of the path must keep them"
+                )
+        change = None if end is None else self._reachable(end, kind, len(step_weights))
+        low, high = ((bound - self.start)[self.allowed] for bound in (low, high))
+        cost = self.cost_of_changes
+        if isinstance(cost, LossCost):
+            cost = cost.quadratic(np.zeros(len(self.allowed)))
+        return PathProblem(cost, step_weights, kind, low, high, change)
+
+    def _bounds(self, lower: ByColumn, upper: ByColumn) -> tuple[Array, Array]:
+        """The bounds on all coefficients, infinite for none, shape (columns,) each."""
         low = self.by_column(-np.inf if lower is None else lower, "lower", -np.inf)
         high = self.by_column(np.inf if upper is None else upper, "upper", np.inf)
         if np.isnan(low).any() or np.isnan(high).any():
@@ -321,38 +339,65 @@ class ModelSpace:
             raise ValueError(
                 "lower exceeds upper for some column; no coefficient lies between them"
             )
-        last = self.start if end is None else self.coefficients(end, "end")
-        for name, model in (("start", self.start), ("end", last)):
-            if ((model < low) | (model > high)).any():
+        return low, high
+
+    def _reachable(self, end: Coefficients, kind: IntegerSteps | None, steps: int) -> Array:
+        """`end_change`, if that many steps of this kind can make it."""
+        change = self.end_change(end)
+        if kind is not None:
+            whole = np.round(change)
+            if (np.abs(change - whole) > 1e-9).any():
                 raise ValueError(
-                    f"{name} violates lower or upper; every model of the path must keep them"
+                    "end is not reachable by integer steps; it must differ from start by integers"
                 )
-        change = None
-        if end is not None:
-            change = self.end_change(end)
-            if kind is not None:
-                whole = np.round(change)
-                if (np.abs(change - whole) > 1e-9).any():
-                    raise ValueError(
-                        "end is not reachable by integer steps; it must differ from start by "
-                        "integers"
-                    )
-                change = whole
-            needed = steps_between(np.zeros_like(change), change, kind)
-            if needed > len(step_weights):
-                raise ValueError(
-                    f"end is not reachable in {len(step_weights)} steps: it takes at least "
-                    f"{needed}; raise steps"
-                )
-        low, high = ((bound - self.start)[self.allowed] for bound in (low, high))
-        cost = self.cost_of_changes
-        if isinstance(cost, LossCost):
-            cost = cost.quadratic(np.zeros(len(self.allowed)))
-        return PathProblem(cost, step_weights, kind, low, high, change)
+            change = whole
+        needed = steps_between(0.0, change, kind)
+        if needed > steps:
+            raise ValueError(
+                f"end is not reachable in {steps} steps: it takes at least {needed}; raise steps"
+            )
+        return change
 
 
-def check_step_weights(step_weights: Any, steps: int) -> Array:
-    """alpha: from a number gamma (gamma^k), or one weight per step.
+_Read = tuple[Quadratic | LossCost, Schema, float, float]
+
+
+def _read_classes(
+    y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
+) -> _Read:
+    """The logistic cost, the schema with the classes, and the target's centre and scale."""
+    target, classes = binary_target(y, table.n_rows)
+    if not 0 < shares @ target < 1:
+        raise ValueError(
+            "sample_weight is zero for every row of one class; both classes need weight"
+        )
+    cost = LossCost(logistic, values, 2 * target - 1, shares, options.l2_penalty, options.intercept)
+    return cost, table.schema.with_classes(classes), 0.0, 1.0
+
+
+def _read_numbers(
+    y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
+) -> _Read:
+    """The squared cost, the schema, and the target's centre and scale."""
+    target = regression_target(y, table.n_rows)
+    centre = float(shares @ target) if options.intercept else 0.0
+    scale = 1.0
+    if options.standardise:
+        scale = float(_deviations(target, shares))
+        if scale <= _CONSTANT * np.abs(target).max():
+            raise ValueError("y is constant and cannot be standardised; use standardise=False")
+    target = (target - centre) / scale
+    cost = LossCost(squared, values, target, shares, options.l2_penalty, False)
+    return cost.quadratic(np.zeros(values.shape[1])), table.schema, centre, scale
+
+
+def _deviations(values: Array, shares: Array) -> Array:
+    """The weighted standard deviation of every column."""
+    return np.asarray(np.sqrt(shares @ (values - shares @ values) ** 2))
+
+
+def check_step_weights(step_weights: float | ArrayLike, steps: int) -> Array:
+    """alpha_1, ..., alpha_K: from a number gamma (gamma^k), or one weight per step.
 
     Raises:
         TypeError, ValueError: for weights that are not numbers, negative or not finite, too few or

@@ -1,15 +1,15 @@
-"""The compiled part of the exact search: depth-first over index sequences.
-Imported on first use (numba).
+"""The compiled part of the exact search: depth-first over index sequences. Imported on first use
+(numba).
 
 A state is a prefix i_1, ..., i_p of the sequence. Its cost-to-come is a quadratic form of the
 current coefficients, Phi(v) = v'Av - 2 h'v + phi: the least cost of the first p steps that ends
-in v. Appending feature i minimises out the old v_i, frees it, and adds alpha c(v). The
-children's least values come from one Cholesky factor of their common part: bordered by a new
-feature, or corrected by the rank-one term of an old one. Bounds on the remaining steps come from
-a table by support (see `exact`).
+in v. Appending feature i minimises out the old v_i, frees it, and adds alpha c(v). The least values
+of all children come from one Cholesky factor of their common part: bordered by a new feature, or
+corrected by the rank-one term of an old one. Bounds on the remaining steps come from a table by
+support (see `exact`).
 
-Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far
-longer to recognise named ones.
+Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far longer to
+recognise named ones.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import numpy as np
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
-_inline = numba.njit(
-    inline="always", nogil=True, error_model="numpy"
-)  # a call with so many arrays is expensive
+# A call with so many arrays is expensive.
+_inline = numba.njit(inline="always", nogil=True, error_model="numpy")
 
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
@@ -180,6 +179,29 @@ def _append(given: Any, stack: Any, level: int, feature: int) -> None:
         h[level + 1, i] += weight * g[i]
 
 
+@_inline
+def _open(given: Any, stack: Any, level: int, first: int, limit: float, values: Any) -> None:
+    """List the children of a state whose bounds are below the limit, ascending."""
+    bounds, features = stack.bounds, stack.features
+    n = 0
+    for i in range(len(values)):
+        repeats = level > first and stack.sequence[level - 1] == i
+        if not (given.no_repeats and repeats):
+            rest = given.rest[level + 1, given.larger[i, stack.position[level]]]
+            bound = max(values[i] + rest, stack.own[level])
+            if bound < limit:
+                j = n
+                while j > 0 and bounds[level, j - 1] > bound:
+                    bounds[level, j] = bounds[level, j - 1]
+                    features[level, j] = features[level, j - 1]
+                    j -= 1
+                bounds[level, j] = bound
+                features[level, j] = i
+                n += 1
+    stack.count[level] = n
+    stack.following[level] = 0
+
+
 @_jit
 def search(
     given: Any,
@@ -191,61 +213,39 @@ def search(
     tolerance: float,
     budget: int,
 ) -> Any:
-    """Depth-first from `level` (the state at `first`, prepared or
-    interrupted) to the states at `last`.
+    """Depth-first from `level` (the state at `first`, prepared or interrupted) to the states at
+    `last`.
 
     Returns:
-        the level where it stopped (below `first`: finished), the least value found (`incumbent`
-        where nothing is better by `tolerance`), and the number of states expanded.
+        the level where it stopped (below `first`: finished), the least value found (`incumbent` if
+        nothing is better by `tolerance`), and the number of states expanded.
     """
     given, stack = Given(*given), Stack(*stack)
-    bounds, features, count, following = stack.bounds, stack.features, stack.count, stack.following
-    sequence, own = stack.sequence, stack.own
-    d = len(given.g)
-    values = np.empty(d)
+    bounds, features, following = stack.bounds, stack.features, stack.following
+    values = np.empty(len(given.g))
     expanded = 0
     while level >= first:
         if following[level] < 0:
             if expanded >= budget:
                 return level, incumbent, expanded
             expanded += 1
-            _children(
-                given, stack, level, given.weights[level] * (1 - given.shares[level + 1]), values
-            )
-            n = 0
-            for i in range(d):
-                if given.no_repeats and level > first and sequence[level - 1] == i:
-                    continue
-                rest = given.rest[level + 1, given.larger[i, stack.position[level]]]
-                bound = max(values[i] + rest, own[level])
-                if bound < incumbent - tolerance:
-                    j = n
-                    while j > 0 and bounds[level, j - 1] > bound:
-                        bounds[level, j] = bounds[level, j - 1]
-                        features[level, j] = features[level, j - 1]
-                        j -= 1
-                    bounds[level, j] = bound
-                    features[level, j] = i
-                    n += 1
-            count[level] = n
-            following[level] = 0
+            own_share = 1 - given.shares[level + 1]
+            _children(given, stack, level, given.weights[level] * own_share, values)
+            _open(given, stack, level, first, incumbent - tolerance, values)
             if level == last - 1:
-                if n > 0:
+                if stack.count[level] > 0:
                     incumbent = bounds[level, 0]
-                    sequence[level] = features[level, 0]
-                    stack.best[:] = sequence
+                    stack.sequence[level] = features[level, 0]
+                    stack.best[:] = stack.sequence
                 level -= 1
                 continue
-        if (
-            following[level] >= count[level]
-            or bounds[level, following[level]] >= incumbent - tolerance
-        ):
+        child = following[level]
+        if child >= stack.count[level] or bounds[level, child] >= incumbent - tolerance:
             level -= 1
             continue
-        child = following[level]
         following[level] += 1
-        sequence[level] = features[level, child]
-        own[level + 1] = bounds[level, child]
+        stack.sequence[level] = features[level, child]
+        stack.own[level + 1] = bounds[level, child]
         _append(given, stack, level, features[level, child])
         level += 1
         following[level] = -1
@@ -277,13 +277,13 @@ def tighten(
     incumbent: float,
     budget: int,
 ) -> int:
-    """Raise the table's bounds after `step` for the supports at `positions`,
-    by searching up to `last`.
+    """Raise the table's bounds after `step` for the supports at `positions`, by searching up to
+    `last`; returns the number of states expanded.
 
     The remainder of a path that has reached support U after `step` steps is itself a path
     problem, whose first model is free on U and has the weight's share that the table owns.
-    Russian dolls: the steps beyond `last` are bounded by the table. Values that cannot matter
-    below the incumbent are cut off there.
+    Russian dolls: the table bounds the steps beyond `last`. Values that cannot matter below the
+    incumbent are cut off there.
     """
     problem, states = Given(*given), Stack(*stack)
     A, h, support, member = states.A, states.h, states.support, states.member

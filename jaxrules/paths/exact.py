@@ -1,13 +1,13 @@
 """Certified coordinate paths: branch-and-bound over the sequence of features that a path changes.
 
-For a given sequence the best path is a closed form (`problem.best_path`), so the
-search is over sequences only.
+For a given sequence the best path is a closed form (`problem.best_path`), so the search is over
+sequences only.
 
 **Bound.** A prefix of p steps is followed by models whose supports grow by at most one feature per
 step. A table holds, for every support U, a lower bound on what follows once b_p lies in U:
 
-    rest_p(U) <= min { share_p alpha_p c(b_p) + sum_{k > p} alpha_k c(b_k) : b_p in
-    R^U, a path from b_p on }.
+    rest_p(U) <= min { share_p alpha_p c(b_p) + sum_{k > p} alpha_k c(b_k) :
+                       b_p in R^U, a path from b_p on }.
 
 Prefix and remainder meet in b_p and each pays its share of c(b_p); if b_p belonged to the prefix
 alone, the two would choose it independently. The table starts as a chain of pairs: if b_p in R^U
@@ -45,18 +45,18 @@ from jaxrules.solvers.layered import Certificate, Children, never
 
 WIDTH = 256
 FEW = 12
-"""The most features for which layers come first, in less time than local
-improvement takes to compile.
+"""With at most this many features layers come first: they take less time than compiling local
+improvement.
 """
 SHARE = 0.5
 RUNGS = ((2, 10_000), (4, 2_000), (8, 1_000))
 """Windows of the Russian dolls, and nodes per support."""
 EFFORT = 2
-"""Nodes of the search that follows a rung, per node until then: longer windows
-cost more than most proofs.
+"""Nodes of the search that follows a rung, per node so far: longer windows cost more than most
+proofs.
 """
 SLICE = 20_000
-"""Nodes between two looks at the clock."""
+"""Nodes between two checks of the clock."""
 
 
 def search(
@@ -69,16 +69,16 @@ def search(
     restarts: int = 0,
     seed: int = 0,
 ) -> Certificate[Changes]:
-    """The least-cost path without side conditions, proved to a relative 1e-9 when
-    the certificate is closed.
+    """The least-cost path without side conditions, proved to a relative 1e-9 if the certificate is
+    closed.
 
     Args:
         problem: without side conditions.
         certificate: of the problem, to be continued.
         stopped: the search ends early when this is true.
         starts: good sequences, besides the greedy one.
-        batch, restarts, seed: of local improvement, see `local.search`. A search cut
-            short is no worse than that.
+        batch, restarts, seed: of local improvement, see `local.search`. A search cut short is no
+            worse than that.
     """
     certificate = certificate or problem.certificate()
     for sequence in starts:
@@ -93,7 +93,7 @@ def search(
     certificate.prove(float(prefixes.rest[0, 0]))
     layered.search(prefixes, certificate, (WIDTH,), stopped)
     if not certificate.closed and not stopped():
-        if certificate.objective < improved:  # as many starts as before: the same compiled program
+        if certificate.objective < improved:  # as many starts as before, for the compiled program
             local.search(
                 problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed + 1
             )
@@ -107,8 +107,8 @@ class _Layer(NamedTuple):
 
 
 class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
-    """Prefixes of sequences, in the features that have an effect, scaled to a unit
-    diagonal; tables of bounds.
+    """Prefixes of sequences of the features that have an effect, scaled to a unit diagonal, and the
+    tables of bounds.
     """
 
     def __init__(self, problem: PathProblem, objective: float, stopped: Callable[[], bool]) -> None:
@@ -134,9 +134,8 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.rest = self.supports.remainders(self.weights, self.shares)
 
     def root(self) -> _Layer:
-        return _Layer(
-            np.zeros((1, 0), np.int64), np.zeros(1, np.int64)
-        )  # the empty support comes first
+        empty = np.zeros(1, np.int64)  # the empty support comes first
+        return _Layer(np.zeros((1, 0), np.int64), empty)
 
     def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
         sequences, supports = states.sequences[some], states.supports[some]
@@ -151,12 +150,9 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         return Children(parents, moves, bounds.ravel(), bounds.ravel())
 
     def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
-        sequences = np.concatenate(
-            [states.sequences[children.parents], children.moves[:, None]], axis=1
-        )
-        return _Layer(
-            sequences, self.supports.larger[children.moves, states.supports[children.parents]]
-        )
+        parents, moves = children.parents, children.moves
+        sequences = np.column_stack([states.sequences[parents], moves])
+        return _Layer(sequences, self.supports.larger[moves, states.supports[parents]])
 
     def solution(self, moves: Sequence) -> Changes:
         return self.problem.along(self.features[moves])
@@ -165,8 +161,8 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
 def extension_values(
     cost: Quadratic, step_weights: Array, share: float, sequences: Sequence
 ) -> Array:
-    """The least objective of every sequence with every feature appended,
-    shape (sequences, features).
+    """The least objective of every sequence with every feature appended, shape
+    (sequences, features).
 
     Args:
         cost: the cost.
@@ -213,21 +209,16 @@ def extension_values(
 def _depth_first_search(
     prefixes: _Prefixes, certificate: Certificate[Changes], stopped: Callable[[], bool]
 ) -> None:
-    """Prove the incumbent, or find a better one, with bounds that are
-    tightened until they suffice.
-    """
+    """Prove the incumbent, or find a better one; bounds are tightened until they suffice."""
     from jaxrules.paths import depth_first  # numba loads when it is needed
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
-    tables = (
-        prefixes.weights,
-        prefixes.shares,
-        prefixes.rest,
-        supports.masks,
-        supports.larger,
-        prefixes.no_repeats,
-    )
-    given = (cost.curvature, cost.linear, cost.constant, *tables)  # a `depth_first.Given`
+    given = tuple(
+        depth_first.Given(
+            cost.curvature, cost.linear, cost.constant, prefixes.weights, prefixes.shares,
+            prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats,
+        )
+    )  # fmt: skip
     stack = tuple(depth_first.workspace(len(prefixes.features), steps))
     before = supports.beginnings(prefixes.weights, prefixes.shares)
     for window, per_support in (*(rung for rung in RUNGS if rung[0] < steps), (steps, 10_000)):
@@ -241,18 +232,10 @@ def _depth_first_search(
                 if stopped():
                     return
                 certificate.nodes += depth_first.tighten(
-                    given,
-                    stack,
-                    p,
-                    min(p + window, steps),
-                    positions,
-                    before[p],
-                    certificate.objective,
-                    per_support,
-                )
-        layered.search(
-            prefixes, certificate, (WIDTH,), stopped
-        )  # a better bound, and perhaps the proof
+                    given, stack, p, min(p + window, steps), positions, before[p],
+                    certificate.objective, per_support,
+                )  # fmt: skip
+        layered.search(prefixes, certificate, (WIDTH,), stopped)  # a better bound, or the proof
         if certificate.closed or stopped():
             return
         stack = tuple(depth_first.workspace(len(prefixes.features), steps))

@@ -1,26 +1,61 @@
-"""`fit`: the best coordinate path for data, by the search that fits the problem."""
+"""`fit`, `path` and `cross_validate`: the best coordinate path for data, by the search that suits
+the problem.
+
+>>> import numpy as np
+>>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+>>> print(fit(X, y, steps=2).model)
+Coordinate path of 2 steps for target
+     x0   x1    cost
+b0             3.688
+b1  3.5        0.625
+b2       1.5  0.0625
+>>> [round(found.objective, 4) for found in path(X, y, steps=3)]
+[0.625, 0.6875, 0.75]
+>>> chosen = cross_validate(X, y, steps=3)
+>>> len(chosen.model), dict(chosen.details.cross_validation.setting)
+(2, {'steps': 2})
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.cross_validation import (
+    SHARE,
+    arguments_of,
+    cross_validated,
+    folds,
+    last_fit,
+    unfinished,
+)
+from jaxrules.fits import Details, Fit, Status
+from jaxrules.losses import loss_by_name
+from jaxrules.options import Folds, learner, option, options
 from jaxrules.paths import bounded, exact, given_end, integer, local, logistic, mip
-from jaxrules.paths.costs import LossCost
-from jaxrules.paths.data import MOST_STEPS, CostName, ModelSpace, check_step_weights
+from jaxrules.paths.costs import Array, LossCost
+from jaxrules.paths.data import (
+    MOST_STEPS,
+    ByColumn,
+    Coefficients,
+    CostName,
+    ModelOptions,
+    ModelSpace,
+    check_step_weights,
+)
 from jaxrules.paths.logistic import SequentialCertificate
-from jaxrules.paths.model import CoordinatePath
+from jaxrules.paths.model import CoordinatePath, complexity_loss, encoded_columns
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import MissingRule, holds_classes
-from jaxrules.training import settings
+from jaxrules.table import EncodedColumn, holds_classes
+from jaxrules.training import TrainingData, training_data
 
 Method = Literal["exact", "mip", "local"]
 
@@ -30,31 +65,129 @@ _MOST_RESTARTS = 100_000
 """Their orders are drawn at once."""
 
 
-@guarded
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PathDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        nodes: the number of states that the search examined.
+        model_objective, model_bound: for the logistic cost, what is proved of its last quadratic
+            model, not of the logistic problem; else None.
+    """
+
+    nodes: int
+    model_objective: float | None = None
+    model_bound: float | None = None
+
+
+@options
+class _Shared(ModelOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        steps: K, the number of steps.
+        step_weights: alpha_1, ..., alpha_K, at least 0 and the last one positive (a distribution
+            over where the reader stops, Section 5.2); or a number gamma for alpha_k = gamma^k
+            (Definition 1).
+        method: "exact" proves optimality by a dedicated search (integer steps with any side
+            condition, real ones with an end or with bounds); "mip" solves small problems with any
+            side conditions by mixed-integer programming; "local" improves random sequences, for
+            hundreds of columns, without a certificate.
+        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None
+            for "logistic" if y holds classes (see `jaxrules.table.holds_classes`).
+        integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of one point ("unit",
+            S'_SLIM); None for real ones.
+        lower: lower bounds on the coefficients of all models: one number, by column name, or an
+            array.
+        upper: upper bounds, likewise.
+        batch: q, the number of steps that local improvement reassigns at once (appendix C), at most
+            3.
+        restarts: random starts of local improvement, at most 100 000, besides the greedy one. With
+            method="exact" and more than 12 columns, local improvement precedes the proof, so that a
+            fit cut short is no worse than a local one.
+        seed: of the random starts.
+    """
+
+    learner = "paths"
+
+    steps: int = option(checks.integer, default=10, at_least=1, at_most=MOST_STEPS)
+    step_weights: float | ArrayLike = 1.0
+    method: Method = option(checks.choice, default="exact", known=("exact", "mip", "local"))
+    cost: CostName | None = option(checks.choice, default=None, known=("squared", "logistic", None))
+    integer_steps: IntegerSteps | None = option(
+        checks.choice, default=None, known=(None, "any", "unit")
+    )
+    lower: ByColumn = None
+    upper: ByColumn = None
+    batch: int = option(checks.integer, default=2, at_least=1, at_most=3)
+    restarts: int = option(checks.integer, default=20, at_least=1, at_most=_MOST_RESTARTS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_step_weights(self.step_weights, self.steps)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """The weights of the steps, shape (steps,)."""
+        return check_step_weights(self.step_weights, self.steps)
+
+    @property
+    def reassigned(self) -> int:
+        """The number of steps that local improvement reassigns at once."""
+        return min(self.batch, self.steps)
+
+    def for_target(self, y: ArrayLike) -> Self:
+        """The same, with the cost for y."""
+        return replace(self, cost=self.cost or ("logistic" if holds_classes(y) else "squared"))
+
+    @property
+    def known_cost(self) -> CostName:
+        """The cost of `for_target`."""
+        assert self.cost is not None
+        return self.cost
+
+
+@options
+class Options(_Shared):
+    """The options of `fit` and `path`.
+
+    Attributes:
+        end: a given b_K to explain, in the forms of `start` (Eq. 2).
+    """
+
+    end: Coefficients = None
+
+    def shorter(self, steps: int) -> Options:
+        """The same for paths of fewer steps, with the first of the step weights.
+
+        Raises:
+            ValueError: if a path of these steps would end in a step of weight 0.
+        """
+        weights = self.step_weights
+        if np.ndim(weights):
+            checks.require(
+                self.alpha.all(),
+                "step_weights must all be positive: shorter paths use the first of them",
+            )
+            weights = self.alpha[:steps]
+        return replace(self, steps=steps, step_weights=weights)
+
+
+@options
+class Grid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        steps: the most steps; every number from 1 on is tried.
+        step_weights: alpha_1, ..., alpha_K, all positive, of which shorter paths use the first; or
+            a number gamma for alpha_k = gamma^k.
+        time_limit: seconds for everything; four fifths are for the folds.
+    """
+
+
+@learner(Options)
 def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    steps: int = 10,
-    step_weights: float | ArrayLike = 1.0,
-    start: Any = None,
-    end: Any = None,
-    method: Method = "exact",
-    cost: CostName | None = None,
-    l2_penalty: float = 0.0,
-    intercept: bool = True,
-    standardise: bool = False,
-    integer_steps: IntegerSteps | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    forbidden: Iterable[Any] = (),
-    batch: int = 2,
-    restarts: int = 20,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    sample_weight: ArrayLike | None = None,
-    progress: ProgressOption = False,
-    missing: MissingRule = "refuse",
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[CoordinatePath]:
     """The coordinate path b_1, ..., b_K with the least sum_k alpha_k c(b_k), Eq. (7) and (9).
 
@@ -62,147 +195,201 @@ def fit(
     column has one, a categorical column one for the 0/1 indicator of each category.
 
     Args:
-        X: rows of features.
-        y: the target, shape (rows,); two classes for the logistic cost.
-        steps: K.
-        step_weights: alpha_1, ..., alpha_K, at least 0 and the last one positive (a
-            distribution over where the reader stops, Section 5.2); or a number gamma for
-            alpha_k = gamma^k (Definition 1).
-        start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a
-            path, for its last model. Default: all zero.
-        end: a given b_K to explain, in the same forms (Eq. 2).
-        method: "exact" proves optimality by a dedicated search (integer steps with any side
-            condition, real ones with an end or with bounds); "mip" solves small problems with any
-            side conditions by mixed-integer programming; "local" improves random sequences, for
-            hundreds of features, without a certificate.
-        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None
-            for the latter if y holds classes (see `jaxrules.table.holds_classes`).
-        l2_penalty: added to the cost, times |b|^2.
-        intercept: let every model have its best intercept; it is not a step.
-        standardise: divide the columns, and the target of the squared cost, by their standard
-            deviations; coefficients, bounds and costs are then in these units.
-        integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of
-            one point ("unit", S'_SLIM).
-        lower, upper: bounds on the coefficients of all models: one number, by
-            column name, or an array.
-        forbidden: names or positions of columns that no step may change.
-        batch: q, the number of steps that local improvement reassigns at once (appendix C).
-        restarts: random starts of local improvement, at most 100 000, besides the greedy one.
-            With method="exact" local improvement precedes a long proof, so that a fit cut short
-            is no worse than a local one.
-        seed: of the random starts.
-        time_limit: seconds, or a `jaxrules.Deadline`; the best path so far is
-            returned with its proved gap.
-        sample_weight: weights of the rows, shape (rows,).
-        progress: False, True for a bar, or a function of one `Progress`.
-        missing: "refuse", or "own_category": a column that says where values are missing.
+        X: array, dataframe or Table, shape (rows, features).
+        y: the target, shape (rows,): numbers, or two classes for the logistic cost.
+        sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose model is a `CoordinatePath`; objective sum_k alpha_k c(b_k) computed from the
-        models; bound for "exact" and "mip". Details:
-        `nodes` (states examined), and for the logistic cost `model_objective` and `model_bound`,
-        which certify the last quadratic model only, not the logistic problem itself.
+        A Fit whose objective is sum_k alpha_k c(b_k), computed from the models, with `PathDetails`;
+        "exact" and "mip" have a bound for the squared cost.
 
     Raises:
-        TypeError, ValueError: for invalid or inconsistent arguments.
+        TypeError, ValueError: for bad values in any argument, or such as cannot be combined.
     """
-    cost = ("logistic" if holds_classes(y) else "squared") if cost is None else cost
-    options = settings("paths", locals())
-    weights = check_step_weights(
-        step_weights, checks.integer("steps", steps, at_least=1, at_most=MOST_STEPS)
-    )
-    checks.choice("method", method, ("exact", "mip", "local"))
-    checks.choice("integer_steps", integer_steps, (None, "any", "unit"))
-    batch = min(checks.integer("batch", batch, at_least=1, at_most=3), len(weights))
-    restarts, seed = (
-        checks.integer("restarts", restarts, at_least=1, at_most=_MOST_RESTARTS),
-        checks.seed(seed),
-    )
-    run = Run("paths", time_limit, progress)
+    options = options.for_target(y)
+    run = options.run()
+    space = ModelSpace.of(X, y, sample_weight, options, options.known_cost)
+    return _best_path(space, options, run)
 
-    space = ModelSpace.of(
-        X,
-        y,
-        cost=cost,
-        start=start,
-        forbidden=forbidden,
-        l2_penalty=l2_penalty,
-        intercept=intercept,
-        standardise=standardise,
-        sample_weight=sample_weight,
-        missing=missing,
+
+@learner(Options)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> list[Fit[CoordinatePath]]:
+    """One Fit for each number of steps from 1 to `steps`: what `fit` with that number returns.
+
+    The best path of k steps need not begin as that of k + 1 steps does. With an `end`, the first
+    path has as many steps as it takes to get there.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits, each with an equal share of the remaining time; fewer if time runs out.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for a step weight of 0.
+    """
+    options = options.for_target(y)
+    run = options.run()
+    space = ModelSpace.of(X, y, sample_weight, options, options.known_cost)
+    fits: list[Fit[CoordinatePath]] = []
+    while not fits:  # repeats only after a second Ctrl-C, for the first path
+        with run:
+            for found in _paths(space, options, run):
+                fits.append(found)  # these stay if Ctrl-C ends the loop
+    return fits
+
+
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[CoordinatePath]:
+    """Choose the number of steps by cross-validation (see `jaxrules.cross_validation`); fit on all
+    rows.
+
+    The risk of k steps is the mean loss of the last model of the best path of k steps. A fold that
+    standardises columns does so by its own rows; a column that is constant there does not change.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for a step weight of 0, more folds than rows, or a class
+            with a single row.
+    """
+    options = options.for_target(y)
+    run = options.run()
+    longest, loss = options.to(Options), loss_by_name(options.known_cost)
+    data = training_data(
+        X, y, loss, sample_weight=sample_weight, missing=options.missing, binary=True, constant=True
     )
-    problem = space.problem(weights, kind=integer_steps, lower=lower, upper=upper, end=end)
-    check_method(problem, method, cost)
-    changes = space.cost_of_changes
-    certificate = (
-        SequentialCertificate.of(changes, problem)
-        if isinstance(changes, LossCost)
+    columns = encoded_columns(data.table)
+    found = cross_validated(
+        data,
+        [{"steps": steps} for steps in range(1, options.steps + 1)],
+        lambda _, inside, run: _walk(inside, columns, longest, run),
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "paths cross-validation"),
+        one_standard_error=options.one_standard_error,
+        otherwise=options.steps - 1,
+        size=complexity_loss,
+        measure="steps",
+    )
+    chosen = longest.shorter(found.chosen + 1)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    )
+
+
+def _walk(
+    inside: TrainingData, columns: tuple[EncodedColumn, ...], options: Options, run: Run
+) -> Iterator[CoordinatePath]:
+    """The paths of 1, 2, ... steps of a fold, as far as the time goes."""
+    silent = replace(options, time_limit=run.deadline, progress=False)
+    space = ModelSpace.of(*arguments_of(inside), silent, silent.known_cost, columns)
+    for found in _paths(space, silent, silent.run()):
+        if unfinished(found):
+            return
+        yield found.model
+
+
+def _paths(space: ModelSpace, options: Options, run: Run) -> Iterator[Fit[CoordinatePath]]:
+    """The best paths of every number of steps, at least the first; they share the time equally."""
+    fewest = max(_problem(space, options).fewest_steps, 1)
+    for steps in range(fewest, options.steps + 1):
+        part = run.child(1 / (options.steps + 1 - steps), f"{run.task}, {steps} steps")
+        yield _best_path(space, options.shorter(steps), part)
+        if run.stopped():
+            return
+
+
+def _problem(space: ModelSpace, options: Options) -> PathProblem:
+    """The problem of the searches.
+
+    Raises:
+        ValueError: for side conditions that contradict each other, or that the method lacks.
+    """
+    problem = space.problem(
+        options.alpha,
+        kind=options.integer_steps,
+        lower=options.lower,
+        upper=options.upper,
+        end=options.end,
+    )
+    check_method(problem, options.method, options.cost)
+    return problem
+
+
+def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinatePath]:
+    """The best path that the method finds."""
+    problem, cost = _problem(space, options), space.cost_of_changes
+    certificate: Certificate[Changes] = (
+        SequentialCertificate.of(cost, problem)
+        if isinstance(cost, LossCost)
         else problem.certificate()
     )
-
-    solve = functools.partial(_solve, method=method, batch=batch, restarts=restarts, seed=seed)
-    proves = method != "local" and not isinstance(certificate, SequentialCertificate)
+    proves = options.method != "local" and not isinstance(certificate, SequentialCertificate)
     status = Status.INTERRUPTED
     with run:
-        status = _search(problem, certificate, solve, run, proves=proves, batch=batch, seed=seed)
-    path = space.path(certificate.solution, weights, options)
+        status = _search(problem, certificate, options, run, proves=proves)
+    found = space.path(certificate.solution, options.alpha, options.settings())
     if isinstance(certificate, SequentialCertificate):
         model = certificate.model
-        details = {"model_objective": model.objective, "model_bound": model.bound}
-        return run.finish(path, path.loss, "min", status, nodes=model.nodes, **details)
-    bound = min(max(certificate.bound, 0.0), path.loss) if proves else None
-    return run.finish(path, path.loss, "min", status, bound, nodes=certificate.nodes)
+        details = PathDetails(
+            nodes=model.nodes, model_objective=model.objective, model_bound=model.bound
+        )
+        return run.finish(found, found.loss, "min", status, details=details)
+    bound = min(max(certificate.bound, 0.0), found.loss) if proves else None
+    details = PathDetails(nodes=certificate.nodes)
+    return run.finish(found, found.loss, "min", status, bound, details)
 
 
 def _search(
     problem: PathProblem,
     certificate: Certificate[Changes],
-    solve: Callable[..., Status],
+    options: Options,
     run: Run,
     *,
     proves: bool,
-    batch: int,
-    seed: int,
 ) -> Status:
-    """Improve the certificate by `solve`, or for the logistic cost by one after the
-    other of its quadratic models.
+    """Improve the certificate; for the logistic cost, on one of its quadratic models after the
+    other.
     """
 
-    def tell(objective: float) -> None:
+    def record(objective: float) -> None:
         run.step(objective, problem.steps, bound=max(certificate.bound, 0.0) if proves else None)
 
     run.phase = "start"
-    tell(certificate.objective)
+    record(certificate.objective)
     run.phase = "search"
-    certificate.improved = tell
+    certificate.improved = record
     if not isinstance(certificate, SequentialCertificate):
-        return solve(problem, certificate, run)
+        return _solve(problem, certificate, options, run)
     return logistic.search(
         problem,
         certificate,
-        lambda model, known: solve(model, known, run.child(_MODEL_SHARE)),
+        lambda model, known: _solve(model, known, options, run.child(_MODEL_SHARE)),
         run.stopped,
-        batch=batch,
-        seed=seed,
+        batch=options.reassigned,
+        seed=options.seed,
     )
 
 
 def _solve(
-    problem: PathProblem,
-    certificate: Certificate[Changes],
-    run: Run,
-    *,
-    method: Method,
-    batch: int,
-    restarts: int,
-    seed: int,
+    problem: PathProblem, certificate: Certificate[Changes], options: Options, run: Run
 ) -> Status:
     """Improve the certificate by the method that the user named."""
-    if method == "local":
+    batch, restarts, seed = options.reassigned, options.restarts, options.seed
+    if options.method == "local":
         local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
         return Status.CONVERGED
-    prove(problem, certificate, method, run, batch=batch, restarts=restarts, seed=seed)
+    prove(problem, certificate, options.method, run, batch=batch, restarts=restarts, seed=seed)
     return certificate.status
 
 
@@ -229,8 +416,8 @@ def prove(
         exact.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
 
 
-def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
-    """Refuse arguments that the method does not support.
+def check_method(problem: PathProblem, method: Method, cost: CostName | None) -> None:
+    """Refuse what the method does not support.
 
     Raises:
         ValueError: naming the arguments, and a method that supports them.
@@ -243,9 +430,11 @@ def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
     given = [name for name, is_given in present.items() if is_given]
     if cost == "logistic" and (given or method == "mip"):
         what = given[0] if given else 'method="mip"'
-        raise ValueError(f'cost="logistic" does not take {what}; use cost="squared", or omit it')
+        raise ValueError(
+            f'cost="logistic" cannot be combined with {what}; use cost="squared", or omit it'
+        )
     if method == "local" and given:
-        raise ValueError(f'method="local" does not take {given[0]}; use method="mip"')
+        raise ValueError(f'method="local" cannot be combined with {given[0]}; use method="mip"')
     if method == "exact" and problem.kind is None:
         if problem.bounded and problem.end is not None:
             raise ValueError(
@@ -256,11 +445,11 @@ def check_method(problem: PathProblem, method: Method, cost: CostName) -> None:
             if problem.n_features > largest[name]:
                 raise ValueError(
                     f'method="exact" takes {name} for at most {largest[name]} columns that may '
-                    "change, got "
-                    f'{problem.n_features}; name others in forbidden, or use method="mip"'
+                    f"change, got {problem.n_features}; name others in forbidden, or use "
+                    'method="mip"'
                 )
     if (method == "mip" or problem.kind == "any") and not (problem.step_weights > 0).all():
         raise ValueError(
-            'step_weights must all be positive for method="mip" and for integer_steps="any": '
-            "the others would leave steps unbounded"
+            'step_weights must all be positive for method="mip" and for integer_steps="any"; a '
+            "weight of 0 leaves the size of its step unbounded"
         )

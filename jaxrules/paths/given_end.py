@@ -1,11 +1,11 @@
 """Certified explanations of a given model: the best path that ends in it, P_K(beta) of Section 2.1.
 
-Every coefficient's last change sets it to its final value; call that step a pin, and all others
-free. A state is a prefix of free steps and pins: the least cost so far is a quadratic form of the
-free coefficients S, while the pinned ones F have their final values and may not change again. There
-are 3^d supports (S, F), and for each the least cost m(S, F); a dynamic programme over them bounds
-every remainder and finds which prefixes can still pin everything in time. The search grows prefixes
-layer by layer, keeping the most promising.
+The last change of a coefficient sets it to its final value: call that step a pin, and all others
+free. A state is a prefix of free steps and pins. Its least cost is a quadratic form of the free
+coefficients S; the pinned ones F have their final values and may not change again. There are 3^d
+supports (S, F), each with a least cost m(S, F). A dynamic programme over them bounds every
+remainder and finds which prefixes can still pin everything in time. The search grows prefixes layer
+by layer, keeping the most promising.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def search(
     certificate: Certificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Certificate[Changes]:
-    """The least-cost path of real steps to the problem's end, of at most MAX_FEATURES
-    features; see `exact.search`.
+    """The least-cost path of real steps to the problem's end, for at most MAX_FEATURES features;
+    see `exact.search`.
     """
     certificate = certificate or problem.certificate()
     if not stopped():
@@ -48,10 +48,10 @@ class _Layer(NamedTuple):
 
 
 class _Pins(layered.LayeredProblem[_Layer, Changes]):
-    """Prefixes of free steps and pins. A support is a number with a digit 0, FREE
-    or PIN for every feature.
+    """Prefixes of free steps and pins. A support is a number with a digit 0, FREE or PIN for every
+    feature.
 
-    A move is a feature that takes a free step, d + a feature that is pinned, or 2 d: stand still.
+    A move is a feature (a free step), d + a feature (its pin), or 2 d: stand still.
     """
 
     chunk = 500
@@ -67,9 +67,7 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         self.rest = self._remainders()
 
     def forms(self, supports: Sequence) -> Array:
-        """c as a quadratic form of the free coefficients and the constant, shape
-        (d + 1, d + 1, supports).
-        """
+        """c as a quadratic form of the free coefficients and 1, shape (d + 1, d + 1, supports)."""
         d = len(self.end)
         digits = self.digits[supports].T
         pinned = np.where(digits == PIN, self.end[:, None], 0.0)
@@ -82,8 +80,8 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         return forms
 
     def after(self, supports: Sequence) -> Sequence:
-        """The supports after every move, shape (supports, 2 d + 1); -1 for those
-        that change a pinned feature.
+        """The supports after every move, shape (supports, 2 d + 1); -1 for those that change a
+        pinned feature.
         """
         digits = self.digits[supports]
         moved = np.concatenate(
@@ -94,16 +92,14 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         )
 
     def _remainders(self) -> Array:
-        """A lower bound on what follows p steps that end in a support, infinite
-        where the end is out of reach.
+        """A lower bound on what follows p steps that end in a support, infinite if the end is out
+        of reach; shape (steps + 1, supports + 1).
         """
         count = len(self.digits)
         scales = self.diagonal[:, None]
         chunks = np.array_split(np.arange(count), count // 4096 + 1)
-        least = np.concatenate(
-            [schur_values(self.forms(some), scales)[0] for some in chunks]
-        )  # m(S, F)
-        least = np.append(least, 0.0)
+        m = [schur_values(self.forms(some), scales)[0] for some in chunks]  # m(S, F)
+        least = np.append(np.concatenate(m), 0.0)
         after = self.after(np.arange(count))
         rest = np.full((self.depth + 1, count + 1), np.inf)  # the last entry: no such support
         finished = ((self.digits == PIN) | ((self.digits == 0) & (self.end == 0))).all(axis=1)
@@ -130,8 +126,8 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         return _Layer(supports, self._append(states.forms[:, :, parents], supports, moves, step))
 
     def _append(self, forms: Array, supports: Sequence, moves: Sequence, step: int) -> Array:
-        """The cost-to-come after one more step: minimise out the old
-        coefficient, add the new cost.
+        """The cost-to-come after a further step: minimise out the old coefficient, add the cost of
+        the new model.
         """
         d, weight = len(self.end), self.problem.step_weights[step]
         batch = np.arange(len(moves))
@@ -148,9 +144,7 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         return grown + weight * self.forms(supports)
 
     def solution(self, moves: Sequence) -> Changes:
-        """The best path of these features; where it stands still, the
-        previous feature is set again.
-        """
+        """The best path of these features; to stand still sets the previous feature again."""
         d = len(self.end)
         features = moves % d
         for k in np.flatnonzero(moves == 2 * d):

@@ -1,10 +1,10 @@
 """Certified paths of integer steps: S_SLIM and S'_SLIM of Section 5.1.
 
-Every model is a point of the lattice start + Z^d, so two prefixes of equal length that
-arrive at the same point differ only in their cost so far: the cheaper one is kept. The
-search grows all points layer by layer, with that dominance and the remainder bounds of
-`exact`, which hold for real coefficients and so for integers. Bounds on the coefficients and
-a given end are conditions on points.
+Every model is a point of the lattice start + Z^d, so two prefixes of equal length that end in the
+same point differ only in their cost so far: the cheaper one is kept. The search grows all points
+layer by layer, with that dominance and the remainder bounds of `exact`, which hold for real
+coefficients and so for integers. Bounds on the coefficients and a given end are conditions on
+points.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from jaxrules.solvers.layered import Certificate, Children, never
 WIDTHS = (100, 2_000, 40_000, 400_000)
 """Points kept per layer; the next width is tried if points were dropped."""
 MAX_CHILDREN = 4_000_000
-"""Size of the points that are expanded together."""
+"""The most children of one chunk of points; the other points of the chunk are left out, and
+bounded.
+"""
 
 
 def search(
@@ -31,8 +33,8 @@ def search(
     certificate: Certificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Certificate[Changes]:
-    """The least-cost path of integer steps; those of any size need positive step
-    weights. See `exact.search`.
+    """The least-cost path of integer steps; those of any size need positive step weights. See
+    `exact.search`.
     """
     certificate = certificate or problem.certificate()
     if not stopped():
@@ -74,7 +76,7 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
         offsets = np.arange(repeats.sum()) - np.repeat(repeats.cumsum() - repeats, repeats)
         parents, features = np.repeat(parents, repeats), np.repeat(features, repeats)
         values = points[parents, features] + low[parents, features] + offsets
-        # standing still is a step of size zero, and always allowed
+        # To stand still is a step of size zero, and always allowed.
         parents = np.concatenate([parents, np.arange(len(points))])
         features = np.concatenate([features, np.zeros(len(points), np.int64)])
         values = np.concatenate([values, points[:, 0]])
@@ -99,8 +101,8 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
         if self.problem.kind == "unit":
             low, high = np.full(points.shape, -1.0), np.full(points.shape, 1.0)
         else:
-            # alpha c(b + t e_i) = alpha (c(b) - 2 slope t + Q_ii t^2) must leave
-            # room below the incumbent
+            # alpha c(b + t e_i) = alpha (c(b) - 2 slope t + Q_ii t^2) must stay below the
+            # incumbent, less the cost so far and the least of the rest.
             curvature = np.diag(self.cost.curvature)
             usable = curvature > 0
             safe = np.where(usable, curvature, 1.0)
@@ -110,10 +112,9 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
                 np.maximum((room - self.cost(points))[:, None] + safe * best**2, 0) / safe
             )
             radius = np.where(usable, radius, 0.0)
-            # without effect: only for the end
-            best = np.where(
-                usable, best, 0.0 if self.problem.end is None else self.problem.end - points
-            )
+            # A coefficient without effect on the cost moves only to the end.
+            to_end = 0.0 if self.problem.end is None else self.problem.end - points
+            best = np.where(usable, best, to_end)
             low, high = np.ceil(best - radius), np.floor(best + radius)
         return np.maximum(low, np.ceil(lower - 1e-9)), np.minimum(high, np.floor(upper + 1e-9))
 

@@ -1,5 +1,5 @@
-"""Local improvement of index sequences (Section 4.1 and appendix C), without
-solving any candidate's problem.
+"""Local improvement of index sequences (Section 4.1 and appendix C), without solving any
+candidate's problem.
 
 Choose q steps, keep the others, and try all d^q ways to assign features to the chosen ones. The
 objective of a sequence is s - h'H^-1 h (see `problem`), so with the kept steps factored once
@@ -7,7 +7,7 @@ every candidate is a q x q Schur complement in closed form: for q = 1, J_i = J -
 h)^2 / (H_ii - H_i'H^-1 H_i). The kernel runs one descent per start (vmap) until no choice of
 steps improves its sequence.
 
-Costs whose quadratic model differs between steps (logistic) are served as well.
+The quadratic models of the cost may differ between steps (logistic cost).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def search(
     restarts: int = 20,
     seed: int = 0,
 ) -> Certificate[Changes]:
-    """The best of local improvement from the greedy sequence and random ones, without a
-    proof; see `exact.search`.
+    """The best of local improvement from the greedy sequence and random ones, without a proof; see
+    `exact.search`.
     """
     certificate = certificate or problem.certificate()
     random = random_sequences(problem.n_features, problem.steps, restarts, seed)
@@ -74,8 +74,8 @@ def improve(
         cost: the cost of the change from the starting model, or a stack of one per step.
         step_weights: alpha, shape (steps,).
         starts: feature sequences, shape (starts, steps).
-        batch: q, how many steps are reassigned at once (at most `steps`); the
-            work grows as features^q.
+        batch: q, the number of steps reassigned at once (at most `steps`); the work grows as
+            features^q.
         seed: of the orders in which steps are chosen.
         stopped: if true, the remaining starts are not improved.
     """
@@ -98,15 +98,9 @@ def improve(
             break
         at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
         found = _compiled_in_time(
-            stopped,
-            P,
-            G,
-            constant,
-            sequences[at],
-            _pad(choices[orders[at]]),
-            np.int32(len(choices)),
-            batch=batch,
-        )
+            stopped, P, G, constant, sequences[at], _pad(choices[orders[at]]),
+            np.int32(len(choices)), batch=batch,
+        )  # fmt: skip
         if found is None:
             break
         sequences[at], objectives[at] = found
@@ -160,8 +154,8 @@ _compiled_in_time = Patient(_descend)
 
 
 def _least(candidates: Any) -> Any:
-    """The position and value of a table's minimum; row by row, which
-    vectorises better than one argmin.
+    """The position and value of a table's minimum, row by row: this vectorises better than one
+    argmin.
     """
     if candidates.ndim == 1:
         best = jnp.argmin(candidates)
@@ -172,7 +166,12 @@ def _least(candidates: Any) -> Any:
 
 
 def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch: int) -> Any:
-    """Objectives of all assignments of features to the chosen steps, shape (features,) * batch."""
+    """Objectives of all assignments of features to the chosen steps, shape (features,) * batch.
+
+    The kept steps are factored once, H = L L'. What they leave of the chosen steps is the Schur
+    complement in `schur` (with right side `linear`), a table per entry, with an axis per chosen
+    step.
+    """
     steps = len(sequence)
     order = jnp.arange(steps)
     kept = (order[:, None] != chosen[None]).all(axis=1)

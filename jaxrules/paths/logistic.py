@@ -1,9 +1,9 @@
 """Paths for costs that are not quadratic (the logistic loss): sequential quadratic models.
 
-The quadratic model of the cost around the last path's end is searched, by any method, for a
-sequence of features. Along it the path is made optimal for the cost itself by damped Newton
-steps, and then improved locally on the quadratic models around every step's own model. No
-certificate is claimed for the path.
+Any method searches the quadratic model of the cost around the end of the last path for a sequence
+of features. Damped Newton steps then make the path along it optimal for the cost itself, and local
+improvement follows on the quadratic models around every step's own model. The path has no
+certificate.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NEWTON_STEPS = 50
 
 @dataclass
 class SequentialCertificate(Certificate[Changes]):
-    """The best path by its true cost, and the certificate of the last quadratic
-    model; the bound is trivial.
+    """The best path by its true cost, and the certificate of the last quadratic model; the bound is
+    trivial.
     """
 
     cost: LossCost = field(kw_only=True)
@@ -37,20 +37,16 @@ class SequentialCertificate(Certificate[Changes]):
 
     @classmethod
     def of(cls, cost: LossCost, problem: PathProblem) -> SequentialCertificate:
-        """Before any search: the path that stays at the start. The problem has the
-        cost's quadratic model there.
+        """Before any search: the path that stays at the start. The problem has the cost's quadratic
+        model there.
         """
-        first = Changes(
-            np.zeros(problem.steps, np.int64), np.zeros((problem.steps, problem.n_features))
-        )
-        known = problem.certificate()
-        return cls(
-            first,
-            lambda path: float(problem.step_weights @ cost(path.models)),
-            0.0,
-            cost=cost,
-            model=known,
-        )
+        steps, weights = problem.steps, problem.step_weights
+        first = Changes(np.zeros(steps, np.int64), np.zeros((steps, problem.n_features)))
+
+        def objective(path: Changes) -> float:
+            return float(weights @ cost(path.models))
+
+        return cls(first, objective, 0.0, cost=cost, model=problem.certificate())
 
 
 def search(
@@ -87,9 +83,7 @@ def search(
         if stopped():  # within a Newton step, perhaps the first
             certificate.offer(certificate.model.solution)
             break
-        for _ in range(
-            ROUNDS
-        ):  # on the quadratic models around every step's own model, while the true cost falls
+        for _ in range(ROUNDS):  # while the true cost falls
             models = _models(cost, path.models, stopped)
             if models is None:
                 break
@@ -119,7 +113,7 @@ def newton_path(
     cost: LossCost, step_weights: Array, sequence: Sequence, stopped: Callable[[], bool] = never
 ) -> Changes:
     """The least-cost path from zero along a sequence of features, by damped Newton steps on the
-    step sizes; if stopped, the best so far.
+    changes; if stopped, the best so far.
     """
     models = np.zeros((len(sequence), cost.X.shape[1]))
     objective = float(step_weights @ cost(models))

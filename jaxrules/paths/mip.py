@@ -44,11 +44,11 @@ def search(
     stopped: Callable[[], bool] = never,
     remaining: Callable[[], float] = lambda: math.inf,
 ) -> Certificate[Changes]:
-    """The least-cost path under side conditions, proved to a relative 1e-8 when
-    the certificate is closed.
+    """The least-cost path under side conditions, proved to a relative 1e-8 if the certificate is
+    closed.
 
-    The step weights are all positive. See `exact.search`; `remaining` says
-    how many seconds are left.
+    The step weights are all positive. See `exact.search`; `remaining` returns the remaining
+    seconds.
     """
     certificate = certificate or problem.certificate()
     certificate.relative = GAP
@@ -65,9 +65,7 @@ def search(
 
 
 def _offer_relaxed(problem: PathProblem, certificate: Certificate[Changes], relaxed: Array) -> None:
-    """Offer the exact path along the sequence of a relaxed solution;
-    only the sequence is trusted.
-    """
+    """Offer the exact path along the sequence of a relaxed solution; nothing else is trusted."""
     end = problem.end
     steps = np.diff(relaxed, axis=0, prepend=0.0)
     sequence = np.abs(steps).argmax(axis=1)
@@ -102,6 +100,18 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
     return np.sqrt(room), excess
 
 
+def _largest_changes(problem: PathProblem, radius: Array) -> Array:
+    """Bounds on |b_ki - b_(k-1)i|, shape (steps, features)."""
+    cost, (lower, upper) = problem.cost, problem.bounds
+    at_start = np.sqrt(max(cost.constant - float(cost(cost.minimiser())), 0.0))
+    reach = radius + np.append(at_start, radius[:-1])
+    diagonal = np.sqrt(np.diag(cost.curvature))
+    largest = reach[:, None] / np.where(diagonal > 0, diagonal, np.inf)
+    if problem.end is not None:  # coefficients without effect on the cost move only to the end
+        largest = np.where(diagonal > 0, largest, np.abs(problem.end))
+    return np.minimum(largest, upper - lower)
+
+
 def _solve_relaxation(
     problem: PathProblem,
     certificate: Certificate[Changes],
@@ -109,25 +119,15 @@ def _solve_relaxation(
     stopped: Callable[[], bool],
     remaining: Callable[[], float],
 ) -> Array | None:
-    """One mixed-integer linear program; raises the bound and returns its
-    path, shape (steps, features).
+    """One mixed-integer linear program; raises the bound and returns its path, shape
+    (steps, features), None if HiGHS found none.
     """
     import cvxpy as cp
 
-    cost, weights, end = problem.cost, problem.step_weights, problem.end
-    steps, d = problem.steps, problem.n_features
-    lower, upper = problem.bounds
-    root = cost.square_root()
-    centre = cost.minimiser()
-    least = float(cost(centre))
+    cost, steps, d = problem.cost, problem.steps, problem.n_features
+    root, centre = cost.square_root(), cost.minimiser()
     radius, excess = _radii(problem, certificate.objective)
-    start_radius = np.sqrt(max(cost.constant - least, 0.0))
-    diagonal = np.sqrt(np.diag(cost.curvature))
-    reach = radius + np.append(start_radius, radius[:-1])
-    largest = reach[:, None] / np.where(diagonal > 0, diagonal, np.inf)
-    if end is not None:  # coefficients without effect on the cost move only to the end
-        largest = np.where(diagonal > 0, largest, np.abs(end))
-    largest = np.minimum(largest, upper - lower)
+    largest = _largest_changes(problem, radius)
 
     models = cp.Variable((steps, d))
     chosen = cp.Variable((steps, d), boolean=True)
@@ -140,7 +140,7 @@ def _solve_relaxation(
         steps_taken >= -cp.multiply(largest, chosen),
         cp.sum(squares, axis=1) >= excess,
     ]
-    for sign, bound in ((1, lower), (-1, upper)):
+    for sign, bound in zip((1, -1), problem.bounds, strict=True):
         bounded = np.isfinite(bound)
         if bounded.any():
             constraints.append(
@@ -151,18 +151,19 @@ def _solve_relaxation(
         constraints.append(steps_taken == whole)
         if problem.kind == "unit":
             constraints += [whole <= chosen, whole >= -chosen]
-    if end is not None:
-        constraints.append(models[-1] == end)
+    if problem.end is not None:
+        constraints.append(models[-1] == problem.end)
     grid = [
         np.repeat(fraction * radius[:, None], len(root), axis=1)
         for fraction in np.linspace(-1, 1, TANGENTS)
     ]
     for at in (*grid, *((path - centre) @ root.T for path in tangents)):
         constraints.append(squares >= 2 * cp.multiply(at, lifted) - at**2)
-    objective = cp.sum(cp.multiply(np.repeat(weights[:, None], len(root), axis=1), squares))
-    program = cp.Problem(cp.Minimize(objective), constraints)
+    weights = np.repeat(problem.step_weights[:, None], len(root), axis=1)
+    program = cp.Problem(cp.Minimize(cp.sum(cp.multiply(weights, squares))), constraints)
     proof = mip.solve(program, stopped, remaining, **_OPTIONS)
     if proof.bound is not None:
-        certificate.prove(proof.bound + least * float(weights.sum()))
+        least = float(cost(centre))
+        certificate.prove(proof.bound + least * float(problem.step_weights.sum()))
     certificate.nodes += proof.nodes
     return None if models.value is None else np.asarray(models.value, np.float64)

@@ -1,5 +1,5 @@
-"""Coordinate paths: sequences of linear models that differ in one coefficient from
-step to step (Section 2.1).
+"""Coordinate paths: sequences of linear models that differ in one coefficient from step to step
+(Section 2.1).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Array = NDArray[Any] | jax.Array
 
 
 def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of a linear model: every number, an indicator per category,
-    and one for missing values.
+    """The columns of a linear model: every number, an indicator per category, and one for missing
+    values.
     """
     columns = []
     for index, feature in enumerate(table.schema.features):
@@ -252,8 +252,8 @@ class ModelSequence:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class CoordinatePath(ModelSequence):
-    """A sequence of linear models, each of which differs from the previous one
-    in at most one coefficient.
+    """A sequence of linear models, each of which differs from the previous one in at most one
+    coefficient.
 
     Attributes:
         features: the column that each step changes, int64, shape (steps,).
@@ -426,9 +426,7 @@ def geometric_loss(path: ModelSequence, gamma: float) -> float:
 
 
 def dominates(path: ModelSequence, other: ModelSequence, tolerance: float = 0.0) -> bool:
-    """Whether c_k <= c'_k at every step (condition (b) of Section 3.1; steps beyond the end cost
-    0).
-    """
+    """Whether c_k <= c'_k at every step (Section 3.1 (b)); steps beyond the end cost 0."""
     for name, given in {"path": path, "other": other}.items():
         checks.instance(name, given, ModelSequence, "jaxrules.paths.fit")
     tolerance, length = checks.number("tolerance", tolerance), max(len(path), len(other))

@@ -1,30 +1,45 @@
-"""The price of interpretability: cost against interpretability loss (Section 3.3), and
-Definition 1's model loss.
+"""The price of interpretability: cost against interpretability loss (Section 3.3), and the loss of
+a given model (Definition 1).
+
+>>> import numpy as np
+>>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+>>> front = pareto(X, y, max_steps=2)
+>>> front.status.value, float(front.cost[0]), round(float(front.cost[-1]), 4)
+('optimal', 3.6875, 0.0625)
+>>> found = interpretability(X, y, [3.0, 2.0], max_steps=4)
+>>> found.model.features.tolist(), round(found.objective, 4)
+([0, 1], 0.875)
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.fits import Details, Fit, Status
+from jaxrules.options import learner, option, options
 from jaxrules.paths import exact
 from jaxrules.paths.costs import Array, Quadratic, Sequence
-from jaxrules.paths.data import MOST_STEPS, ModelSpace, check_step_weights
+from jaxrules.paths.data import (
+    MOST_STEPS,
+    Coefficients,
+    ModelOptions,
+    ModelSpace,
+    check_step_weights,
+)
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import MissingRule
 
 LINES = 24
 """The most points that a printed front lists in full."""
@@ -59,8 +74,10 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Box:
-    """A region of possible points that weighted sums miss, between supported
-    points of different sequences.
+    """Where weighted sums may miss points: between supported points of different sequences.
+
+    Attributes:
+        interpretability, cost: the least and the largest of each.
     """
 
     interpretability: tuple[float, float]
@@ -73,7 +90,7 @@ class Front:
 
     Attributes:
         points: none dominates another.
-        boxes: where further, unsupported points may lie; empty when all sequences were enumerated.
+        boxes: where further, unsupported points may lie; empty if all sequences were enumerated.
         status: OPTIMAL if every supported point is proved, else why not.
         seconds: wall time.
     """
@@ -137,58 +154,79 @@ class Front:
         )
 
 
-@guarded
-def pareto(
-    X: Any,
-    y: ArrayLike,
-    *,
-    max_steps: int = 10,
-    step_weights: float | ArrayLike = 1.0,
-    tradeoffs: ArrayLike | None = None,
-    start: Any = None,
-    l2_penalty: float = 0.0,
-    intercept: bool = True,
-    standardise: bool = False,
-    forbidden: Iterable[Any] = (),
-    sample_weight: ArrayLike | None = None,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-    missing: MissingRule = "refuse",
-) -> Front:
-    """Pareto-optimal paths between the cost of the last model and the
-    interpretability loss L_alpha.
+@options
+class _Lengths(ModelOptions):
+    """What `pareto` and `interpretability` have in common.
+
+    Attributes:
+        max_steps: the largest number of steps, K.
+        step_weights: a number gamma for alpha_k = gamma^k, or alpha_1, ..., alpha_K; shorter paths
+            use the first ones.
+    """
+
+    max_steps: int = option(checks.integer, default=10, at_least=1, at_most=MOST_STEPS)
+    step_weights: float | ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_step_weights(self.step_weights, self.max_steps)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """The weights of the steps, shape (max_steps,)."""
+        return check_step_weights(self.step_weights, self.max_steps)
+
+
+def _tradeoffs(name: str, given: ArrayLike | None) -> Array | None:
+    return checks.optional(checks.sequence, name, given, above=0)
+
+
+@options
+class ParetoOptions(_Lengths):
+    """The options of `pareto`.
+
+    Attributes:
+        tradeoffs: positive lambdas; None for 36 from 1000 to 0.0001. 1e-7 is always included: it
+            represents the limit 0, where the last model is the best that its columns allow.
+        seed: of local improvement inside the exact search.
+        time_limit: seconds; the points found by then are returned.
+    """
+
+    learner = "pareto"
+
+    tradeoffs: ArrayLike | None = option(_tradeoffs, default=None)
+
+    @property
+    def lambdas(self) -> Array:
+        """The tradeoffs with the smallest one, descending."""
+        given = TRADEOFFS if self.tradeoffs is None else self.tradeoffs
+        return np.unique(np.append(given, SMALLEST_TRADEOFF))[::-1]
+
+
+@learner(ParetoOptions)
+def pareto(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: ParetoOptions) -> Front:
+    """Pareto-optimal paths between the cost of the last model and the interpretability loss
+    L_alpha.
 
     Proposition 1: for every tradeoff lambda and every length K, the least c(b_K) + lambda sum_k
-    alpha_k c(b_k) is problem (7) with other weights, solved by the exact search and started from
-    its neighbours' solutions. With at most 5000 index sequences, points that no weighted sum
+    alpha_k c(b_k) is problem (7) with other weights, solved by the exact search that starts from
+    its neighbours' solutions. With at most 5000 sequences of columns, points that no weighted sum
     reaches (the dashed part of Fig. 2) are found by merging the fronts of all sequences: then no
-    path dominates a point. Otherwise the unsupported points are the best met on the way, and
+    path dominates a point. Otherwise the unsupported points are the best found on the way, and
     `Front.boxes` shows where others may lie.
 
     Args:
-        X, y, start, l2_penalty, intercept, standardise, forbidden,
-            sample_weight, missing: as in `fit`.
-        max_steps: the largest K.
-        step_weights: gamma, or alpha_1, ..., alpha_K for the largest K; shorter
-            paths use the first ones.
-        tradeoffs: positive lambdas; default 36 from 1000 to 0.0001. 1e-7 is always included: it
-            represents the limit 0, where the last model is the best that its features allow.
-        time_limit: seconds, or a `jaxrules.Deadline`; the points found so far are returned.
-        progress: False, True for a bar, or a function of one `Progress`.
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers, shape (rows,).
+        sample_weight: weight of every row, shape (rows,).
 
     Raises:
-        TypeError, ValueError: as `fit`.
+        TypeError, ValueError: as `jaxrules.paths.fit`.
     """
-    max_steps = checks.integer("max_steps", max_steps, at_least=1, at_most=MOST_STEPS)
-    alpha = check_step_weights(step_weights, max_steps)
-    lambdas = TRADEOFFS if tradeoffs is None else checks.sequence("tradeoffs", tradeoffs, above=0)
-    lambdas = np.unique(np.append(lambdas, SMALLEST_TRADEOFF))[::-1]
-    run = Run("pareto", time_limit, progress, total=max_steps * len(lambdas))
-    space = ModelSpace.of(
-        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
-        standardise=standardise, sample_weight=sample_weight, missing=missing,
-    )  # fmt: skip
-    sums = _Sums(space, space.problem(alpha).cost, alpha, lambdas)
+    alpha, lambdas, max_steps = options.alpha, options.lambdas, options.max_steps
+    run = options.run(total=max_steps * len(lambdas))
+    space = ModelSpace.of(X, y, sample_weight, options)
+    sums = _Sums(space, space.problem(alpha).cost, alpha, lambdas, options.seed)
     enumerated = (
         sum(len(space.allowed) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
     )
@@ -208,14 +246,15 @@ def pareto(
 
 
 class _Sums(NamedTuple):
-    """The weighted sums c(b_K) + lambda sum_k alpha_k c(b_k) of a front (Eq. 8), and the
-    points that they lead to.
+    """The weighted sums c(b_K) + lambda sum_k alpha_k c(b_k) (Eq. 8), and the points that minimise
+    them.
     """
 
     space: ModelSpace
     cost: Quadratic
     alpha: Array
     tradeoffs: Array  # lambdas, descending
+    seed: int
 
     def problem(self, steps: int, tradeoff: float) -> PathProblem:
         """The sum as problem (7)."""
@@ -247,7 +286,9 @@ class _Sums(NamedTuple):
             if tradeoff in previous:
                 starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
             problem = self.problem(steps, tradeoff)
-            certificate = exact.search(problem, problem.certificate(), run.stopped, starts)
+            certificate = exact.search(
+                problem, problem.certificate(), run.stopped, starts, seed=self.seed
+            )
             known = previous[tradeoff] = certificate.solution.features
             points.append(self.point(known, tradeoff, certificate.closed))
             run.report(len(points) - 1, certificate.objective)
@@ -278,9 +319,7 @@ def _tradeoff_weights(alpha: Array, tradeoff: float) -> Array:
 
 
 def _nondominated(points: list[FrontPoint]) -> list[FrontPoint]:
-    """The points that no other improves in both respects, without
-    duplicates; fewer steps win ties.
-    """
+    """The points that no other dominates, without duplicates; fewer steps win ties."""
     order = sorted(points, key=lambda p: (p.interpretability, p.cost, len(p.path), not p.supported))
     scale = 1e-9 * max(abs(p.cost) for p in points)
     front: list[FrontPoint] = []
@@ -335,9 +374,7 @@ def _boxes(front: list[FrontPoint]) -> Iterable[Box]:
 
 
 class _Fronts(NamedTuple):
-    """The fronts of all sequences of a length: convex curves, of slope -tradeoff at
-    every one of their points.
-    """
+    """The fronts of all sequences of a length: convex curves, of slope -tradeoff at every point."""
 
     sequences: NDArray[np.int64]  # (sequences, steps)
     tradeoffs: Array  # descending
@@ -346,9 +383,7 @@ class _Fronts(NamedTuple):
 
 
 def _fronts(cost: Quadratic, alpha: Array, tradeoffs: Array, max_steps: int) -> list[_Fronts]:
-    """By number of steps, each from the path of least loss to the one
-    whose last model costs least.
-    """
+    """By number of steps, each from the path of least loss to the one of least last cost."""
     tradeoffs = np.append(1 / SMALLEST_TRADEOFF, tradeoffs)
     found = []
     for steps in range(1, max_steps + 1):
@@ -387,14 +422,14 @@ def _unsupported(cost: Quadratic, fronts: list[_Fronts]) -> list[tuple[Sequence,
 def _below(
     cost: Quadratic, alpha: Array, fronts: list[_Fronts], loss: float, last: float
 ) -> tuple[Sequence, float] | None:
-    """The path of this loss at most with the least last cost, as its sequence and
-    tradeoff, if that is below `last`.
+    """The path of at most this loss with the least last cost, as its sequence and tradeoff, if that
+    is below `last`.
 
-    Between two of its points a front lies above both tangents: only sequences whose
-    tangents pass below are examined.
+    Between two of its points a front lies above both tangents: only sequences whose tangents pass
+    below are examined.
     """
-    best, least = None, last - 1e-9 * float(cost.constant)
-    loss *= 1 - 1e-9  # by more than rounding
+    best, least = None, last - 1e-9 * float(cost.constant)  # by more than rounding
+    loss *= 1 - 1e-9
     for front in fronts:
         reached = (front.loss <= loss).sum(axis=0)
         some = np.flatnonzero((reached > 0) & (reached < len(front.tradeoffs)))
@@ -404,19 +439,25 @@ def _below(
             for k in (left, right)
         ]
         for i in np.flatnonzero(np.maximum(*tangents) < least).tolist():
-            sequence, low, high = (
-                front.sequences[some[i]],
-                front.tradeoffs[right[i]],
-                front.tradeoffs[left[i]],
-            )
-            for _ in range(60):
-                middle = float(np.sqrt(low * high))
-                costs = _costs(cost, alpha, sequence[None], middle)[0]
-                low, high = (middle, high) if costs @ alpha[: len(costs)] > loss else (low, middle)
-            costs = _costs(cost, alpha, sequence[None], float(high))[0]
-            if costs[-1] < least:
-                best, least = (sequence, float(high)), float(costs[-1])
+            sequence = front.sequences[some[i]]
+            low, high = front.tradeoffs[right[i]], front.tradeoffs[left[i]]
+            tradeoff, cost_there = _at_loss(cost, alpha, sequence, loss, float(low), float(high))
+            if cost_there < least:
+                best, least = (sequence, tradeoff), cost_there
     return best
+
+
+def _at_loss(
+    cost: Quadratic, alpha: Array, sequence: Sequence, loss: float, low: float, high: float
+) -> tuple[float, float]:
+    """The tradeoff between two at which the best path of a sequence has this loss, and the cost of
+    its last model. By bisection: the loss falls with the tradeoff.
+    """
+    for _ in range(60):
+        middle = float(np.sqrt(low * high))
+        costs = _costs(cost, alpha, sequence[None], middle)[0]
+        low, high = (middle, high) if costs @ alpha[: len(costs)] > loss else (low, middle)
+    return high, float(_costs(cost, alpha, sequence[None], high)[0, -1])
 
 
 def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -> Array:
@@ -436,91 +477,92 @@ def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -
     return models.cumsum(axis=1)
 
 
-def _best(certificates: list[Certificate[Changes]]) -> Certificate[Changes]:
-    return min(certificates, key=lambda certificate: certificate.objective)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InterpretabilityDetails(Details):
+    """What `interpretability` reports beside the path.
+
+    Attributes:
+        losses: the objective by number of steps.
+        all_lengths: whether longer paths are excluded by proof.
+    """
+
+    losses: Mapping[int, float]
+    all_lengths: bool
 
 
-@guarded
+@options
+class InterpretabilityOptions(_Lengths):
+    """The options of `interpretability`.
+
+    Attributes:
+        method: "exact" (up to 11 columns that may change) or "mip".
+        seed: has no effect; both searches are deterministic.
+    """
+
+    learner = "interpretability"
+
+    method: Literal["exact", "mip"] = option(checks.choice, default="exact", known=("exact", "mip"))
+
+
+@learner(InterpretabilityOptions)
 def interpretability(
     X: Any,
     y: ArrayLike,
-    model: Any,
-    *,
-    max_steps: int = 10,
-    step_weights: float | ArrayLike = 1.0,
-    start: Any = None,
-    method: Literal["exact", "mip"] = "exact",
-    l2_penalty: float = 0.0,
-    intercept: bool = True,
-    standardise: bool = False,
-    forbidden: Iterable[Any] = (),
-    sample_weight: ArrayLike | None = None,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-    missing: MissingRule = "refuse",
+    model: Coefficients,
+    sample_weight: ArrayLike | None,
+    options: InterpretabilityOptions,
 ) -> Fit[CoordinatePath]:
-    """The interpretability loss of a given model (Definition 1, Eq. 2): the least L_alpha of
-    any path that ends in it.
+    """The interpretability loss of a given model (Definition 1, Eq. 2): the least L_alpha of any
+    path that ends in it.
 
     Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof if the
-    least cost of any model, paid in every step, already exceeds the best path;
-    details["all_lengths"] is then True.
+    least cost of any model, paid in every step, already exceeds the best path.
 
     Args:
-        X, y, start, l2_penalty, intercept, standardise, forbidden,
-            sample_weight, missing: as in `fit`.
-        model: the model to explain, in the forms of `fit`'s `end`.
-        max_steps: the largest length.
-        step_weights: gamma (alpha_k = gamma^k), or alpha_1, ..., alpha_max_steps.
-        method: "exact" (up to 11 columns that may change) or "mip".
-        time_limit: seconds, or a `jaxrules.Deadline`.
-        progress: False, True for a bar, or a function of one `Progress`.
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers, shape (rows,).
+        model: the model to explain, in the forms of `start`.
+        sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit with the best path (of no steps, and loss 0, if the model is the start). Details:
-        `losses`, the objective by length, and `all_lengths`.
+        A Fit with the best path (of no steps, and loss 0, if the model is the start), with
+        `InterpretabilityDetails`.
 
     Raises:
-        TypeError, ValueError: as `fit`; if the model is not reachable in `max_steps`.
+        TypeError, ValueError: as `jaxrules.paths.fit`; if the model is not reachable in
+            `max_steps`.
     """
-    max_steps = checks.integer("max_steps", max_steps, at_least=1, at_most=MOST_STEPS)
-    alpha = check_step_weights(step_weights, max_steps)
-    checks.choice("method", method, ("exact", "mip"))
-    run = Run("interpretability", time_limit, progress, total=max_steps)
-    space = ModelSpace.of(
-        X, y, start=start, forbidden=forbidden, l2_penalty=l2_penalty, intercept=intercept,
-        standardise=standardise, sample_weight=sample_weight, missing=missing,
-    )  # fmt: skip
+    alpha, run = options.alpha, options.run(total=options.max_steps)
+    space = ModelSpace.of(X, y, sample_weight, options)
     whole = space.problem(alpha, end=space.coefficients(model, "model"))
-    check_method(whole, method, "squared")
-    assert whole.end is not None
-    shortest = int((whole.end != 0).sum())
+    check_method(whole, options.method, "squared")
+    shortest = whole.fewest_steps
     if shortest == 0:
         path = space.path(whole.along(np.zeros(0, np.int64)), alpha[:0])
-        return run.finish(path, 0.0, "min", Status.OPTIMAL, 0.0, losses={0: 0.0}, all_lengths=True)
+        details = InterpretabilityDetails(losses={0: 0.0}, all_lengths=True)
+        return run.finish(path, 0.0, "min", Status.OPTIMAL, 0.0, details)
     least = max(float(whole.cost(whole.cost.minimiser())), 0.0)
     certificates: list[Certificate[Changes]] = []  # of the lengths from the shortest on
     all_lengths = False
     with run:
-        all_lengths = _prove_by_length(
-            certificates, whole, range(shortest, max_steps + 1), least, method, run
-        )
+        lengths = range(shortest, options.max_steps + 1)
+        all_lengths = _prove_by_length(certificates, whole, lengths, least, options.method, run)
     if not certificates:
         certificates.append(_cut(whole, shortest).certificate())
     found = _best(certificates)
     found.bound = min(certificate.bound for certificate in certificates)
-    if (
-        run.limit is not None
-    ):  # the lengths not examined cost at least as much as the least model in every step
-        found.bound = min(
-            found.bound, least * float(alpha[: shortest + len(certificates) - 1].sum())
-        )
+    if run.limit is not None:  # a length not examined costs at least `least` in every step
+        examined = alpha[: shortest + len(certificates) - 1]
+        found.bound = min(found.bound, least * float(examined.sum()))
     path = space.path(found.solution, alpha[: len(found.solution.features)])
+    bound = min(max(found.bound, 0.0), path.loss)
     losses = {shortest + i: certificate.objective for i, certificate in enumerate(certificates)}
-    return run.finish(
-        path, path.loss, "min", found.status, min(max(found.bound, 0.0), path.loss),
-        losses=losses, all_lengths=all_lengths,
-    )  # fmt: skip
+    details = InterpretabilityDetails(losses=losses, all_lengths=all_lengths)
+    return run.finish(path, path.loss, "min", found.status, bound, details)
+
+
+def _best(certificates: list[Certificate[Changes]]) -> Certificate[Changes]:
+    return min(certificates, key=lambda certificate: certificate.objective)
 
 
 def _cut(whole: PathProblem, steps: int) -> PathProblem:
@@ -529,11 +571,15 @@ def _cut(whole: PathProblem, steps: int) -> PathProblem:
 
 
 def _prove_by_length(
-    certificates: list[Certificate[Changes]], whole: PathProblem, lengths: range, least: float,
-    method: Literal["exact", "mip"], run: Run,
-) -> bool:  # fmt: skip
-    """Add a certificate for every length; whether no longer path can be better, where
-    every step costs `least`.
+    certificates: list[Certificate[Changes]],
+    whole: PathProblem,
+    lengths: range,
+    least: float,
+    method: Literal["exact", "mip"],
+    run: Run,
+) -> bool:
+    """Add a certificate for every length; whether no longer path can be better, as every step costs
+    at least `least`.
     """
     for steps in lengths:
         problem = _cut(whole, steps)
@@ -541,9 +587,8 @@ def _prove_by_length(
             return True
         certificates.append(problem.certificate())
         prove(problem, certificates[-1], method, run)
-        run.step(
-            _best(certificates).objective, len(_best(certificates).solution.features), done=steps
-        )
+        best = _best(certificates)
+        run.step(best.objective, len(best.solution.features), done=steps)
         if run.stopped():
             break
     return False

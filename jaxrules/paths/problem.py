@@ -39,12 +39,12 @@ class PathProblem:
     Attributes:
         cost: the cost of the change from the starting model.
         step_weights: alpha, at least 0, the last one positive, shape (steps,).
-        kind: steps of "any" integer size (S_SLIM), of one point ("unit",
-            S'_SLIM), or None for real ones.
-        lower, upper: bounds on the change, shape (features,), infinite for none; they
-            contain 0. Or one number.
-        end: the change that the last model must have, shape (features,),
-            reachable in these steps; or None.
+        kind: steps of "any" integer size (S_SLIM), of one point ("unit", S'_SLIM), or None for real
+            ones.
+        lower, upper: bounds on the change, shape (features,) or one number, infinite for none; they
+            contain 0.
+        end: the change that the last model must have, shape (features,), reachable in these steps;
+            or None.
     """
 
     cost: Quadratic
@@ -61,6 +61,11 @@ class PathProblem:
     @property
     def n_features(self) -> int:
         return len(self.cost.linear)
+
+    @property
+    def fewest_steps(self) -> int:
+        """The number of steps that the end takes at least; 0 without one."""
+        return 0 if self.end is None else int(steps_between(0.0, self.end, self.kind))
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
@@ -87,11 +92,11 @@ class PathProblem:
         return Changes(sequence, best_path(self.cost, self.step_weights, sequence))
 
     def certificate(self) -> Certificate[Changes]:
-        """The certificate before any search: the greedy path, and the least cost
-        of any model in every step.
+        """The certificate before any search: the greedy path, and the least cost of any model in
+        every step.
 
-        Objectives count as equal within a relative 1e-9, and the rounding of
-        the objective of not moving.
+        Objectives count as equal within a relative 1e-9, and within the rounding of the objective
+        of not moving.
         """
         first = greedy_path(self)
         if self.kind is None and self.end is None and not self.bounded:
@@ -103,23 +108,20 @@ class PathProblem:
 
 
 def geometric_weights(gamma: float, steps: int) -> Array:
-    """alpha_k = gamma^k for k = 1, ..., steps (Section 3.2), shape (steps,); infinite
-    beyond the largest float.
+    """alpha_k = gamma^k for k = 1, ..., steps (Section 3.2), shape (steps,); infinite beyond the
+    largest float.
     """
     with np.errstate(over="ignore", under="ignore"):
         return np.power(float(gamma), np.arange(1, steps + 1))
 
 
 def tail_sums(weighted: Array) -> Array:
-    """The sum of the entries from k on, for every k: T_k of the step
-    weights; along the first axis.
-    """
+    """The sum of the entries from k on, for every k, along the first axis: T_k of alpha."""
     return np.cumsum(weighted[::-1], axis=0)[::-1]
 
 
 def weighted_sums(cost: Quadratic, step_weights: Array) -> tuple[Array, Array, float]:
-    """P_k = sum_{m >= k} alpha_m Q_m, G_k = sum_{m >= k} alpha_m g_m, and the
-    constant sum_m alpha_m s_m.
+    """P_k = sum_{m >= k} alpha_m Q_m, G_k = sum_{m >= k} alpha_m g_m, and sum_m alpha_m s_m.
 
     Args:
         cost: one for all steps, or stacked, one per step.
@@ -129,11 +131,8 @@ def weighted_sums(cost: Quadratic, step_weights: Array) -> tuple[Array, Array, f
         P, shape (steps, features, features), G, shape (steps, features), and the constant.
     """
     P = tail_sums(step_weights[:, None, None] * cost.curvature)
-    return (
-        P,
-        tail_sums(step_weights[:, None] * cost.linear),
-        float((step_weights * cost.constant).sum()),
-    )
+    G = tail_sums(step_weights[:, None] * cost.linear)
+    return P, G, float((step_weights * cost.constant).sum())
 
 
 def path_along(sequence: Sequence, changes: Array, n_features: int) -> Array:
@@ -144,8 +143,8 @@ def path_along(sequence: Sequence, changes: Array, n_features: int) -> Array:
 
 
 def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array:
-    """The least-cost path from zero along a sequence of features: b_1, ...,
-    b_K, shape (steps, features).
+    """The least-cost path from zero along a sequence of features: b_1, ..., b_K, shape
+    (steps, features).
 
     The closed form of Eq. (10)'s inner problem, for one cost or one per step. If H is singular
     (repeated columns, steps of weight zero), the solution of least norm is taken.
@@ -160,22 +159,20 @@ def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array
 def constrained_path(problem: PathProblem, sequence: Sequence) -> Array:
     """`best_path` within bounds on every coefficient, and with a given last model (real steps).
 
-    The unknowns are the new coefficients x_k after each step, so that bounds are bounds
-    on x_k, and the end fixes the last x_k of each feature. A bounded least-squares
-    problem in the square root of Q.
+    The unknowns are the new coefficients x_k after each step: bounds are bounds on x_k, and the end
+    fixes the last x_k of each feature. This is a bounded least-squares problem in the square root
+    of Q.
 
     Args:
         problem: its kind of steps is ignored.
-        sequence: the features, shape (steps,); every feature in which the end
-            differs from 0 must occur.
+        sequence: the features, shape (steps,), with all those in which the end differs from 0.
     """
     from scipy.optimize import lsq_linear
 
     steps, d = len(sequence), problem.n_features
     root = problem.cost.square_root()
-    active = np.zeros(
-        (steps, d, steps)
-    )  # active[k, i, j]: is coefficient i of model k the one set in step j?
+    # active[k, i, j]: is coefficient i of model k the one set in step j?
+    active = np.zeros((steps, d, steps))
     latest = np.full(d, -1)
     for k, feature in enumerate(sequence):
         latest[feature] = k
@@ -201,8 +198,8 @@ def constrained_path(problem: PathProblem, sequence: Sequence) -> Array:
 
 
 def greedy_path(problem: PathProblem) -> Changes:
-    """Forward stagewise fitting: every step takes the coefficient change that
-    lowers the cost most, Eq. (3).
+    """Forward stagewise fitting: every step takes the coefficient change that lowers the cost most,
+    Eq. (3).
 
     If the end is given, the last steps lead there.
     """
@@ -236,7 +233,7 @@ def greedy_path(problem: PathProblem) -> Changes:
     return Changes(sequence, models)
 
 
-def steps_between(models: Array, end: Array, kind: IntegerSteps | None) -> Sequence:
+def steps_between(models: Array | float, end: Array, kind: IntegerSteps | None) -> Sequence:
     """The number of steps from models, shape (..., features), to the end, in steps of this kind."""
     away = np.abs(models - end)
     steps: Sequence = (

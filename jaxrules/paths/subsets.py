@@ -1,10 +1,10 @@
-"""The least cost of any k features, for every k: leaps and bounds. Compiled,
-imported on first use (numba).
+"""The least cost of any k features, for every k: leaps and bounds. Compiled, imported on first use
+(numba).
 
-Furnival and Wilson, "Regressions by Leaps and Bounds" (1974). Features are removed one by one
-from the full model, in a fixed order, so that every set is met once. Removal only raises the
-cost, so a set is not extended if its cost exceeds the best known one of every smaller size
-that can still be reached.
+Furnival and Wilson, "Regressions by Leaps and Bounds" (1974). Features are removed one by one from
+the full model, in a fixed order, so that every set occurs once. Removal only raises the cost, so
+the search leaves a set if its cost exceeds the best known one of every smaller size that it can
+still reach.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ BUDGET = 300_000
 
 
 def least_by_size(cost: Quadratic, smallest: int, largest: int) -> Array:
-    """Lower bounds on the cost of k features, exact where the search ends, for k
-    = smallest, ..., largest.
+    """Lower bounds on the cost of k features, for k = smallest, ..., largest; exact if the search
+    ends within its budget.
 
     Args:
         cost: with a regular curvature.
@@ -30,53 +30,36 @@ def least_by_size(cost: Quadratic, smallest: int, largest: int) -> Array:
     """
     inverse = np.linalg.inv(cost.curvature)
     best = np.full(len(cost.linear) + 1, np.inf)
-    opened = _search(
-        (inverse + inverse.T) / 2,
-        inverse @ cost.linear,
-        _least(cost),
-        smallest,
-        largest,
-        best,
-        BUDGET,
-    )
-    found: Array = np.minimum(best[smallest : largest + 1], opened) - 1e-10 * abs(
-        float(cost.constant)
-    )
+    least = float(cost(cost.minimiser()))
+    symmetric = (inverse + inverse.T) / 2
+    left_open = _search(symmetric, inverse @ cost.linear, least, smallest, largest, best, BUDGET)
+    rounding = 1e-10 * abs(float(cost.constant))
+    found: Array = np.minimum(best[smallest : largest + 1], left_open) - rounding
     return found
-
-
-def _least(cost: Quadratic) -> float:
-    return float(cost(cost.minimiser()))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _search(
     inverse: Any, model: Any, least: float, smallest: int, largest: int, best: Any, budget: int
 ) -> float:
-    """Best costs by size into `best`; returns the least cost of the sets
-    left open, infinite if none.
+    """Best costs by size into `best`; returns the least cost of the sets left open, infinite if
+    none.
     """
     d = len(model)
     inverses, models, costs = np.zeros((d + 1, d, d)), np.zeros((d + 1, d)), np.zeros(d + 1)
-    removable, count, following = (
-        np.zeros((d + 1, d), np.int64),
-        np.zeros(d + 1, np.int64),
-        np.zeros(d + 1, np.int64),
-    )
+    removable = np.zeros((d + 1, d), np.int64)
+    count, following = np.zeros(d + 1, np.int64), np.zeros(d + 1, np.int64)
     removed = np.zeros((d + 1, d), np.bool_)
     inverses[0], models[0], costs[0], count[0] = inverse, model, least, d
     cheap = np.zeros(d)
     for level in range(d - smallest):  # backward elimination: the first incumbents
         for j in range(d):
-            cheap[j] = (
-                np.inf if removed[level, j] else models[level, j] ** 2 / inverses[level, j, j]
-            )
+            rise = models[level, j] ** 2 / inverses[level, j, j]
+            cheap[j] = np.inf if removed[level, j] else rise
         _remove(inverses, models, costs, removed, level, int(np.argmin(cheap)))
         best[d - level - 1] = costs[level + 1]
-    order = np.argsort(
-        -(model**2) / np.diag(inverse)
-    )  # the most expensive first: its branch is the largest, and ends soon
-    removable[0] = order
+    # The most expensive first: its branch is the largest, and ends soon.
+    removable[0] = np.argsort(-(model**2) / np.diag(inverse))
     following[0] = d - 1
     level, nodes = 0, 0
     while level >= 0:

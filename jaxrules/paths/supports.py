@@ -1,5 +1,5 @@
-"""Least-squares costs of supports, and bounds on what follows and precedes them; the
-tables of `exact`'s bound.
+"""Least-squares costs of supports, and bounds on what follows and precedes them: the tables of the
+bound in `exact`.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def schur_values(systems: Array, scales: Array) -> tuple[Array, Array]:
 class Supports:
     """Least-squares costs of supports, and how they grow.
 
-    Two more entries stand for supports outside the table: those beyond the largest size, and those
-    that no path below the objective reaches.
+    Two further entries stand for supports outside the table: those beyond the largest size, and
+    those that no path below the objective reaches.
 
     Attributes:
         masks: the supports as ascending bit masks, shape (supports,).
         sizes: their sizes.
         full: whether the table has every subset, so that a mask is its own position.
         least: m(U), shape (supports + 2,); the last two are a bound.
-        by_size: a bound on m(U) for supports of k features, exact as a rule, shape (features + 1,).
+        by_size: a bound on m(U) for supports of k features, usually exact, shape (features + 1,).
         larger: position of U + i, shape (features, supports + 2).
         coupling: (m(U) - m(U+i)) kappa, zero where i is in U; shape (features, supports).
         unexplained: 1 - kappa.
@@ -69,8 +69,8 @@ class Supports:
 
     @classmethod
     def of(cls, cost: Quadratic, steps: int) -> Supports:
-        """Tables for all supports of at most `steps` features, or of the largest
-        size that fits in memory.
+        """Tables for all supports of at most `steps` features, or of the largest size that fits in
+        memory.
         """
         d = len(cost.linear)
         return cls._tables(cost, *_subsets(d, min(steps, d)), None, min(steps, d))
@@ -79,11 +79,11 @@ class Supports:
     def reachable(
         cls, cost: Quadratic, step_weights: Array, objective: float, stopped: Callable[[], bool]
     ) -> Supports:
-        """Tables for the supports of all paths below an objective, size by
-        size, within memory and time.
+        """Tables for the supports of all paths below an objective, size by size, within memory and
+        time.
 
-        A support is needed if the least costs of those on the way to it, one per step, and the
-        least of any support of the sizes after it leave room below the objective.
+        A support is needed if the least costs of the supports on the way to it, one per step, and
+        the least costs of any supports after it sum to less than the objective.
         """
         d, steps = len(cost.linear), len(step_weights)
         if d > LARGEST_BIT:
@@ -131,8 +131,8 @@ class Supports:
         by_size: Array | None,
         largest: int,
     ) -> Supports:
-        """Those of given supports; without
-        `by_size` these are all of their sizes, and `largest` is the paths'.
+        """The tables of given supports; without `by_size` these are all supports of their sizes,
+        and `largest` is the largest size of the paths.
         """
         d, count = len(cost.linear), len(masks)
         full = count == 2**d
@@ -166,12 +166,12 @@ class Supports:
         return cls(masks, sizes, full, least, by_size, larger, coupling, unexplained)
 
     def positions(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where supports stand in the tables; those beyond them at the last entry."""
+        """The positions of supports in the tables; of those outside, the number of supports."""
         return masks if self.full else _positions(self.masks, masks)
 
     def pairs(self, some: slice, p: int, step_weights: Array, shares: Array) -> Array:
-        """The least of first c(b_p) + second c(b_p + t e_i), b_p in R^U, for features
-        i, shape (some, supports).
+        """The least of first c(b_p) + second c(b_p + t e_i) over b_p in R^U, for features i, shape
+        (some, supports).
         """
         first, second = _pair_weights(p, step_weights, shares)
         total = first + second * self.unexplained[some]
@@ -190,16 +190,12 @@ class Supports:
                     self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some, :-2]]
                 )
                 np.minimum(rest[p, :-2], following.min(axis=0), out=rest[p, :-2])
-            costs = self.by_size[
-                [min(p, d), min(p + 1, d)]
-            ]  # after p steps there are at most p features
+            costs = self.by_size[[min(p, d), min(p + 1, d)]]  # p steps, at most p features
             rest[p, -2] = costs @ _pair_weights(p, step_weights, shares) + rest[p + 1, -2]
         return rest
 
     def beginnings(self, step_weights: Array, shares: Array) -> Array:
-        """A lower bound on the first p steps if b_p has support U, shape
-        (steps + 1, supports + 2).
-        """
+        """Lower bounds on the first p steps if b_p has support U, (steps + 1, supports + 2)."""
         steps, (d, count) = len(step_weights), self.coupling.shape
         before = np.full((steps + 1, count + 2), np.inf)
         before[0, 0] = 0.0
@@ -207,10 +203,7 @@ class Supports:
             to = self.larger[i, :-2]
             value = self.pairs(slice(i, i + 1), p, step_weights, shares)[0] + before[p, :-2]
             stays = to == np.arange(count)  # i belongs to U
-            for group in (
-                stays,
-                ~stays,
-            ):  # in each, no two supports grow to the same one that is there
+            for group in (stays, ~stays):  # in each, no two supports grow to the same one
                 before[p + 1, to[group]] = np.minimum(before[p + 1, to[group]], value[group])
         return before
 
@@ -219,17 +212,11 @@ def _least_squares(
     cost: Quadratic, masks: NDArray[np.int64], size: int
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """m(U) of supports of one size, log det of Q on U, and whether its columns are independent."""
-    least, logarithms, independent = (
-        np.empty(len(masks)),
-        np.empty(len(masks)),
-        np.empty(len(masks), bool),
-    )
+    least, logarithms = np.empty((2, len(masks)))
+    independent = np.empty(len(masks), bool)
     for some in (slice(i, i + 2**14) for i in range(0, len(masks), 2**14)):
-        chosen = (
-            np.nonzero(masks[some, None] & bits(len(cost.linear)))[1]
-            .reshape(len(masks[some]), size)
-            .T
-        )
+        members = np.nonzero(masks[some, None] & bits(len(cost.linear)))[1]
+        chosen = members.reshape(len(masks[some]), size).T
         systems = np.empty((size + 1, size + 1, chosen.shape[1]))
         systems[:size, :size] = cost.curvature[chosen[:, None], chosen[None, :]]
         systems[:size, size] = systems[size, :size] = cost.linear[chosen]
@@ -241,8 +228,8 @@ def _least_squares(
 
 
 def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], largest: int) -> Array:
-    """The least costs by size: from the table, beyond it (up to
-    `largest`) by a search of its own.
+    """The least costs by size: from the table, and for sizes beyond it up to `largest` by leaps and
+    bounds.
     """
     d = len(cost.linear)
     by_size = np.full(d + 1, float(cost(cost.minimiser())))
@@ -266,22 +253,20 @@ def _regular(curvature: Array) -> bool:
 
 
 def _pair_weights(p: int, step_weights: Array, shares: Array) -> tuple[float, float]:
-    """What the remainder after p steps pays of c(b_p), and of c(b_{p+1}) before the
-    share of the next remainder.
+    """The weights of c(b_p), and of c(b_{p+1}) less the share of the next remainder, in the
+    remainder after p steps.
     """
     return shares[p] * step_weights[p - 1] if p else 0.0, (1 - shares[p + 1]) * step_weights[p]
 
 
 def _blocks(d: int, count: int) -> list[slice]:
-    """Features processed together: all for few supports, one for many,
-    so that arrays stay small.
-    """
+    """Features processed together: all for few supports, one for many; arrays stay small."""
     size = max(2**14 // count, 1)
     return [slice(i, i + size) for i in range(0, d, size)]
 
 
 def bits(n_features: int) -> NDArray[np.int64]:
-    """The bit of every feature; those from LARGEST_BIT on share one, and lie beyond every table."""
+    """The bit of every feature; those from LARGEST_BIT on share one, and are in no table."""
     return np.left_shift(np.int64(1), np.minimum(np.arange(n_features), LARGEST_BIT))
 
 

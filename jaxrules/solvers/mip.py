@@ -1,10 +1,10 @@
-"""Mixed-integer linear programs in CVXPY's words, solved by HiGHS under the limits of a fit.
+"""Mixed-integer linear programs in CVXPY's form, solved by HiGHS under the limits of a fit.
 
-CVXPY's own call of HiGHS returns when HiGHS does, and Python sees no Ctrl-C before. Here HiGHS runs
-in a thread of its own while this one listens, and stops at the next of its callbacks (every node,
-every few steps of the simplex method) once the fit is stopped; its best solution so far is kept.
-The thread is ours: highspy's `startSolve` lets only one run in a process, and its thread, a daemon,
-aborts a process that ends while it runs.
+CVXPY's own call of HiGHS hides Ctrl-C until HiGHS returns. Here HiGHS runs in a thread of its own
+while this one polls. Once the fit is stopped, HiGHS stops at its next callback (every node, every
+few steps of the simplex method) and keeps its best solution so far. We make the thread, because
+highspy's `startSolve` allows only one per process, and its thread, a daemon, aborts a process that
+ends while it runs.
 """
 
 from __future__ import annotations
@@ -15,23 +15,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 _LISTENING = 0.05
-"""Seconds between two looks at the limits."""
+"""Seconds between two checks of the limits."""
 _PATIENCE = 0.3
-"""Seconds that HiGHS has to stop; it does in less but for its preprocessing of large
-programs, which finds nothing.
+"""Seconds that HiGHS has to stop. Only its preprocessing of large programs, which finds no
+solution, takes longer.
 """
 _FEASIBLE = 2
 """HiGHS's status of a solution that meets all constraints."""
 
 
 class Proof(NamedTuple):
-    """No solution has an objective beyond `bound` (None: nothing was proved), as
-    HiGHS found in so many nodes.
+    """What HiGHS proved.
+
+    Attributes:
+        bound: no solution has a better objective; None if nothing was proved.
+        nodes: the number of nodes that it examined.
     """
 
     bound: float | None
@@ -44,14 +48,14 @@ def solve(
     remaining: Callable[[], float],
     **options: float,
 ) -> Proof:
-    """Solve a program whose objective and constraints are linear, or stop with the
-    best solution found by then.
+    """Solve a program whose objective and constraints are linear, or stop with the best solution
+    found by then.
 
     Args:
-        program: the values of its variables become the best solution; without one they stay
-            as they are, None if new.
+        program: the values of its variables become the best solution; if none is found, they stay
+            as they are, None in a new program.
         stopped: asked twenty times a second.
-        remaining: the seconds left, asked when the program has been compiled for HiGHS.
+        remaining: the remaining seconds, asked when CVXPY has compiled the program.
         options: of HiGHS.
     """
     import cvxpy as cp
@@ -68,26 +72,24 @@ def solve(
         solver.setOptionValue("time_limit", max(seconds, 0.01))
     solver.passModel(_linear_program(data))
     solver.HandleUserInterrupt = True
-    thread = threading.Thread(target=solver.solve)  # the interpreter waits for it when it ends
+    thread = threading.Thread(target=solver.solve)  # no daemon: the process waits for it
     thread.start()
     try:
         while thread.is_alive() and not stopped():
             thread.join(_LISTENING)
     finally:  # a second Ctrl-C
         solver.cancelSolve()
-        solver.setOptionValue("time_limit", 0.0)  # its preprocessing looks at the clock alone
+        solver.setOptionValue("time_limit", 0.0)  # preprocessing checks only the clock
     thread.join(_PATIENCE)
     if thread.is_alive():
-        return Proof(None, 0)  # it ends by itself, seconds later, with nothing found
+        return Proof(None, 0)  # it ends seconds later, with nothing found
 
     info, solution = solver.getInfo(), solver.getSolution()
-    if (
-        info.primal_solution_status == _FEASIBLE
-    ):  # CVXPY takes values from programs solved to the end alone
+    if info.primal_solution_status == _FEASIBLE:
         found = {
             "solution": solution,
             "info": info,
-            "model_status": "kOptimal",
+            "model_status": "kOptimal",  # of other programs CVXPY takes no values
             "run_time": solver.getRunTime(),
         }
         program.unpack_results(found, chain, inverse)
@@ -97,7 +99,7 @@ def solve(
 
 
 def _linear_program(data: dict[str, Any]) -> Any:
-    """CVXPY's form, min c'x with rows of Ax = b before those of Ax <= b, as HiGHS takes it."""
+    """CVXPY's standard form, min c'x with the rows of Ax = b before those of Ax <= b, for HiGHS."""
     import highspy
     from cvxpy import settings as s
 
@@ -118,14 +120,11 @@ def _linear_program(data: dict[str, Any]) -> Any:
     program.row_upper_ = b
     program.integrality_ = kinds.tolist()
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = (
-        A.indptr,
-        A.indices,
-        A.data,
-    )
+    program.a_matrix_.start_, program.a_matrix_.index_ = A.indptr, A.indices
+    program.a_matrix_.value_ = A.data
     return program
 
 
-def _bounds(given: Any, otherwise: float, columns: int) -> np.ndarray[Any, Any]:
-    """Bounds of the variables; CVXPY before 1.7 has none here, they are among its constraints."""
+def _bounds(given: Any, otherwise: float, columns: int) -> NDArray[np.float64]:
+    """Bounds of the variables; CVXPY before 1.7 puts them among the constraints instead."""
     return np.full(columns, otherwise) if given is None else np.array(given, float)

@@ -1,8 +1,8 @@
-"""The quadratic subproblem of proximal Newton: a quadratic function of the
-coefficients plus their L1 penalty.
+"""The quadratic subproblem of proximal Newton: a quadratic function of the coefficients plus their
+L1 penalty.
 
 It knows no rows and is small, so it is solved on the host: compiled coordinate descent finds the
-support, Newton steps on the support (LAPACK) finish. Nothing is compiled for a size.
+support, and Newton steps on the support (LAPACK) finish. No size needs a compilation of its own.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _INNER_ITERATIONS = 30  # of the interior-point method
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 _NEWTON_RIDGE = _EPS**0.8  # added to Hessians that are factorised, relative
 _INNER_RIDGE = _EPS**0.7  # the same for the interior-point method
-_STEP_SIZES = np.array(
-    [[1.0], [0.5], [0.2], [0.05], [0.01]]
-)  # tried along the Newton step on the support
+_STEP_SIZES = np.array([[1.0], [0.5], [0.2], [0.05], [0.01]])  # tried along a support Newton step
+_SIDES = np.array([[1.0], [-1.0]])  # the two rows of parts and duals (2, k): up and down
+_TO_THE_BOUND = 0.995  # share of the step to the nearest bound that the interior point takes
 
 
 def pull(gradient: Any, signs: Any = None) -> Any:
-    """How strongly the loss pulls a coefficient from 0 to where it may go, at least 0; for
-    NumPy's arrays and JAX's.
+    """How strongly the loss pulls a coefficient away from 0 to where it may go, at least 0; for
+    arrays of NumPy and JAX.
 
     Args:
         gradient: (k,).
-        signs: whether a coefficient may be negative, and positive, bool (2,
-            k); None for all of them.
+        signs: whether a coefficient may be negative, and positive, bool (2, k); None if all may be
+            both.
     """
     numpy: Any = jnp if isinstance(gradient, jax.Array) else np
     if signs is None:
@@ -50,8 +50,8 @@ def pull(gradient: Any, signs: Any = None) -> Any:
 
 
 def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any = None) -> Any:
-    """Distance of 0 from the subdifferential of the objective, per coefficient; for
-    NumPy's arrays and JAX's.
+    """Distance of 0 from the subdifferential of the objective, per coefficient; for arrays of NumPy
+    and JAX.
     """
     numpy: Any = jnp if isinstance(gradient, jax.Array) else np
     at_zero = numpy.maximum(pull(gradient, signs) - penalties, 0)
@@ -62,15 +62,15 @@ def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any =
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """linear'd + d' hessian d / 2 + sum_j penalties_j |b_j|, where d = b - anchor, as a function of b.
+    """The function linear'd + d' hessian d / 2 + sum_j penalties_j |b_j| of b, d = b - anchor.
 
     Attributes:
         hessian: (k, k), positive semidefinite.
         linear: (k,), the gradient of the smooth part at the anchor.
         anchor: (k,).
         penalties: (k,), at least 0.
-        signs: whether b may be negative, and positive, bool (2, k), then with penalties above 0
-            where it may not be both; None for all of them. The anchor keeps them.
+        signs: whether b may be negative, and positive, bool (2, k); a coefficient that may not be
+            both has a penalty above 0. None if all may be both. The anchor obeys them.
     """
 
     hessian: Floats
@@ -85,16 +85,14 @@ class Quadratic:
 
     @functools.cached_property
     def curvature(self) -> Floats:
-        """(k,) the diagonal of the Hessian, kept positive: a column without curvature
-        (a constant) stays at zero.
+        """(k,) the diagonal of the Hessian, kept positive: a column without curvature (a constant)
+        stays at zero.
         """
         diagonal = np.diagonal(self.hessian)
         return np.maximum(diagonal, _NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
 
     def kept(self, b: Floats) -> Floats:
-        """Coefficients, of any shape (..., k), with 0 for those of a
-        sign that they may not have.
-        """
+        """Coefficients, of any shape (..., k), with 0 for those of a forbidden sign."""
         if self.signs is None:
             return b
         return np.where(np.where(b < 0, self.signs[0], self.signs[1]), b, 0.0)
@@ -102,10 +100,10 @@ class Quadratic:
     def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
         """The coefficients b (k,) that minimise the function, from the anchor.
 
-        Rounds of coordinate descent, which finds the support, and Newton steps on the support.
-        Where the support is not found at once (nested rules are nearly collinear columns, on which
+        Rounds of coordinate descent, which finds the support, and Newton steps on the support. If
+        the support is not found at once (nested rules are nearly collinear columns, on which
         coordinate descent takes thousands of sweeps), an interior-point solution is the new start:
-        some ten Cholesky factorisations.
+        about ten Cholesky factorisations.
 
         Args:
             tolerance: the largest KKT violation to leave.
@@ -117,36 +115,24 @@ class Quadratic:
         negative, positive = np.ones((2, len(b)), bool) if self.signs is None else self.signs
         with one_blas_thread():
             for round_ in range(max_rounds):
-                if (
-                    kkt_violation(b, gradient, self.penalties, self.signs).max(initial=0.0)
-                    <= tolerance
-                ):
+                violation = kkt_violation(b, gradient, self.penalties, self.signs)
+                if violation.max(initial=0.0) <= tolerance:
                     break
-                if (
-                    round_ > 0
-                ):  # the first is for a start whose support is right: a Newton step is all it needs
+                if round_ > 0:  # if the support of the start is right, one Newton step suffices
                     sweep(
-                        self.hessian,
-                        self.curvature,
-                        self.penalties,
-                        negative,
-                        positive,
-                        b,
-                        gradient,
-                        _SWEEPS,
-                    )
-                inner = (
-                    self.kept(self.interior_point(b, tolerance / 100))
-                    if round_ == _EASY_ROUNDS
-                    else b
-                )
+                        self.hessian, self.curvature, self.penalties, negative, positive, b,
+                        gradient, _SWEEPS,
+                    )  # fmt: skip
+                inner = b
+                if round_ == _EASY_ROUNDS:
+                    inner = self.kept(self.interior_point(b, tolerance / 100))
                 b = self._improved(b, gradient, inner)
                 gradient = self.gradient(b)
         return b
 
     def _improved(self, b: Floats, gradient: Floats, inner: Floats) -> Floats:
-        """The best of b, `inner` and points on b's Newton step over its support;
-        flipping signs stop at zero.
+        """The best of b, `inner` and points along b's Newton step on its support; a coefficient
+        whose sign would flip stops at zero.
         """
         support = np.flatnonzero((b != 0) | (self.penalties == 0))
         matrix = self.hessian[np.ix_(support, support)]
@@ -164,7 +150,7 @@ class Quadratic:
         first_order = gradient * d + self.penalties * (np.abs(trials) - np.abs(b))
         change = np.sum(first_order + d * (d @ self.hessian) / 2, axis=1)
         change[np.isnan(change)] = np.inf
-        # The full step also where it differs from the best, or from b, by no more than rounding.
+        # Take the full step even if it is worse than the best, or than b, by rounding only.
         change[0] -= 8 * _EPS * np.sum(np.abs(gradient * d[0]) + self.penalties * np.abs(d[0]))
         best = int(np.argmin(change))
         return trials[best] if change[best] <= 0 else b
@@ -172,11 +158,12 @@ class Quadratic:
     def interior_point(
         self, start: Floats, tolerance: float, max_iterations: int = _INNER_ITERATIONS
     ) -> Floats:
-        """Minimise from inside of the bounds.
+        """Minimise from inside the bounds.
 
         Mehrotra's predictor-corrector method on b = up - down with up, down >= 0 (Wright 1997,
-        "Primal-Dual Interior-Point Methods", chapter 10). The number of iterations hardly
-        depends on the conditioning.
+        "Primal-Dual Interior-Point Methods", chapter 10). The number of iterations hardly depends
+        on the conditioning. A coefficient without a penalty has no bounds: its `up` takes any sign,
+        and its `down` stays zero.
 
         Args:
             start: (k,), need not be inside.
@@ -184,37 +171,23 @@ class Quadratic:
             max_iterations: bound on the factorisations.
 
         Returns:
-            (k,) b, with zeros where complementarity says so; NaN where the numbers leave float64.
+            (k,) b, with zeros where complementarity says so; NaN if numbers leave float64.
         """
-        penalties, curvature, steepest = self.penalties, self.curvature.max(), self.penalties.max()
-        free = (
-            penalties == 0
-        )  # these have no bounds: their `up` takes any sign, their `down` stays zero
+        free, curvature, steepest = self.penalties == 0, self.curvature.max(), self.penalties.max()
         count = 2 * max(int(np.sum(~free)), 1)
         regular = self.hessian + _INNER_RIDGE * curvature * np.eye(len(start))
-        sides = np.array([[1.0], [-1.0]])  # the two rows of `parts` and `duals` (2, k): up and down
-
-        def penalised(values: Floats) -> Floats:
-            return np.where(free, 0.0, values)
 
         def gradient_at(b: Floats) -> Floats:
             return np.asarray(self.linear + regular @ (b - self.anchor))
 
-        # The start, shifted inside: every part and every dual is at least a small
-        # share of what is large.
-        gradient = gradient_at(start)
-        parts = np.maximum(sides * start, 0.0) + steepest / curvature + np.abs(start).max() / 100
-        parts = np.where(free, np.stack([start, np.zeros_like(start)]), parts)
-        violation = kkt_violation(start, gradient, penalties, self.signs).max()
-        if self.signs is not None:  # what must not be is too dear: its dual variable stays positive
-            forbidden = ~self.signs[::-1]
-            penalties = np.where(forbidden, 10.0 * (penalties + np.abs(gradient).max()), penalties)
-        duals = np.maximum(penalties + sides * gradient, 0.0) + (steepest + violation) / 10
-        duals = np.where(free, 1.0, duals)
+        def penalised(values: Floats) -> Floats:
+            return np.where(free, 0.0, values)
+
+        penalties, parts, duals = self._inside(start, gradient_at(start), free)
         with np.errstate(all="ignore"):
             for _ in range(max_iterations):
                 gradient = gradient_at(parts[0] - parts[1])
-                residual = penalised(sides * gradient + penalties - duals)
+                residual = penalised(_SIDES * gradient + penalties - duals)
                 divisor = np.where(free, 1.0, parts)
                 barrier = np.where(free, 1.0, duals / divisor)
                 inverse = np.sum(1 / barrier, axis=0)
@@ -223,38 +196,50 @@ class Quadratic:
                 except LinAlgError:
                     break
                 now, aim = np.sum(penalised(parts * duals)) / count, np.zeros_like(parts)
-                for _ in range(
-                    2
-                ):  # the predictor, with aim 0; then the corrector, with the aim that it finds
-                    residual_aim = aim / divisor - duals - residual
-                    right = np.where(
-                        free, -gradient, np.sum(sides * residual_aim / barrier, axis=0) / inverse
-                    )
+                for _ in range(2):  # the predictor, with aim 0; then the corrector, with its aim
+                    wanted = aim / divisor - duals - residual
+                    right = np.sum(_SIDES * wanted / barrier, axis=0) / inverse
+                    right = np.where(free, -gradient, right)
                     along = cho_solve(factor, right, check_finite=False)  # NaN ends it below
-                    # Each part by its own equation where its barrier is the higher one, else
-                    # by the parts' difference.
-                    change = (residual_aim - sides * (regular @ along)) / barrier
-                    change = np.where(barrier < barrier[::-1], change[::-1] + sides * along, change)
+                    # Of the two parts, the one with the higher barrier follows its own equation,
+                    # and the other one follows from their difference.
+                    change = (wanted - _SIDES * (regular @ along)) / barrier
+                    other = change[::-1] + _SIDES * along
+                    change = np.where(barrier < barrier[::-1], other, change)
                     step = np.where(free, np.stack([along, np.zeros_like(along)]), change)
                     dual_step = penalised(aim / divisor - duals - barrier * step)
                     values, steps = np.stack([parts, duals]), np.stack([step, dual_step])
                     length = np.where((steps < 0) & ~free, -values / steps, 1.0).min(initial=1.0)
-                    ahead = (
-                        np.sum(penalised((parts + length * step) * (duals + length * dual_step)))
-                        / count
-                    )
-                    aim = (ahead / now) ** 3 * now - step * dual_step
-                parts, duals = parts + 0.995 * length * step, duals + 0.995 * length * dual_step
-                worst = max(np.abs(residual).max(), np.abs(gradient[free]).max(initial=0.0)) * (
-                    1 - 0.995 * length
-                )
+                    ahead = penalised((parts + length * step) * (duals + length * dual_step))
+                    aim = (np.sum(ahead) / count / now) ** 3 * now - step * dual_step
+                parts = parts + _TO_THE_BOUND * length * step
+                duals = duals + _TO_THE_BOUND * length * dual_step
+                worst = max(np.abs(residual).max(), np.abs(gradient[free]).max(initial=0.0))
+                worst *= 1 - _TO_THE_BOUND * length  # the equations are linear
                 gap = np.sum(penalised(parts * duals)) / count
-                if np.isnan(worst + gap) or (
-                    worst <= tolerance and gap * curvature <= tolerance * steepest
-                ):
+                small = worst <= tolerance and gap * curvature <= tolerance * steepest
+                if small or np.isnan(worst + gap):
                     break
         b = parts[0] - parts[1]
         return np.where(~free & (self.curvature * np.abs(b) <= duals.min(axis=0)), 0.0, b)
+
+    def _inside(
+        self, start: Floats, gradient: Floats, free: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Penalties (2, k) or (k,), parts and duals (2, k) from which the interior point starts.
+
+        Every part and every dual is at least a small share of the largest. A part of a forbidden
+        sign gets so large a penalty that its dual stays positive.
+        """
+        penalties, curvature, steepest = self.penalties, self.curvature.max(), self.penalties.max()
+        parts = np.maximum(_SIDES * start, 0.0) + steepest / curvature + np.abs(start).max() / 100
+        parts = np.where(free, np.stack([start, np.zeros_like(start)]), parts)
+        violation = kkt_violation(start, gradient, penalties, self.signs).max()
+        if self.signs is not None:
+            forbidden = ~self.signs[::-1]
+            penalties = np.where(forbidden, 10.0 * (penalties + np.abs(gradient).max()), penalties)
+        duals = np.maximum(penalties + _SIDES * gradient, 0.0) + (steepest + violation) / 10
+        return penalties, parts, np.where(free, 1.0, duals)
 
 
 def _factorised(matrix: Floats) -> Any:
