@@ -322,11 +322,8 @@ class _Tuning:
     def fit(self) -> Fit[RuleEnsemble]:
         """Tune, judge, and finish."""
         data, options, run = self.data, self.options, self.run
-        fits, everything = data.weights * ~self.validation, data.weights / data.weights.sum()
-        fits, judges = (
-            fits / fits.sum(),
-            data.weights * self.validation / (data.weights @ self.validation or np.nan),
-        )
+        fits, judges = data.weights * ~self.validation, data.weights * self.validation
+        fits, judges = fits / fits.sum(), judges / (judges.sum() or np.nan)
         lanes, rows, fixed = self.arrays(fits)
         history = []
 
@@ -360,27 +357,38 @@ class _Tuning:
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
                 run.report(descent.steps, risk, len(self.rules))
-        model, b, b0, accepted = self.start, self.b, self.b0, best is not start
-        if accepted:
+        return self.finished(start, best, history)
+
+    def finished(
+        self, start: _Candidate, best: _Candidate, history: list[Step]
+    ) -> Fit[RuleEnsemble]:
+        """The start itself, or the model of the best rules, with weights refitted on all rows."""
+        model, b, b0, data = self.start, self.b, self.b0, self.data
+        everything = data.weights / data.weights.sum()
+        if best is not start:
             b, b0 = self.refitted(best.rows, best.soft, everything)
             used = np.flatnonzero(b.any(axis=0))  # a rule that now holds nowhere has weight 0
             rules = Conjunctions.build(
                 model.schema, best.conditions, self.rules.propositions.tolist()
             )
             model = replace(
-                model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
-                intercept=self.scale * b0 + self.centre, loss=data.loss.name,
-                options=options.settings(model=model),
-            )  # fmt: skip
-        ridge = options.l2_penalty / 2 * float((b**2).sum()) / (1 if self.together else len(b0))
-        objective = self.scale**2 * (self.risk(best.rows, b, b0, everything) + ridge)
+                model,
+                conjunctions=rules.take(used),
+                weights=self.scale * b[:, used].T,
+                intercept=self.scale * b0 + self.centre,
+                loss=data.loss.name,
+                options=self.options.settings(model=model),
+            )
+        norm = float((b**2).sum()) / (1 if self.together else len(b0))
+        risk = self.risk(best.rows, b, b0, everything)
+        objective = self.scale**2 * (risk + self.options.l2_penalty / 2 * norm)
         details = FinetuneDetails(
-            accepted=accepted,
+            accepted=best is not start,
             start_risk=self.scale**2 * start.risk,
             risk=self.scale**2 * best.risk,
             validation_rows=self.validation,
         )
-        fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
+        fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return replace(
             fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds))
         )

@@ -115,8 +115,7 @@ class _Shared(FitOptions):
             network and its rules, which have less risk at less complexity on the paper's data sets.
         steepness: a of the modified sigmoid.
         iterations: steps of Adam.
-        learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03, for `init`
-            0.01.
+        learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03.
         batch_size: rows drawn for each step, at most; None for all.
         restarts: random starts.
         prune: drop what changes no training prediction: propositions that the rest of their rule
@@ -126,7 +125,7 @@ class _Shared(FitOptions):
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. An `init` must already be monotone.
+            column; see `jaxrules.constraints`.
         seed: of the starts and of the batches.
         time_limit: seconds from call to return, None for no limit. If time runs out, the network is
             discretised as it is.
@@ -178,8 +177,9 @@ class Options(_Shared):
         l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
         binary_penalty: strength of the W-shaped penalty on v, likewise.
         init: a fitted rule ensemble to tune instead of random starts: the same as
-            `jaxrules.finetune` with these iterations, learning_rate, batch_size and l2_penalty, and
-            with the model's loss and missing.
+            `jaxrules.finetune` with these iterations, learning_rate (None is 0.01), batch_size and
+            l2_penalty, and with the model's loss and missing. It must keep `forbidden` and
+            `monotone`.
     """
 
     l1_penalty: float = option(checks.penalty, default=2e-3)
@@ -192,8 +192,10 @@ class PathOptions(_Shared):
     """The options of `path`.
 
     Attributes:
-        l1_penalties, binary_penalties: the strengths. There is one fit per pair, in order, the
-            first changing slowest; memory and time grow with the number of pairs.
+        l1_penalties: strengths of the L1 penalty on w and on b, against the mean loss. There is one
+            fit per pair of penalties, in order, this one changing slowest. Memory and time grow
+            with the number of pairs.
+        binary_penalties: strengths of the W-shaped penalty on v, likewise.
     """
 
     l1_penalties: Sequence[float] = option(checks.penalties, default=(1e-4, 1e-3, 1e-2, 1e-1, 1.0))
