@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import checks
+from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Fit, ModelT, Status
-from jaxrules.losses import exponential, logistic, mean_loss
+from jaxrules.losses import exponential, logistic, mean_loss, softmax
 from jaxrules.metrics import support
 from jaxrules.models import decision_function
 from jaxrules.runs import Deadline, Run
@@ -210,12 +211,14 @@ def _in_turns(
 
 
 def held_out_risk(model: Any, data: TrainingData) -> float:
-    """The mean loss of a model over rows and outputs; the log-loss
-    instead of the exponential loss.
+    """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss.
+
+    Classes fitted jointly have one loss per row, that of the softmax.
     """
-    scores = (
-        np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
-    )
+    scores = np.asarray(decision_function(model, data.table), np.float64)
+    if model.link == "softmax":
+        return float(np.average(softmax(data.target, scores), weights=data.weights))
+    scores = scores.reshape(len(data.target), -1).T
     loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
     pairs = zip(data.outputs, scale * scores, strict=True)
     return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
@@ -273,6 +276,33 @@ def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dic
     }
     chosen_here = {"n_folds", "one_standard_error"}
     return {name: value for name, value in arguments.items() if name in options - chosen_here}
+
+
+def sizes_to_try(first: Any, max_rules: int) -> range:
+    """The numbers of rules on a path up to `max_rules`, which starts with an expert's rules.
+
+    Raises:
+        ValueError: for more expert's rules than that.
+    """
+    n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
+    checks.require(
+        n_first < max_rules,
+        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; "
+        "raise max_rules",
+    )
+    return range(n_first + 1, max_rules + 1)
+
+
+def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterator[RuleEnsemble]:
+    """The models of a path for these sizes, as far as the time goes.
+
+    A path that ends early has its last model for the larger sizes, too: no further rule reduces
+    the risk. If the run is stopped, the last model is unfinished.
+    """
+    cut = run.stopped()
+    yield from (found.model for found in (fits[:-1] if cut else fits))
+    if not cut:
+        yield from [fits[-1].model] * (len(sizes) - len(fits))
 
 
 def unfinished(fit: Fit[Any]) -> bool:

@@ -257,6 +257,8 @@ def softmax(target: Array, scores: Array) -> Array:
 
 
 _BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson)}
+LossOption = Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None
+"""``loss=`` of a learner of any loss; None decides by y, see `jaxrules.training.loss_for`."""
 
 
 def loss_by_name(loss: str | Loss | LossFunction) -> Loss:

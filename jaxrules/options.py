@@ -70,11 +70,10 @@ def options(cls: type[Value]) -> type[Value]:
 
 
 @options
-class FitOptions:
-    """The options that all learners have.
+class RunOptions:
+    """The options of everything that runs for a while.
 
     Attributes:
-        missing: rule for missing values, see `jaxrules.as_table`.
         seed: of everything random in the fit; equal seeds give equal models.
         time_limit: seconds from call to return, None for no limit. A fit that runs out of time
             returns its best model so far.
@@ -86,7 +85,6 @@ class FitOptions:
     renamed: ClassVar[Mapping[str, str]] = {}
     """Earlier names of options, and what they are called now."""
 
-    missing: MissingRule = "refuse"
     seed: int = option(lambda name, value: checks.seed(value), default=0)
     time_limit: float | Deadline | None = None
     progress: ProgressOption = False
@@ -129,7 +127,18 @@ class FitOptions:
         return kind(**{**common, **changes})
 
 
-OptionsT = TypeVar("OptionsT", bound=FitOptions)
+OptionsT = TypeVar("OptionsT", bound=RunOptions)
+
+
+@options
+class FitOptions(RunOptions):
+    """The options that all learners have.
+
+    Attributes:
+        missing: rule for missing values, see `jaxrules.as_table`.
+    """
+
+    missing: MissingRule = "refuse"
 
 
 @options
@@ -160,7 +169,7 @@ def in_order(kind: type[Any]) -> Iterator[dataclasses.Field[Any]]:
 # The function of a learner
 
 
-OptionsIn = TypeVar("OptionsIn", bound=FitOptions, contravariant=True)
+OptionsIn = TypeVar("OptionsIn", bound=RunOptions, contravariant=True)
 
 
 class Learner(Protocol[Arguments, OptionsIn, Result]):
@@ -241,7 +250,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
             meant, or the learners that have it.
         RuntimeError: from the function, as `jaxrules.guard.deferred`.
     """
-    of = cast(type[FitOptions], kind)
+    of = cast(type[RunOptions], kind)
 
     def decorated(body: Callable[..., Any]) -> Any:
         signature = _signature(body, of)
@@ -271,7 +280,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
     return decorated
 
 
-def _signature(body: Callable[..., Any], kind: type[FitOptions]) -> inspect.Signature:
+def _signature(body: Callable[..., Any], kind: type[RunOptions]) -> inspect.Signature:
     """The data, sample_weight=None, and the options as keywords."""
     written = inspect.signature(body)
     *data, weights, _ = written.parameters.values()
@@ -289,7 +298,7 @@ def _signature(body: Callable[..., Any], kind: type[FitOptions]) -> inspect.Sign
     return written.replace(parameters=[*data, weights.replace(default=None), *keywords])
 
 
-def _renamed(kind: type[FitOptions], given: dict[str, Any], function: str) -> dict[str, Any]:
+def _renamed(kind: type[RunOptions], given: dict[str, Any], function: str) -> dict[str, Any]:
     """The arguments under their present names."""
     for old in given.keys() & kind.renamed.keys():
         new = kind.renamed[old]
@@ -305,7 +314,7 @@ def _renamed(kind: type[FitOptions], given: dict[str, Any], function: str) -> di
     return given
 
 
-def documented(text: str | None, kind: type[FitOptions]) -> str | None:
+def documented(text: str | None, kind: type[RunOptions]) -> str | None:
     """A docstring whose section "Args" ends with the documentation of the options."""
     if text is None:  # python -OO
         return None

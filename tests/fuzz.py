@@ -665,8 +665,16 @@ def entries() -> list[Entry]:
         Entry("boosting.path", jr.boosting.path, {**timed, "max_rules": 2}),
         Entry("lltboost.fit", jr.lltboost.fit, {**timed, "max_rules": 2}),
         Entry("lltboost.path", jr.lltboost.path, {**timed, "max_rules": 2}),
+        Entry(
+            "lltboost.cross_validate",
+            jr.lltboost.cross_validate,
+            {**timed, "max_rules": 2, "n_folds": 2},
+        ),
         Entry("ltrnet.fit", jr.ltrnet.fit, {**timed, **network}),
         Entry("ltrnet.path", jr.ltrnet.path, {**timed, **network}),
+        Entry(
+            "ltrnet.cross_validate", jr.ltrnet.cross_validate, {**timed, **network, "n_folds": 2}
+        ),
         Entry("glrm.fit", jr.glrm.fit, {**timed, "rule_penalty": 0.02}),
         Entry("glrm.path", jr.glrm.path, {**timed, "rule_penalties": [0.1, 0.02]}),
         Entry("ssrl.fit", jr.ssrl.fit, {**timed, "max_rules": 2}),

@@ -734,7 +734,7 @@ def test_drnet_learns_within_the_constraint():
 # Oblique rules
 
 
-OBLIQUE = {"max_rules": 4, "max_propositions": 2, "max_nonzeros": 3}
+OBLIQUE = {"max_rules": 4, "max_length": 2, "max_nonzeros": 3}
 
 
 @settings(max_examples=16)
@@ -1123,7 +1123,7 @@ def test_lire_leaves_forbidden_columns_out():
 
 
 LEFT_OUT = {
-    "lltboost": (jr.lltboost.fit, {"max_rules": 2, "max_propositions": 2, "max_nonzeros": 2}),
+    "lltboost": (jr.lltboost.fit, {"max_rules": 2, "max_length": 2, "max_nonzeros": 2}),
     "ltrnet": (jr.ltrnet.fit, {"max_rules": 3, "max_length": 2, "iterations": 20, "restarts": 2}),
     "drnet": (jr.drnet.fit, {"max_rules": 3, "iterations": 80, "restarts": 1}),
 }
@@ -1175,7 +1175,7 @@ def test_estimators_take_them():
         assert (steps(classifier.predict_proba(grid())[:, 1], 0) >= 0).all()
     few = {"max_rules": 3, "monotone": {0: -1, 2: 1}}
     for classifier in (
-        LLTBoostClassifier(max_nonzeros=3, max_propositions=2, **few),
+        LLTBoostClassifier(max_nonzeros=3, max_length=2, **few),
         LTRNetClassifier(max_length=2, iterations=60, restarts=2, **few),
         DRNetClassifier(iterations=80, **few),
     ):

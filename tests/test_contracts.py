@@ -738,7 +738,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "max_iterations": (*integers(1), NEVER_NONE),
     "max_length": integers(1),
     "max_nonzeros": (*integers(1), NEVER_NONE),
-    "max_propositions": (*integers(1), NEVER_NONE),
+    "lltboost.max_length": (*integers(1), NEVER_NONE),
     "drnet.max_rules": (*integers(1), NEVER_NONE),
     "ltrnet.max_rules": (*integers(1), NEVER_NONE),
     "lltboost.max_rules": (*integers(1), NEVER_NONE),

@@ -47,6 +47,18 @@ LEARNERS: dict[
         {"search": "greedy"},
         {"max_rules": 3},
     ),
+    "lltboost": (
+        jr.lltboost.cross_validate,
+        jr.lltboost.fit,
+        {"max_length": 2, "max_nonzeros": 2},
+        {"max_rules": 3},
+    ),
+    "ltrnet": (
+        jr.ltrnet.cross_validate,
+        jr.ltrnet.fit,
+        {"max_rules": 3, "max_length": 2, "iterations": 50, "restarts": 2},
+        {"l1_penalties": [1e-3, 1e-2], "binary_penalties": [1e-2, 1e-1]},
+    ),
 }
 each = pytest.mark.parametrize("name", LEARNERS)
 
@@ -100,6 +112,10 @@ def test_risks_are_those_of_plain_fits(name: str, target: str) -> None:
             )
             if target == "numbers":
                 losses = (y[outside][:, None] - scores) ** 2
+            elif model.link == "softmax":
+                own = np.searchsorted(model.schema.classes, y[outside])
+                shares = jr.predict_proba(model, X.iloc[outside])
+                losses = -np.log(shares[np.arange(len(own)), own])[:, None]
             else:
                 of = np.asarray(model.schema.classes)[-scores.shape[1] :]
                 losses = np.logaddexp(0, -np.where(y[outside][:, None] == of, 1, -1) * scores)
@@ -161,6 +177,7 @@ def test_limits(name: str) -> None:
             self.reads += 1
             return float(self.reads)
 
+    chosen(name)  # compiles, which asks for the time now and then
     fit = chosen(name, time_limit=jr.Deadline(0.0, Clock()))
     assert fit.status == "time_limit"
     assert np.isnan(table_of(fit).risks).all()
@@ -299,6 +316,7 @@ def test_bad_input_names_the_argument(
     [
         ("lire", "global_penalties"), ("lire", "local_penalties"), ("lire", "l2_penalties"),
         ("rulefit", "l1_penalties"), ("glrm", "rule_penalties"), ("boosting", "l2_penalties"),
+        ("ltrnet", "l1_penalties"), ("ltrnet", "binary_penalties"),
     ],
 )  # fmt: skip
 def test_bad_grids_are_refused(name: str, argument: str) -> None:
@@ -317,6 +335,20 @@ def test_pairs_of_penalties_have_one_length() -> None:
         chosen("lire", local_penalties=[0.1])
 
 
-def test_as_many_rules_as_can_be_tried() -> None:
+@pytest.mark.parametrize("name", ["boosting", "lltboost"])
+def test_as_many_rules_as_can_be_tried(name: str) -> None:
     with pytest.raises(ValueError, match="max_rules must be at most 10000"):
-        chosen("boosting", max_rules=2**40)
+        chosen(name, max_rules=2**40)
+
+
+@pytest.mark.parametrize("name", ["boosting", "lltboost"])
+def test_sizes_start_behind_the_rules_of_an_expert(name: str) -> None:
+    found = table_of(chosen(name, first=RULES.take([0]), max_rules=3))
+    assert [setting["max_rules"] for setting in found.settings[:2]] == [2, 3]
+    with pytest.raises(ValueError, match="first has 3 rules, but max_rules=3 leaves none"):
+        chosen(name, first=RULES.take([0, 1, 2]), max_rules=3)
+
+
+def test_several_classes_of_a_network_need_the_logistic_loss() -> None:
+    with pytest.raises(ValueError, match="y has 3 classes"):
+        chosen("ltrnet", CLASSES, loss="exponential")

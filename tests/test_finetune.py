@@ -2,6 +2,8 @@
 what it finds, bad input.
 """
 
+import inspect
+import re
 import signal
 from typing import Any
 
@@ -16,7 +18,7 @@ from scipy.optimize import minimize
 
 import jaxrules as jr
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.finetune import _Objective, _Plan, _Tuning
+from jaxrules.ensembles.finetune import FinetuneOptions, _Objective, _Tuning
 from jaxrules.float64 import in_x64
 from jaxrules.losses import logistic, squared
 from jaxrules.metrics import loss_of
@@ -27,7 +29,7 @@ from jaxrules.training import training_data
 
 Floats = NDArray[np.float64]
 c = jr.Condition
-PLAN = _Plan(0.0, 50, 0.01, 4.0, None, 1e-3, 0, ())
+OPTIONS = FinetuneOptions(guard=False, iterations=50, batch_size=None)
 
 
 def table(seed: int = 0, n: int = 96) -> tuple[pd.DataFrame, Floats]:
@@ -110,7 +112,7 @@ def test_the_soft_ensemble_begins_as_the_model(kind: str) -> None:
     X, y = table()
     model = ensemble(X, **KINDS[kind])
     data = training_data(X, target(kind, y), loss_of(model), missing="own_category")
-    tuning = _Tuning(model, data, Constraints(), PLAN, Run("finetune"))
+    tuning = _Tuning(model, data, Constraints(), OPTIONS, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
     value = in_x64(_Objective(data.loss, kind == "softmax"))(lanes, rows, fixed, 0)
     assert float(value[0]) * tuning.scale**2 == pytest.approx(
@@ -130,7 +132,7 @@ def test_the_gradient_by_hand() -> None:
     rules = jr.Conjunctions.build(schema, [[c.at_least(direction, 0.1), c.at_most(1, 0.5)]])
     model = jr.RuleEnsemble(rules, np.array([[2.0]]), np.array([0.5]))
     data = training_data(X, y, squared)
-    tuning = _Tuning(model, data, Constraints(), PLAN, Run("finetune"))
+    tuning = _Tuning(model, data, Constraints(), OPTIONS, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
     slopes = in_x64(jax.grad(lambda lanes: _Objective(squared, False)(lanes, rows, fixed, 0)[0]))(
         lanes
@@ -476,6 +478,18 @@ def test_rows_that_cannot_be_shared_are_refused() -> None:
     X, y = table()
     with pytest.raises(ValueError, match="validation_fraction holds out no row"):
         jr.finetune(ensemble(X), X[:3], y[:3])
+
+
+def test_help_shows_every_option() -> None:
+    parameters = inspect.signature(jr.finetune).parameters
+    assert list(parameters)[:4] == ["model", "X", "y", "sample_weight"]
+    assert "missing" not in parameters  # the model has the rule
+    documented = inspect.getdoc(jr.finetune) or ""
+    for name in parameters:
+        assert re.search(rf"^    (\w+, )*{name}(, \w+)*: ", documented, re.MULTILINE), name
+    X, y = table()
+    with pytest.raises(TypeError, match="did you mean 'l2_penalty'"):
+        jr.finetune(ensemble(X), X, y, l2_penality=0.1)  # type: ignore[call-arg]
 
 
 def test_bad_arguments_are_refused_by_name() -> None:

@@ -14,8 +14,9 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 import jaxrules as jr
+from jaxrules.cross_validation import folds
 from jaxrules.ensembles import lltboost
-from jaxrules.ensembles.lltboost import Arrays, Fitted, Lanes, Options, best_cuts, propose
+from jaxrules.ensembles.lltboost import Arrays, Fitted, Lanes, Program, best_cuts, propose
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import logistic, loss_by_name, squared
 from jaxrules.solvers.shapes import bucket
@@ -78,7 +79,7 @@ def ask(
     weights = np.array([0.3, -0.5, 0.0, 0.0])
     lanes = Lanes(np.ones(2), np.stack([held, np.zeros(n, bool)]))
     answer = propose(
-        arrays, Fitted(design, weights, 2, 0.01), lanes, options=Options(loss, 4, **options)
+        arrays, Fitted(design, weights, 2, 0.01), lanes, program=Program(loss, 4, **options)
     )
     assert not answer.found[1].any()
     gradient = arrays.fit_weights * loss.gradient(y, weights @ design)
@@ -207,7 +208,7 @@ def test_algorithm_1() -> None:
             objective_tolerance=gain,
             **LITERAL | {"risk_tolerance": tolerance},
         )
-        trains = ~fit.details["validation_rows"]
+        trains = ~fit.details.validation_rows
         np.testing.assert_array_equal(~trains, held_out(table, 0.25, 0))
         arrays = Arrays(
             X.T.copy(), np.zeros((0, 80), bool), y, trains / trains.sum(), ~trains / (~trains).sum()
@@ -222,7 +223,7 @@ def test_algorithm_1() -> None:
                 for _ in range(5):
                     lanes = Lanes(np.array([sign, 1.0]), np.stack([q, np.zeros(80, bool)]))
                     answer = propose(
-                        arrays, Fitted(design, weights, m, 1e-4), lanes, options=Options(squared, 4)
+                        arrays, Fitted(design, weights, m, 1e-4), lanes, program=Program(squared, 4)
                     )
                     risk, chosen = np.inf, None
                     for s in range(4):
@@ -264,7 +265,7 @@ def test_one_oblique_rule_separates_what_plain_rules_cannot() -> None:
         1.5 / 2.81, rel=0.3
     )
     assert jr.complexity(fit.model, measure="nonzeros") == 4
-    (stage,) = fit.details["stages"]
+    (stage,) = fit.details.stages
     assert set(stage.parts[0].coefficients) == {"variance", "skewness"}
     assert "variance + " in str(fit.model)
     text = str(jr.explain(fit.model, frame[:1])[0])
@@ -281,8 +282,34 @@ def test_a_path_is_the_fits_with_every_number_of_rules() -> None:
         np.testing.assert_allclose(fit.model.weights, alone.model.weights, rtol=1e-9)
         assert fit.objective == pytest.approx(alone.objective)
         assert fit.history[-1].objective == fit.objective
-        assert (fit.status, len(fit.history), len(fit.details["stages"])) == ("converged", m, m)
+        assert (fit.status, len(fit.history), len(fit.details.stages)) == ("converged", m, m)
     assert path[2].objective < path[1].objective < path[0].objective
+
+
+def test_cross_validation_measures_the_prefixes_of_one_path_per_fold() -> None:
+    X, y = data()
+    options: dict[str, Any] = {"max_length": 2, "max_nonzeros": 2, "seed": 1}
+    fit = jr.lltboost.cross_validate(X, y, n_folds=2, max_rules=4, **options)
+    found = fit.details.cross_validation
+    fold_of = folds(training_data(X, y, squared), 2, 1)
+    for k in range(2):
+        inside, outside = fold_of != k, fold_of == k
+        path = jr.lltboost.path(X[inside], y[inside], max_rules=4, **options)
+        risks = [jr.risk(one.model, X[outside], y[outside]) for one in path]
+        np.testing.assert_allclose(found.risks[k, : len(path)], risks)
+        np.testing.assert_allclose(found.risks[k, len(path) :], risks[-1])  # no further rule
+    assert fit.details.stages  # those of the fit on all rows
+    assert same_rules(fit, jr.lltboost.fit(X, y, **found.setting, **options))
+
+
+def test_the_old_name_of_max_length_warns() -> None:
+    X, y = data()
+    with pytest.warns(FutureWarning, match="max_propositions is now called max_length"):
+        old = jr.lltboost.fit(X, y, max_rules=2, max_propositions=1)  # type: ignore[call-arg]
+    assert same_rules(old, jr.lltboost.fit(X, y, max_rules=2, max_length=1))
+    assert dict(old.model.options)["max_length"] == 1
+    with pytest.raises(TypeError, match="max_propositions is the old name of max_length"):
+        jr.lltboost.path(X, y, max_propositions=1, max_length=2)  # type: ignore[call-arg]
 
 
 def test_several_classes_are_fitted_one_against_the_rest() -> None:
@@ -293,7 +320,7 @@ def test_several_classes_are_fitted_one_against_the_rest() -> None:
     assert [one.model.n_outputs for one in path] == [3] * len(path)
     assert same_rules(path[-1], fit)
     assert jr.accuracy(fit.model, X, classes) > 0.85
-    assert len(fit.details["stages"]) == 3
+    assert len(fit.details.stages) == 3
 
 
 def test_no_training_prediction_depends_on_the_rounding() -> None:
@@ -303,7 +330,7 @@ def test_no_training_prediction_depends_on_the_rounding() -> None:
     table = jr.as_table(X)
     mean, scale = X.mean(axis=0), X.std(axis=0)
     for rule, stage in zip(
-        fit.model.conjunctions.satisfied(table).T, fit.details["stages"], strict=True
+        fit.model.conjunctions.satisfied(table).T, fit.details.stages, strict=True
     ):
         rows = np.ones(80, bool)
         for part in stage.parts:
@@ -370,7 +397,7 @@ def test_weights_are_fitted_on_all_rows_or_on_the_training_part() -> None:
     X, y = data(9)
     for all_rows in (True, False):
         fit = jr.lltboost.fit(X, y, max_rules=2, refit_on_all_rows=all_rows)
-        used = np.ones(80, bool) if all_rows else ~fit.details["validation_rows"]
+        used = np.ones(80, bool) if all_rows else ~fit.details.validation_rows
         ridge = 1e-3 / 2 * float((fit.model.weights**2).sum())
         assert fit.objective == pytest.approx(jr.risk(fit.model, X[used], y[used]) + ridge)
         residual = (y - jr.decision_function(fit.model, X))[used]
@@ -403,7 +430,7 @@ def test_separable_classes_have_finite_weights(l2_penalty: float) -> None:
     fit = jr.lltboost.fit(X, y, loss="logistic", max_rules=3, l2_penalty=l2_penalty)
     assert jr.accuracy(fit.model, X, y) == 1
     assert np.abs(fit.model.weights).max() < (20 if l2_penalty else 1000)
-    assert "same training rows" in fit.details["reason"] or "perfectly" in fit.details["reason"]
+    assert "same training rows" in fit.details.reason or "perfectly" in fit.details.reason
 
 
 def test_fewer_rows_than_columns() -> None:
@@ -418,7 +445,7 @@ def test_a_validation_part_with_one_class() -> None:
     X, _ = data(13)
     y = np.where(np.arange(80) < 3, "rare", "often")  # a quarter of three rows is none
     fit = jr.lltboost.fit(X, y, loss="logistic", max_rules=3)
-    assert not fit.details["validation_rows"][:3].any()
+    assert not fit.details.validation_rows[:3].any()
     assert np.isfinite(jr.decision_function(fit.model, X)).all()
     two = jr.lltboost.fit(X[:2], ["a", "b"], loss="logistic", max_rules=1)  # no row can be held out
     assert not two.details["validation_rows"].any()
@@ -429,7 +456,7 @@ def test_a_perfect_fit_stops_and_says_so() -> None:
     y = np.where(X[:, 1] > 0, 5.0, -1.0)
     fit = jr.lltboost.fit(X, y, max_rules=3, l2_penalty=0.0, validation_fraction=0.0)
     assert len(fit.model.conjunctions) == 1
-    assert "perfectly" in fit.details["reason"]
+    assert "perfectly" in fit.details.reason
     assert fit.objective == pytest.approx(0, abs=1e-12)
 
 
@@ -470,7 +497,7 @@ def test_time_runs_out_within_a_rule() -> None:
         fit = jr.lltboost.fit(X, y, max_rules=3, time_limit=jr.Deadline(float(limit), clock))
         sizes.add(len(fit.model.conjunctions))
         if fit.status == "time_limit":
-            assert fit.details["reason"] == fit.status.advice
+            assert fit.details.reason == fit.status.advice
         *complete, last = [*fit.model.conjunctions] or [()]
         assert complete == list(whole.model.conjunctions)[: len(complete)]
         grown = [*list(whole.model.conjunctions), ()][len(complete)]
@@ -487,7 +514,7 @@ def test_counts_and_own_losses() -> None:
         dataclasses.replace(fit.model, weights=0 * fit.model.weights), X, counts
     )
     assert all(
-        stage.risk > 0 for stage in fit.details["stages"]
+        stage.risk > 0 for stage in fit.details.stages
     )  # deviance: above the smallest possible loss
     zeros = np.where(np.arange(80) == 7, 2, 0)  # the only positive count trains
     assert not jr.lltboost.fit(X, zeros, loss="poisson", max_rules=1).details["validation_rows"][7]

@@ -20,11 +20,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import jaxrules as jr
+from jaxrules.cross_validation import folds
 from jaxrules.ensembles import ltrnet
 from jaxrules.ensembles.ltrnet import Net, forward, modified_sigmoid, penalty, w_shaped
+from jaxrules.losses import logistic
 from jaxrules.rows import needed
 from jaxrules.solvers.adam import _chunk
 from jaxrules.solvers.linear.refit import refit_softmax
+from jaxrules.training import training_data
 
 Floats = NDArray[np.float64]
 SIZE: dict[str, Any] = {"max_rules": 3, "max_length": 2, "restarts": 3}
@@ -353,6 +356,53 @@ def test_a_path_is_made_of_fits() -> None:
         assert one.objective == pytest.approx(alone.objective, rel=1e-6)
         assert one.history[-1].objective == one.objective
         assert sorted(one.model.options) == sorted(alone.model.options)
+
+
+def test_cross_validation_measures_one_path_per_fold() -> None:
+    X, y = data(n=160)
+    options: dict[str, Any] = {**SIZE, "iterations": 50, "seed": 1}
+    grid = {"l1_penalties": (1e-3, 0.1), "binary_penalties": (1e-2, 0.1)}
+    classes = three(y)
+    fit = jr.ltrnet.cross_validate(X, classes, n_folds=2, **grid, **options)
+    found = fit.details.cross_validation
+    assert [tuple(setting.values()) for setting in found.settings] == [
+        (l1, binary) for l1 in (1e-3, 0.1) for binary in (1e-2, 0.1)
+    ]
+    fold_of = folds(training_data(X, classes, logistic), 2, 1)
+    for k in range(2):
+        inside, outside = fold_of != k, fold_of == k
+        path = jr.ltrnet.path(X[inside], classes[inside], **grid, **options)
+        risks = [
+            log_loss(classes[outside], jr.predict_proba(one.model, X[outside])) for one in path
+        ]
+        np.testing.assert_allclose(found.risks[k], risks, rtol=1e-9)
+    alone = jr.ltrnet.fit(X, classes, **found.setting, **options)
+    assert str(fit.model) == str(alone.model)
+    assert isinstance(fit.details, ltrnet.LTRNetDetails)
+    assert fit.details.restart == alone.details.restart
+
+
+def test_cross_validation_without_time_has_no_unfinished_risks() -> None:
+    X, y = data()
+    clock = Hurried()
+
+    def jump(progress: jr.Progress) -> None:
+        clock.now += 1.0
+
+    fit = jr.ltrnet.cross_validate(
+        X,
+        y,
+        n_folds=2,
+        l1_penalties=(1e-3, 1e-2),
+        time_limit=jr.Deadline(1.5, clock),
+        progress=jump,
+        **SIZE,
+    )
+    assert fit.status == "time_limit"
+    risks = fit.details.cross_validation.risks
+    assert np.isfinite(risks[0]).all()
+    assert np.isnan(risks[1]).all()
+    fit.model.validate()
 
 
 def test_options_compile_nothing() -> None:

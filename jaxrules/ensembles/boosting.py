@@ -64,10 +64,18 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
+from jaxrules.cross_validation import (
+    SHARE,
+    arguments_of,
+    by_size,
+    cross_validated,
+    folds,
+    last_fit,
+    sizes_to_try,
+)
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Details, Fit, Status
-from jaxrules.losses import Loss, LossFunction, best_constant, best_shift, derivatives
+from jaxrules.losses import LossOption, best_constant, best_shift, derivatives
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.runs import Run
@@ -97,7 +105,6 @@ from jaxrules.training import (
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam"]
-LossOption = Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None
 Floats = NDArray[np.float64]
 
 _SMALLEST_CURVATURE = 1e-8
@@ -394,15 +401,7 @@ def cross_validate(
     data = training_data(
         X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
     )
-    n_first = (
-        len(options.first) if isinstance(options.first, Conjunctions) else 0
-    )  # `fit` checks it
-    checks.require(
-        n_first < options.max_rules,
-        f"first has {n_first} rules, but max_rules={options.max_rules} leaves none to learn; "
-        "raise max_rules",
-    )
-    sizes = range(n_first + 1, options.max_rules + 1)
+    sizes = sizes_to_try(options.first, options.max_rules)
     grid = [
         {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
     ]
@@ -431,13 +430,9 @@ def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterat
         same = options.to(
             Options, max_rules=sizes[-1], l2_penalty=ridge, time_limit=part.deadline, progress=False
         )
-        fits = path.with_options(*arguments_of(inside), same)
-        cut = part.stopped()
-        yield from (found.model for found in (fits[:-1] if cut else fits))
-        if cut:
+        yield from by_size(path.with_options(*arguments_of(inside), same), sizes, part)
+        if part.stopped():
             return
-        # no further rule reduces the risk
-        yield from [fits[-1].model] * (len(sizes) - len(fits))
 
 
 @options

@@ -1,19 +1,19 @@
-"""Fine-tuning: the thresholds, directions and weights of a fitted rule
-ensemble, by gradient descent.
+"""Fine-tuning: the thresholds, directions and weights of a fitted rule ensemble, by gradient
+descent.
 
 The columns of conditions stay: each end of an interval keeps its column, or the columns of its
 direction. A condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
 
-    p = sigmoid(a (z - lower)) sigmoid(a (upper - z)),      q_i = prod_j p_ij,      f = b_0 + sum_i b_i q_i,
+    p = sigmoid(a (z - lower)) sigmoid(a (upper - z)),  q_i = prod_j p_ij,  f = b_0 + sum_i b_i q_i,
 
-and gradient descent on the loss changes w, lower, upper and b. In the forward pass p is the
-step; only the gradient is that of the sigmoids (straight-through). Conditions on categories
-and missing values, and linear terms, stay fixed. At the end, steps replace the sigmoids, and
-the weights are refitted.
+and gradient descent on the loss changes w, lower, upper and b. In the forward pass p is the step;
+only the gradient is that of the sigmoids (straight-through). Conditions on categories and missing
+values, and linear terms, stay fixed. At the end, steps replace the sigmoids, and the weights are
+refitted.
 
-Under `monotone` every rule of the start must be monotone (`jaxrules.constraints`). A
-projection after every step keeps the signs of constrained columns in its directions, and of
-the weights of the rules that use them.
+Under `monotone` every rule of the start must be monotone (`jaxrules.constraints`). A projection
+after every step keeps the signs of constrained columns in its directions, and of the weights of the
+rules that use them.
 
 A guard keeps only what held-out rows confirm: of the rules at the start and after every chunk of
 steps, those of least held-out risk.
@@ -38,57 +38,52 @@ from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.fits import Fit, Status, Step
-from jaxrules.guard import guarded
-from jaxrules.losses import Loss, LossFunction, loss_by_name, softmax
+from jaxrules.fits import Details, Fit, Status, Step
+from jaxrules.losses import Loss, LossOption, loss_by_name, softmax
 from jaxrules.lowered import Direction, Directions
 from jaxrules.metrics import loss_of
 from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.options import RunOptions, learner, option, options
+from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn
-from jaxrules.training import TrainingData, data_for, held_out, location_and_scale, settings
+from jaxrules.training import TrainingData, data_for, held_out, location_and_scale
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 _LEAST_WEIGHT = 1e-3
-"""Least weight of a constrained column in a direction of length 1, so
-that no direction vanishes.
+"""Least weight of a constrained column in a direction of length 1, so that no direction vanishes.
 """
 
 
-@guarded
-def finetune(
-    model: RuleEnsemble,
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: str | Loss | LossFunction | None = None,
-    guard: bool = True,
-    validation_fraction: float = 0.25,
-    iterations: int = 250,
-    learning_rate: float = 0.01,
-    sharpness: float = 4.0,
-    batch_size: int | None = 1024,
-    l2_penalty: float = 1e-3,
-    monotone: Mapping[str | int, int] | None = None,
-    sample_weight: ArrayLike | None = None,
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Tune all thresholds, directions and weights of a rule ensemble; its complexity does not grow.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FinetuneDetails(Details):
+    """What fine-tuning reports beside the model.
 
-    Args:
-        model: a rule ensemble of any learner: LIRE, RuleFit, boosting, GLRM, LLTBoost, LTRNet.
-        X: data with the columns of the model.
-        y: the target, with the classes of the model if it has any, shape (rows,).
+    Attributes:
+        accepted: whether the model differs from the start.
+        start_risk, risk: of the start's and the model's rules on the held-out rows, with weights
+            refitted on the others; NaN without the guard.
+        validation_rows: which rows of positive weight were held out, shape (rows,).
+    """
+
+    accepted: bool
+    start_risk: float
+    risk: float
+    validation_rows: Rows
+
+
+@options
+class FinetuneOptions(RunOptions):
+    """The options of `finetune`.
+
+    Attributes:
         loss: None for the loss of the fit; a user's loss must be passed again.
-        guard: keep the rules of least held-out risk, of the start or after some
-            steps. False takes the last.
+        guard: keep the rules of least held-out risk, of the start or after some steps. False keeps
+            the last.
         validation_fraction: share of the rows, in (0, 1), that the guard holds out.
         iterations: steps of Adam.
         learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
@@ -97,43 +92,73 @@ def finetune(
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
             column, as in the start; see `jaxrules.constraints`.
-        sample_weight: weight of every row, shape (rows,).
         seed: of the held-out rows and of the batches.
-        time_limit: seconds, or a `jaxrules.Deadline`; the model tuned by then is evaluated.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
+        time_limit: seconds from call to return, None for no limit. If time runs out, the guard
+            judges the model tuned by then.
+    """
+
+    learner = "finetune"
+
+    loss: LossOption = None
+    guard: bool = option(checks.flag, default=True)
+    validation_fraction: float = option(checks.number, default=0.25, above=0, below=1)
+    iterations: int = option(checks.integer, default=250, at_least=1)
+    learning_rate: float = option(checks.number, default=0.01, above=0, at_most=1000)
+    sharpness: float = option(checks.number, default=4.0, above=0)
+    batch_size: int | None = option(
+        functools.partial(checks.optional, checks.integer), default=1024, at_least=1
+    )
+    l2_penalty: float = option(checks.penalty, default=1e-3)
+    monotone: Mapping[str | int, int] | None = None
+
+    @property
+    def held_out(self) -> float:
+        """The share of the rows that is held out."""
+        return self.validation_fraction if self.guard else 0.0
+
+
+@learner(FinetuneOptions)
+def finetune(
+    model: RuleEnsemble,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    options: FinetuneOptions,
+) -> Fit[RuleEnsemble]:
+    """Tune all thresholds, directions and weights of a rule ensemble; its complexity does not grow.
+
+    >>> import numpy as np
+    >>> import jaxrules as jr
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = 2.0 * (X[:, 0] > 0.35)
+    >>> start = jr.boosting.fit(X, y, max_rules=1, max_cut_points=2).model
+    >>> result = finetune(start, X, y, guard=False)
+    >>> result.objective < jr.risk(start, X, y)
+    True
+
+    Args:
+        model: a rule ensemble of any learner: LIRE, RuleFit, boosting, GLRM, LLTBoost, LTRNet.
+        X: data with the columns of the model.
+        y: the target, with the classes of the model if it has any, shape (rows,).
+        sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2. The
-        steps of the history are chunks of training, their objective the loss; the last is that
-        of the model. ``details``: "accepted", whether the model differs from the start;
-        "start_risk" and "risk", of the start's and the model's rules on the held-out rows, with
-        weights refitted on the others (NaN without the guard); "validation_rows", which rows of
-        positive weight were held out.
+        A Fit whose objective is the mean loss of the model plus l2_penalty / 2 sum b^2, with
+        `FinetuneDetails`. The steps of the history are chunks of training, their objective the
+        loss; the last is that of the model.
 
     Raises:
-        ValueError: for bad values in any argument, data that do not fit the model, or a
-            model that is not monotone.
+        ValueError: for bad values in any argument, data that do not fit the model, or a model that
+            is not monotone.
         TypeError: for arguments of the wrong type.
     """
-    options = tuple(settings("finetune", locals()).items())
     checks.instance("model", model, RuleEnsemble, "fit.model")
-    chosen = loss_of(model) if loss is None else loss_by_name(loss)
-    fraction = checks.number("validation_fraction", validation_fraction, above=0, below=1)
-    plan = _Plan(
-        fraction if checks.flag("guard", guard) else 0.0,
-        checks.integer("iterations", iterations, at_least=1),
-        checks.number("learning_rate", learning_rate, above=0, at_most=1000),
-        checks.number("sharpness", sharpness, above=0),
-        checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
-        checks.penalty("l2_penalty", l2_penalty),
-        checks.seed(seed),
-        options,
-    )
-    run = Run("finetune", time_limit, progress, total=plan.iterations)
-    data = data_for(model, X, y, chosen, sample_weight)
-    constraints = Constraints.of(model.schema, monotone=monotone)
+    loss = loss_of(model) if options.loss is None else loss_by_name(options.loss)
+    run = options.run(total=options.iterations)
+    data = data_for(model, X, y, loss, sample_weight)
+    constraints = Constraints.of(model.schema, monotone=options.monotone)
     _require_monotone(model, constraints)
-    return _Tuning(model, data, constraints, plan, run).fit()
+    return _Tuning(model, data, constraints, options, run).fit()
 
 
 def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
@@ -165,23 +190,9 @@ def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
                 )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The checked arguments of `finetune`."""
-
-    validation_fraction: float
-    iterations: int
-    learning_rate: float
-    sharpness: float
-    batch_size: int | None
-    l2_penalty: float
-    seed: int
-    options: tuple[tuple[str, Any], ...]
-
-
 class Soft(NamedTuple):
-    """The tuned parameters, padded to equally many conditions per rule, with a
-    leading axis of length 1.
+    """The tuned parameters, padded to equally many conditions per rule, with a leading axis of
+    length 1.
 
     Attributes:
         w: (rules, conditions, columns), of any length but 0.
@@ -200,11 +211,11 @@ class Fixed(NamedTuple):
     """The fixed parameters.
 
     Attributes:
-        supports: (rules, conditions, columns) of 0 and 1, what w weighs.
+        supports: (rules, conditions, columns) of 0 and 1, the columns of w.
         has_lower, has_upper: (rules, conditions) bool.
         admits: (rules, conditions) bool, whether a row with a missing number satisfies the
             condition.
-        used: (outputs, rules) bool, which weights there are.
+        used: (outputs, rules) bool, which weights are not 0.
         sharpness: a of the sigmoids.
     """
 
@@ -249,16 +260,16 @@ class _Objective:
 
 
 def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
-    """The loss per row, from targets and scores, (outputs, rows): softmax if `together`,
-    else the mean of outputs.
+    """The loss per row, from targets and scores, (outputs, rows): softmax if `together`, else the
+    mean over the outputs.
     """
     return softmax(target.T, scores.T) if together else loss.value(target, scores).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """The rules after a chunk of steps, as conditions and as the rows where they
-    hold, and their held-out risk.
+    """The rules after a chunk of steps, as conditions and as the rows where they hold, and their
+    held-out risk.
     """
 
     conditions: list[list[Condition]]
@@ -275,10 +286,10 @@ class _Tuning:
         model: RuleEnsemble,
         data: TrainingData,
         constraints: Constraints,
-        plan: _Plan,
+        options: FinetuneOptions,
         run: Run,
     ) -> None:
-        self.start, self.data, self.plan, self.run = model, data, plan, run
+        self.start, self.data, self.options, self.run = model, data, options, run
         self.together = model.link == "softmax"
         self.columns = Standardised.of(data.table, data.weights)
         self.centre, self.scale = location_and_scale(data)
@@ -298,8 +309,8 @@ class _Tuning:
             self.offset = (
                 model.linear.values(data.table) @ np.asarray(model.linear.coefficients)
             ).T / self.scale
-        self.validation = held_out(data, plan.validation_fraction, plan.seed)
-        if plan.validation_fraction and not self.validation.any():
+        self.validation = held_out(data, options.held_out, options.seed)
+        if options.held_out and not self.validation.any():
             raise ValueError(
                 "validation_fraction holds out no row of X; raise it, give more distinct rows, or "
                 "pass guard=False"
@@ -310,12 +321,9 @@ class _Tuning:
 
     def fit(self) -> Fit[RuleEnsemble]:
         """Tune, judge, and finish."""
-        data, plan, run = self.data, self.plan, self.run
-        fits, everything = data.weights * ~self.validation, data.weights / data.weights.sum()
-        fits, judges = (
-            fits / fits.sum(),
-            data.weights * self.validation / (data.weights @ self.validation or np.nan),
-        )
+        data, options, run = self.data, self.options, self.run
+        fits, judges = data.weights * ~self.validation, data.weights * self.validation
+        fits, judges = fits / fits.sum(), judges / (judges.sum() or np.nan)
         lanes, rows, fixed = self.arrays(fits)
         history = []
 
@@ -333,52 +341,61 @@ class _Tuning:
                 rows,
                 fixed,
                 n_rows=len(fits),
-                iterations=plan.iterations,
-                learning_rate=plan.learning_rate,
-                batch_size=plan.batch_size,
-                seed=plan.seed,
+                iterations=options.iterations,
+                learning_rate=options.learning_rate,
+                batch_size=options.batch_size,
+                seed=options.seed,
                 ends=self.ends(lanes),
                 stopped=run.stopped,
             ):
                 soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
                 found = judged(soft, *self.hardened(soft))
-                if not plan.validation_fraction or (
+                if not options.held_out or (
                     found.risk < best.risk and (found.rows != best.rows).any()
                 ):
                     best = found
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
                 run.report(descent.steps, risk, len(self.rules))
-        model, b, b0, accepted = self.start, self.b, self.b0, best is not start
-        if accepted:
+        return self.finished(start, best, history)
+
+    def finished(
+        self, start: _Candidate, best: _Candidate, history: list[Step]
+    ) -> Fit[RuleEnsemble]:
+        """The start itself, or the model of the best rules, with weights refitted on all rows."""
+        model, b, b0, data = self.start, self.b, self.b0, self.data
+        everything = data.weights / data.weights.sum()
+        if best is not start:
             b, b0 = self.refitted(best.rows, best.soft, everything)
             used = np.flatnonzero(b.any(axis=0))  # a rule that now holds nowhere has weight 0
             rules = Conjunctions.build(
                 model.schema, best.conditions, self.rules.propositions.tolist()
             )
             model = replace(
-                model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
-                intercept=self.scale * b0 + self.centre, loss=data.loss.name, options=plan.options,
-            )  # fmt: skip
-        ridge = plan.l2_penalty / 2 * float((b**2).sum()) / (1 if self.together else len(b0))
-        objective = self.scale**2 * (self.risk(best.rows, b, b0, everything) + ridge)
-        fit = run.finish(
-            model,
-            objective,
-            "min",
-            Status.CONVERGED,
-            accepted=accepted,
+                model,
+                conjunctions=rules.take(used),
+                weights=self.scale * b[:, used].T,
+                intercept=self.scale * b0 + self.centre,
+                loss=data.loss.name,
+                options=self.options.settings(model=model),
+            )
+        norm = float((b**2).sum()) / (1 if self.together else len(b0))
+        risk = self.risk(best.rows, b, b0, everything)
+        objective = self.scale**2 * (risk + self.options.l2_penalty / 2 * norm)
+        details = FinetuneDetails(
+            accepted=best is not start,
             start_risk=self.scale**2 * start.risk,
             risk=self.scale**2 * best.risk,
             validation_rows=self.validation,
         )
+        fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return replace(
             fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds))
         )
 
     def weighs(self, condition: Condition) -> tuple[NDArray[np.intp], Floats] | None:
-        """The standardised columns of a condition on numbers, and their weights; None
-        for one that stays fixed.
+        """The standardised columns of a condition on numbers, and their weights; None for a
+        condition that stays fixed.
         """
         ends = math.isfinite(condition.lower) or math.isfinite(condition.upper)
         if condition.categories is not None or condition.admits_no_number or not ends:
@@ -392,7 +409,7 @@ class _Tuning:
             for (f, code), number in zip(terms, is_numeric, strict=True)
         ]
         if not all(key in self.place for key in keys):
-            return None  # a column that is constant
+            return None  # a constant column
         return np.array([self.place[key] for key in keys]), np.array(direction.weights)
 
     def arrays(self, weights: Floats) -> tuple[Soft, tuple[Any, ...], Fixed]:
@@ -441,20 +458,20 @@ class _Tuning:
             lost,
             np.pad(self.offset, more),
         )
-        fixed = Fixed(supports, exists[0], exists[1], admits, b != 0, self.plan.sharpness)
+        fixed = Fixed(supports, exists[0], exists[1], admits, b != 0, self.options.sharpness)
         return jax.tree.map(lambda array: array[None], soft), rows, fixed
 
     def ends(self, lanes: Soft) -> tuple[Soft, Soft] | None:
         """Lower and upper bounds of the parameters, for `adam`; None if there are none."""
         if not self.signs.any():
             return None
-        bound = np.pad(self.directions != 0, (0, lanes.w.shape[-1] - len(self.directions)))
+        constrained = np.pad(self.directions != 0, (0, lanes.w.shape[-1] - len(self.directions)))
         signs = np.pad(self.signs, [(0, 0), (0, lanes.b.shape[-1] - self.signs.shape[1])])[None]
         least = np.minimum(np.abs(lanes.w), _LEAST_WEIGHT)
         any_end, any_intercept = np.full((1, 1, 1), np.inf), np.full((1, 1), np.inf)
 
         def below(side: int) -> Soft:
-            w = np.where(bound & (side * lanes.w > 0), least, -np.inf)
+            w = np.where(constrained & (side * lanes.w > 0), least, -np.inf)
             return Soft(
                 w, -any_end, -any_end, np.where(side * signs > 0, 0.0, -np.inf), -any_intercept
             )
@@ -462,7 +479,7 @@ class _Tuning:
         return below(1), jax.tree.map(np.negative, below(-1))
 
     def values(self, feature: int | Direction) -> Floats:
-        """A column, or a direction's values, (rows,)."""
+        """The values of a column or a direction, (rows,)."""
         table = self.data.table
         return (
             table.columns[feature]
@@ -471,8 +488,8 @@ class _Tuning:
         )
 
     def hardened(self, soft: Soft) -> tuple[list[list[Condition]], Rows]:
-        """The rules of tuned parameters, and where they hold; rules that hold on the
-        same rows stay unchanged.
+        """The rules of tuned parameters, and where they hold; rules that hold on the same rows stay
+        unchanged.
         """
         conditions, rows = [list(rule) for rule in self.rules], self.rows.copy()
         held = Conjunctions.build(self.data.table.schema, self.stay).satisfied(self.data.table).T
@@ -505,12 +522,18 @@ class _Tuning:
         """The best weights of rules that hold on these rows, (outputs, rules), under row weights;
         zeros and constrained signs stay.
         """
-        options: dict[str, Any] = {"l2_penalty": self.plan.l2_penalty, "sample_weight": weights}
+        ridge = self.options.l2_penalty
         b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
         if self.together:
             used, signs = (self.b != 0).T, self.signs.T
             found, b0 = refit_softmax(
-                self.target.T, rows.T, start=(b.T, b0), free=used, signs=signs, **options
+                self.target.T,
+                rows.T,
+                l2_penalty=ridge,
+                sample_weight=weights,
+                start=(b.T, b0),
+                free=used,
+                signs=signs,
             )
             return found.T, b0
         for k, used in enumerate(self.b != 0):
@@ -518,11 +541,12 @@ class _Tuning:
                 self.data.loss,
                 self.target[k],
                 rows[used].T,
+                l2_penalty=ridge,
                 intercept=True,
+                sample_weight=weights,
                 start=(b[k, used], float(b0[k])),
                 offset=self.offset[k],
                 signs=self.signs[k, used],
-                **options,
             )
         return b, b0
 
@@ -538,8 +562,8 @@ def _power_of_two(count: int) -> int:
 
 
 def _between(values: Floats, end: float, closed: bool) -> float:
-    """The midpoint of the values on either side of the lower end of an interval; the end
-    itself if a side has none.
+    """The midpoint of the values on either side of the lower end of an interval; the end itself if
+    a side has no values.
     """
     inside = values >= end if closed else values > end
     low = values[~inside].max(initial=-math.inf, where=~np.isnan(values[~inside]))

@@ -1,35 +1,36 @@
 """LLTBoost: boosting of rules on sparse linear combinations of columns.
 
 Behzadimanesh, Le Bodic, Webb and Boley, "Interpretable Representation Learning for Additive Rule
-Ensembles". A rule is a conjunction of propositions 1{x'w >= t} with sparse w; the ensemble f = b_0
-+ sum_i b_i q_i (Eq. 1) grows by fully corrective boosting (Eq. 7 to 9): with g_i the derivative of
-the loss by the score of row i, rule m maximises |g'q| (Eq. 10), then all weights are refitted.
+Ensembles". A rule is a conjunction of propositions 1{x'w >= t} with sparse w. The ensemble
+f = b_0 + sum_i b_i q_i (Eq. 1) grows by fully corrective boosting (Eq. 7 to 9): with g_i the
+derivative of the loss by the score of row i, rule m maximises |g'q| (Eq. 10); then all weights are
+refitted.
 
-A rule grows by one proposition at a time, for each sign of g'q (Algorithm 1). To raise the sum of
-the gradients that a rule selects is to classify their signs, with weights |g_i|, among the rows
-that satisfy it so far (Eq. 19). The surrogate is L1-penalised logistic regression (Eq. 21), with 1,
-2, ... non-zeros at the smallest penalty that has so many (Eq. 5,
-`jaxrules.solvers.linear.l1_path`). One more non-zero is accepted where the ensemble's risk on
-held-out rows, all weights refitted, falls by a tolerance; one more proposition where |g'q| rises by
-another. `_grow` is Algorithm 1; what its loop over s asks about a conjunction, `propose` answers
-for all s in one compiled program.
+A rule grows by one proposition at a time, for each sign of g'q (Algorithm 1). Among the rows that
+satisfy the rule so far, a proposition raises the sum of the selected gradients if it classifies
+their signs, with weights |g_i| (Eq. 19). The surrogate is L1-penalised logistic regression
+(Eq. 21) with 1, 2, ... non-zeros, each at the smallest penalty with so many (Eq. 5,
+`jaxrules.solvers.linear.l1_path`). A further non-zero is accepted if it lowers the ensemble's risk
+on held-out rows, all weights refitted, by a tolerance; a further proposition if it raises |g'q| by
+another. `_grow` is Algorithm 1. Its loop over s is `propose`, which answers for all s in one
+compiled program.
 
-Where the paper leaves a choice, the defaults are those that did best on its data sets: a quarter
-of the rows is held out, w and t are refitted without the L1 penalty on the columns that it chose,
-and the final weights on all rows. To the letter it says refit_propositions=False and
+The paper leaves some choices open. The defaults are those that did best on its data sets: a quarter
+of the rows is held out; w and t are refitted without the L1 penalty on the chosen columns; the
+final weights are refitted on all rows. The paper to the letter is refit_propositions=False and
 refit_on_all_rows=False; l2_penalty=1e-4, risk_tolerance=-0.05 and objective_tolerance=0.1 then
 come close to its tables.
 
-Under `monotone` the sign that a rule's weight will have, minus that of g'q, binds the coefficients
-of its propositions: logistic regression is solved within these signs, with the penalties and the
-support sizes of that problem, and refits keep the weights of rules that look at bound columns on
-their side. The proof is in `jaxrules.constraints`.
+Under `monotone` a rule's weight will have the sign of -g'q, which restricts the signs of the
+coefficients in its propositions. Logistic regression is solved within these signs, with the
+penalties and the support sizes of that problem, and refits keep the signs of the weights of rules
+that use constrained columns. The proof is in `jaxrules.constraints`.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
 >>> fit(X, y, max_rules=1).model.conjunctions.describe(0)
-'8 x0 - 4 x1 <= 1.8'
+'7.3 x0 - 3.6 x1 <= 1.4'
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,41 +51,49 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
+from jaxrules.cross_validation import (
+    SHARE,
+    arguments_of,
+    by_size,
+    cross_validated,
+    folds,
+    last_fit,
+    sizes_to_try,
+)
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.fits import Fit, Status
+from jaxrules.fits import Details, Fit, Status
 from jaxrules.float64 import on_device, x64_kernel
-from jaxrules.guard import guarded
-from jaxrules.losses import Loss, LossFunction, best_constant, logistic, mean_loss
+from jaxrules.losses import Loss, LossOption, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.runs import Run
 from jaxrules.solvers.linear.l1_path import Separators, l1_path
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.patience import Patient
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import MissingRule
 from jaxrules.training import (
     TrainingData,
     held_out,
     loss_for,
     one_against_rest,
     paths_against_rest,
-    settings,
     training_data,
 )
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
+_FEW_RULES = 10
 _NOTHING = 1e-9
 """Sums of gradients below this share of the sum of their sizes are rounding."""
 _SEPARATOR_PENALTY = 1e-3
-"""Ridge on refitted propositions, in standardised columns and for weights of sum one:
-separable rows stay finite.
+"""Ridge on refitted propositions, in standardised columns and for weights of sum one: the
+coefficients stay finite if the rows are separable.
 """
 _ROUGHLY = 1e-5
-"""Newton's method stops where its model promises less, relative: candidates
-are compared to per cents.
+"""Newton's method stops once its model promises a smaller relative decrease: candidates differ by
+per cents.
 """
 _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
@@ -97,8 +106,8 @@ class Part:
     """How one proposition of a rule was found.
 
     Attributes:
-        coefficients: w in standardised columns, by name of the column; the last
-            proposition-wide scale is arbitrary.
+        coefficients: w in standardised columns, by name of the column. The scale of w and t
+            together is arbitrary.
         threshold: t, in standardised columns.
         penalty: the smallest penalty with this support, as a share of the penalty of the empty
             support; NaN for a proposition of the exact axis-parallel search.
@@ -116,11 +125,11 @@ class Stage:
     """How one rule was found.
 
     Attributes:
-        sign: of the sum of gradients that the rule selects: the sign of minus its
-            weight, when it is added.
+        sign: of the sum of gradients that the rule selects; its weight, when added, has the
+            opposite sign.
         objective: |g'q| (Eq. 10), with weights of the training part that sum to one.
         risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN
-            for a rule that was cut from one column because there was no time to compile the search.
+            for a rule on a single column, made because there was no time to compile the search.
         parts: the propositions.
         seconds: of the search.
     """
@@ -132,231 +141,271 @@ class Stage:
     seconds: float
 
 
-@guarded
-def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    max_rules: int = 10,
-    max_propositions: int = 5,
-    max_nonzeros: int = 5,
-    validation_fraction: float = 0.25,
-    risk_tolerance: float = -0.1,
-    objective_tolerance: float = 0.3,
-    l2_penalty: float = 1e-3,
-    refit_propositions: bool = True,
-    refit_on_all_rows: bool = True,
-    refine_thresholds: bool = False,
-    axis_parallel: bool = False,
-    beam_width: int = 1,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Boost rules whose propositions weigh several columns.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LLTBoostDetails(Details):
+    """What a fit reports beside its model.
 
-    Numbers are standardised, and every category is an indicator: a proposition may weigh both. A
-    proposition on one column becomes a plain condition on it. Weights and thresholds are stated on
+    Attributes:
+        stages: one per rule that was found.
+        validation_rows: which rows of positive weight were held out, shape (rows,).
+        reason: why there are no more rules.
+    """
+
+    stages: tuple[Stage, ...]
+    validation_rows: Rows
+    reason: str
+
+
+_count = functools.partial(checks.integer, at_least=1, at_most=10**6)
+
+
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
+        max_length: the most propositions of a rule, k_r.
+        max_nonzeros: the most columns in a proposition, k_s.
+        validation_fraction: share of the rows, in [0, 1), held out to choose the number of columns.
+            Equal rows stay together, and classes keep their shares. With 0 the training rows
+            themselves decide.
+        risk_tolerance: eps_s, relative change of the held-out risk: by default a further column
+            must lower it by 10 %.
+        objective_tolerance: eps_p, the relative gain of |g'q| that every further proposition must
+            exceed.
+        l2_penalty: ridge on the weights of the rules, against the mean loss: mean_i l + l2_penalty
+            / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
+            `l2_penalty` of `jaxrules.boosting` is this times the number of rows.
+        refit_propositions: refit w and t on the columns that the L1 penalty chose, under a ridge of
+            1e-3 alone. False keeps the shrunken solution.
+        refit_on_all_rows: at the end, refit the weights on all rows; False keeps those of the
+            training part.
+        refine_thresholds: given w, take the threshold of largest |g'q| (exact, by sorting).
+        axis_parallel: for propositions on one column, take the column and threshold of largest
+            |g'q| (exact) instead of logistic regression.
+        beam_width: the number of unfinished conjunctions to keep, per sign; 1 is Algorithm 1.
+            Several are ranked by held-out risk, with every column priced at `risk_tolerance`.
+        forbidden: columns, by name or position, that no rule may use.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. A rule whose weight becomes 0 by that is dropped.
+        first: an expert's rules, or those of a fitted model. The model starts with them and keeps
+            them; they count among `max_rules`. Their weights are fitted at the start and at every
+            refit, under `l2_penalty`.
+        missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row with a
+            missing number in a proposition satisfies it or not, whichever raises the objective; the
+            choice is part of the rule. A missing category is an indicator like others.
+        seed: of the held-out rows.
+    """
+
+    learner = "lltboost"
+    renamed: ClassVar[Mapping[str, str]] = {"max_propositions": "max_length"}
+
+    loss: LossOption = None
+    max_length: int = option(_count, default=5)
+    max_nonzeros: int = option(_count, default=5)
+    validation_fraction: float = option(checks.number, default=0.25, at_least=0, below=1)
+    risk_tolerance: float = option(checks.number, default=-0.1, at_least=-1)
+    objective_tolerance: float = option(checks.penalty, default=0.3)
+    l2_penalty: float = option(checks.penalty, default=1e-3)
+    refit_propositions: bool = option(checks.flag, default=True)
+    refit_on_all_rows: bool = option(checks.flag, default=True)
+    refine_thresholds: bool = option(checks.flag, default=False)
+    axis_parallel: bool = option(checks.flag, default=False)
+    beam_width: int = option(_count, default=1)
+    forbidden: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+
+
+@options
+class Options(_Shared):
+    """The options of `fit` and `path`.
+
+    Attributes:
+        max_rules: the number of rules, r; fewer if no further rule changes the risk.
+    """
+
+    max_rules: int = option(_count, default=10)
+
+
+@options
+class Grid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        max_rules: the most rules; every number from 1 on is tried.
+    """
+
+    max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
+
+
+@learner(Options)
+def fit(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleEnsemble]:
+    """Boost rules whose propositions combine several columns.
+
+    Numbers are standardised, and every category is an indicator; a proposition may combine both. A
+    proposition on one column becomes a plain condition on it. Weights and thresholds are given on
     the user's own scale, with the fewest digits that change the rule on no training row.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> result = fit(X, np.where(X[:, 0] + X[:, 2] > 0, "yes", "no"), max_rules=1, max_nonzeros=2)
+    >>> len(result.model.conjunctions), sorted(result.details.stages[0].parts[0].coefficients)
+    (1, ['x0', 'x2'])
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
-            "exponential", shape (rows,). More than two classes are fitted one against the rest.
-        loss: None for "logistic" where y holds classes (see `jaxrules.table.holds_classes`), else
-            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
-            differentiable in the score.
-        max_rules: the number of rules, r; fewer when no rule is left that would change the risk.
-        max_propositions: the most propositions of a rule, k_r.
-        max_nonzeros: the most columns that a proposition weighs, k_s.
-        validation_fraction: share of the rows, in [0, 1), that is held out to choose the number
-            of columns. Equal rows stay together, and classes keep their shares. With 0 the
-            training rows themselves decide.
-        risk_tolerance: eps_s, relative change of the held-out risk: one more
-            column must lower it by 10 %.
-        objective_tolerance: eps_p, relative gain of |g'q|: one more proposition must raise it by more.
-        l2_penalty: ridge on the weights of the rules, against the mean loss: mean_i l + l2_penalty
-            / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
-            `jaxrules.boosting` has it times the rows.
-        refit_propositions: refit w and t on the columns that the L1 penalty chose, without it (but
-            with a ridge of 1e-3); False takes the shrunken solution.
-        refit_on_all_rows: refit the weights, at the end, on all rows; False leaves
-            those of the training part.
-        refine_thresholds: given w, take the threshold of largest |g'q| (exact, by sorting).
-        axis_parallel: for one column, take the column and threshold of largest |g'q| (exact), not logistic regression.
-        beam_width: how many unfinished conjunctions to keep, per sign; 1 is Algorithm 1. Several
-            are ranked by held-out risk, where a column more has to be worth `risk_tolerance`.
-        forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: whether a score may only rise, or only
-            fall, with the column; see `jaxrules.constraints`. A rule that loses its weight by
-            that is left out of the model.
-        first: an expert's rules, or those of a fitted model, which the model begins with and keeps;
-            they count among `max_rules`. Their weights are fitted to begin with and at every refit,
-            at the price of any other.
+            "exponential", shape (rows,). More than two classes are fitted one-vs-rest.
         sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row in
-            which a proposition meets a missing number satisfies it or not, as raises the objective;
-            the choice is part of the rule. A missing category is an indicator like others.
-        seed: of the rows that are held out.
-        time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
         A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted
-        on. ``details``: "stages", one `Stage` per rule that was found; "validation_rows", which
-        rows of positive weight were held out; "reason", why there are no more rules. With more than
-        two classes each is a tuple with one entry per class.
+        on, with `LLTBoostDetails`. For more than two classes see
+        `jaxrules.training.one_against_rest`.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
         TypeError: for arguments of the wrong type.
     """
-    run, data, problem = _prepare(locals())
-    return one_against_rest(data, run, lambda part, run: _boost(part, *problem, run)[-1])
+    task = _Task.of(X, y, sample_weight, options)
+    return one_against_rest(task.data, task.run, lambda part, run: _boost(part, task, run)[-1])
 
 
-@guarded
+@learner(Options)
 def path(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    max_rules: int = 10,
-    max_propositions: int = 5,
-    max_nonzeros: int = 5,
-    validation_fraction: float = 0.25,
-    risk_tolerance: float = -0.1,
-    objective_tolerance: float = 0.3,
-    l2_penalty: float = 1e-3,
-    refit_propositions: bool = True,
-    refit_on_all_rows: bool = True,
-    refine_thresholds: bool = False,
-    axis_parallel: bool = False,
-    beam_width: int = 1,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for every number of rules from 1 to
-    `max_rules`, from one run: what `fit` with that limit returns.
+    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
+    limit returns.
 
-    Arguments and errors are those of `fit`. The list is shorter where `fit` stops early, and holds
-    the constant model if there is no rule at all.
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> fits = path(X, X[:, 0] + np.maximum(X[:, 1], 0), max_rules=3)
+    >>> [len(one.model.conjunctions) for one in fits]
+    [1, 2, 3]
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. The list is shorter if `fit` stops early, and holds the constant model if there is
+        no rule.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
     """
-    run, data, problem = _prepare(locals())
+    task = _Task.of(X, y, sample_weight, options)
     return paths_against_rest(
-        data, run, lambda part, run: _boost(part, *problem, run), len(problem[1].first)
+        task.data, task.run, lambda part, run: _boost(part, task, run), len(task.first)
     )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The checked arguments of `fit`."""
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the number of rules by cross-validation (see `jaxrules.cross_validation`); fit on all
+    rows.
 
-    max_rules: int
-    max_propositions: int
-    max_nonzeros: int
-    validation_fraction: float
-    risk_tolerance: float
-    objective_tolerance: float
-    l2_penalty: float
-    refit_propositions: bool
-    refit_on_all_rows: bool
-    refine_thresholds: bool
-    axis_parallel: bool
-    beam_width: int
-    seed: int
-    options: tuple[tuple[str, Any], ...]
+    There is one `path` per fold, which holds out rows of its own.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> y = np.where(X[:, 0] - X[:, 1] > 0, 1.0, 0.0)
+    >>> result = cross_validate(X, y, loss="squared", max_rules=3, n_folds=2)
+    >>> result.details.cross_validation.risks.shape
+    (2, 3)
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    loss = loss_for(y, options.loss)
+    options = replace(options, loss=loss)  # the same in all folds
+    run = options.run()
+    data = training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
+    sizes = sizes_to_try(options.first, options.max_rules)
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        own = options.to(Options, time_limit=run.deadline, progress=False)
+        return by_size(path.with_options(*arguments_of(inside), own), sizes, run)
+
+    found = cross_validated(
+        data,
+        [{"max_rules": size} for size in sizes],
+        walk,
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "lltboost cross-validation"),
+        one_standard_error=options.one_standard_error,
+        otherwise=min(_FEW_RULES, len(sizes)) - 1,
+    )
+    chosen = options.to(Options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
-    """What binds the rules: constraints and an expert's rules, and of how many outputs."""
+class _Task:
+    """The data of a fit, and the restrictions on its rules.
 
+    Attributes:
+        settings: which the model keeps.
+        first: an expert's rules.
+        n_outputs: of the model.
+    """
+
+    data: TrainingData
+    options: Options
+    run: Run
+    settings: tuple[tuple[str, Any], ...]
     constraints: Constraints
     first: Conjunctions
     n_outputs: int
 
-
-def _prepare(given: Mapping[str, Any]) -> tuple[Run, TrainingData, tuple[_Plan, _Known]]:
-    """Check every argument of `fit`."""
-    given = {**given, "loss": loss_for(given["y"], given["loss"])}
-
-    def count(name: str) -> int:
-        return checks.integer(name, given[name], at_least=1, at_most=10**6)
-
-    def flag(name: str) -> bool:
-        return checks.flag(name, given[name])
-
-    options = tuple(settings("lltboost", given).items())
-    plan = _Plan(
-        max_rules=count("max_rules"),
-        max_propositions=count("max_propositions"),
-        max_nonzeros=count("max_nonzeros"),
-        validation_fraction=checks.number(
-            "validation_fraction", given["validation_fraction"], at_least=0, below=1
-        ),
-        risk_tolerance=checks.number("risk_tolerance", given["risk_tolerance"], at_least=-1),
-        objective_tolerance=checks.number(
-            "objective_tolerance", given["objective_tolerance"], at_least=0
-        ),
-        l2_penalty=checks.penalty("l2_penalty", given["l2_penalty"]),
-        refit_propositions=flag("refit_propositions"),
-        refit_on_all_rows=flag("refit_on_all_rows"),
-        refine_thresholds=flag("refine_thresholds"),
-        axis_parallel=flag("axis_parallel"),
-        beam_width=count("beam_width"),
-        seed=checks.seed(given["seed"]),
-        options=options,
-    )
-    run = Run("lltboost", given["time_limit"], given["progress"], total=plan.max_rules)
-    X, y, sample_weight, missing = (given[name] for name in ("X", "y", "sample_weight", "missing"))
-    data = training_data(X, y, given["loss"], sample_weight=sample_weight, missing=missing)
-    constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
-    constraints.warn_of_constants(data.table)
-    known = _Known(
-        constraints,
-        constraints.first(data.table.schema, given["first"], len(data.outputs)),
-        len(data.outputs),
-    )
-    constraints.check_room(known.first, plan.max_rules)
-    return run, replace(data, table=constraints.blanked(data.table)), (plan, known)
+    @classmethod
+    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> _Task:
+        """Read the data and the constraints."""
+        run = options.run(total=options.max_rules)
+        data = training_data(
+            X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
+        )
+        schema, n_outputs = data.table.schema, len(data.outputs)
+        constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
+        constraints.warn_of_constants(data.table)
+        first = constraints.first(schema, options.first, n_outputs)
+        constraints.check_room(first, options.max_rules)
+        data = replace(data, table=constraints.blanked(data.table))
+        settings = options.settings(loss=data.loss)
+        return cls(data, options, run, settings, constraints, first, n_outputs)
 
 
 # Boosting
 
 
-def _boost(data: TrainingData, plan: _Plan, known: _Known, run: Run) -> list[Fit[RuleEnsemble]]:
+def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules of one output; that without rules if there is none."""
-    ensemble = _Ensemble(data, plan, known)
+    ensemble = _Ensemble(data, task)
     stages: list[Stage] = []
     reason = None
     with run:
         run.phase = "search"
-        while (
-            len(ensemble.first) + len(stages) < plan.max_rules
-            and reason is None
-            and not run.stopped()
-        ):
+        while ensemble.n_rules < task.options.max_rules and reason is None and not run.stopped():
             began = time.perf_counter()
-            grown = None if ensemble.is_perfect else _grow(ensemble, plan, run)
+            grown = None if ensemble.is_perfect else _grow(ensemble, task.options, run)
             if grown is not None and not ensemble.repeats(grown.rows):
                 parts = ensemble.add(grown)
                 seconds = time.perf_counter() - began
@@ -388,18 +437,15 @@ def _boost(data: TrainingData, plan: _Plan, known: _Known, run: Run) -> list[Fit
             np.array([intercept]),
             None,
             data.loss.link,
-            plan.options,
+            task.settings,
             data.loss.name,
         )
-        fit = run.finish(
-            model,
-            objective,
-            "min",
-            Status.CONVERGED,
+        details = LLTBoostDetails(
             stages=tuple(stages[:m]),
             validation_rows=ensemble.held_out,
             reason=reason if last else "max_rules is reached",
         )
+        fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return fit if last else run.earlier(fit, m, Status.CONVERGED)
 
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
@@ -414,24 +460,24 @@ class _Step(NamedTuple):
 
 
 class _Ensemble:
-    """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so
-    that few shapes are compiled.
+    """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so that few shapes
+    are compiled.
     """
 
-    def __init__(self, data: TrainingData, plan: _Plan, known: _Known) -> None:
-        self.data, self.plan, self.known = data, plan, known
-        n = data.table.n_rows
-        self.held_out = held_out(data, plan.validation_fraction, plan.seed)
+    def __init__(self, data: TrainingData, task: _Task) -> None:
+        self.data, self.task = data, task
+        n, options = data.table.n_rows, task.options
+        self.held_out = held_out(data, options.validation_fraction, options.seed)
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
         self.final_weights = (
-            data.weights / data.weights.sum() if plan.refit_on_all_rows else self.fit_weights
+            data.weights / data.weights.sum() if options.refit_on_all_rows else self.fit_weights
         )
-        bound = known.constraints.of_output(data.output, known.n_outputs)
+        bound = task.constraints.of_output(data.output, task.n_outputs)
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)
-        self.directions = self.columns.directions(bound) if known.constraints.monotone else None
+        self.directions = self.columns.directions(bound) if task.constraints.monotone else None
         self.n_rows, size = n, bucket(max(n, _SMALLEST_SHAPE[0]))
         width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
         target = np.ones(size)
@@ -445,16 +491,16 @@ class _Ensemble:
                 _padded(self.check_weights[None], 1, size)[0],
             )
         )
-        # A relative change of the risk is one of the risk above its smallest value, the
-        # deviance of Poisson counts.
+        # Relative changes are of the risk above its smallest value: of the deviance for Poisson
+        # counts. This least loss of a row is -loss*(0), with the conjugate loss*.
         conjugate = data.loss.conjugate
         least = 0.0 if conjugate is None else -conjugate(data.target, np.zeros(n))
         self.least_risk = float(np.sum(self.check_weights * least))
-        slots = bucket(max(plan.max_rules + 1, _SMALLEST_SHAPE[1]))
+        slots = bucket(max(options.max_rules + 1, _SMALLEST_SHAPE[1]))
         self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
-        self.signs = np.zeros(len(self.design), int)  # of their weights, 0 where any will do
-        self.first = known.first.take(np.flatnonzero(self._may_be(known.first).any(axis=1)))
+        self.signs = np.zeros(len(self.design), int)  # of their weights, 0 for any
+        self.first = task.first.take(np.flatnonzero(self._may_be(task.first).any(axis=1)))
         self.rules: list[tuple[Condition, ...]] = []  # that were found
         self.fitted = np.zeros(len(self.design))  # on the training part
         self.fitted[0] = best_constant(data.loss, data.target, self.fit_weights)
@@ -467,15 +513,15 @@ class _Ensemble:
 
     @property
     def n_rules(self) -> int:
-        """Of the first, and of those that were found."""
+        """The number of rules: the expert's, and those that were found."""
         return len(self.first) + len(self.rules)
 
     def _may_be(self, rules: Conjunctions) -> NDArray[np.bool_]:
         """Whether their weights may be negative, and positive, (rules, 2)."""
-        return self.known.constraints.signs(rules, self.data.output, self.known.n_outputs)
+        return self.task.constraints.signs(rules, self.data.output, self.task.n_outputs)
 
     def _bind(self, slot: int, rules: Conjunctions) -> None:
-        """Bind the weights of rules, from this slot on, to their signs."""
+        """Restrict the weights of rules, from this slot on, to their signs."""
         may_be = self._may_be(rules).astype(int)
         self.signs[slot : slot + len(rules)] = may_be[:, 1] - may_be[:, 0]
 
@@ -494,10 +540,10 @@ class _Ensemble:
         return not self.total_gradient > _NOTHING * self.first_gradient
 
     def ask(self, asked: list[_Conjunction], run: Run) -> list[Proposals] | None:
-        """What `propose` answers about conjunctions, one lane each; None
-        without the time to compile it.
+        """The answers of `propose` for conjunctions, one lane each; None if there is no time to
+        compile it.
         """
-        plan, count = self.plan, 2 * self.plan.beam_width
+        options, count = self.task.options, 2 * self.task.options.beam_width
         lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
         for lane, one in enumerate(asked):
             lanes.sign[lane], lanes.held[lane, : self.n_rows] = one.sign, one.rows
@@ -505,21 +551,21 @@ class _Ensemble:
         if self.directions is not None:
             directions = np.zeros(len(self.arrays.columns))
             directions[: len(self.directions)] = self.directions
-            looks = np.zeros(count, bool)
-            looks[: len(asked)] = [
+            constrained = np.zeros(count, bool)
+            constrained[: len(asked)] = [
                 any((w * directions).any() for w, *_ in one.parts) for one in asked
             ]
-            lanes = lanes._replace(looks=looks)
+            lanes = lanes._replace(constrained=constrained)
             bounds = Bounds(directions, self.signs.astype(np.float64))
-        options = Options(
+        program = Program(
             self.data.loss,
-            min(plan.max_nonzeros, self.arrays.columns.shape[0]),
-            plan.refit_propositions,
-            plan.refine_thresholds,
-            plan.axis_parallel,
+            min(options.max_nonzeros, self.arrays.columns.shape[0]),
+            options.refit_propositions,
+            options.refine_thresholds,
+            options.axis_parallel,
         )
-        fitted = Fitted(self.design, self.fitted, self.n_rules + 1, plan.l2_penalty)
-        answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, options=options)
+        fitted = Fitted(self.design, self.fitted, self.n_rules + 1, options.l2_penalty)
+        answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, program=program)
         if answers is None:
             return None
         answers = answers._replace(
@@ -529,8 +575,8 @@ class _Ensemble:
         return [Proposals(*(field[lane] for field in answers)) for lane in range(len(asked))]
 
     def repeats(self, rows: Rows) -> bool:
-        """Whether a rule that selects these rows adds nothing on the
-        training part to those there are.
+        """Whether a rule that selects these rows of the training part adds nothing to the rules
+        so far.
         """
         used = self.fit_weights > 0
         absent = (self.signs != 0) & (self.fitted == 0)  # its sign holds its weight at 0
@@ -560,14 +606,14 @@ class _Ensemble:
         )
 
     def _refit(self, weights: Floats, start: Floats) -> Floats:
-        """All weights at their best under these row weights; those of rules to come stay 0."""
+        """The best weights under these row weights; those of rules to come stay 0."""
         m = self.n_rules
         result = np.zeros_like(start)
         result[1 : m + 1], result[0] = refit_weights(
             self.data.loss,
             self.data.target,
             self.design[1 : m + 1, : self.n_rows].T,
-            l2_penalty=self.plan.l2_penalty,
+            l2_penalty=self.task.options.l2_penalty,
             intercept=True,
             sample_weight=weights,
             start=(start[1 : m + 1], float(start[0])),
@@ -577,21 +623,18 @@ class _Ensemble:
 
     def _refitted(self) -> _Step:
         """The weights to be reported."""
-        b = (
-            self._refit(self.final_weights, self.fitted)
-            if self.plan.refit_on_all_rows
-            else self.fitted
-        )
-        m = self.n_rules
+        options, m, b = self.task.options, self.n_rules, self.fitted
+        if options.refit_on_all_rows:
+            b = self._refit(self.final_weights, b)
         risk = mean_loss(
             self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights
         )
-        return _Step(
-            b[1 : m + 1].copy(), float(b[0]), risk + self.plan.l2_penalty / 2 * float(b[1:] @ b[1:])
-        )
+        ridge = options.l2_penalty / 2 * float(b[1:] @ b[1:])
+        return _Step(b[1 : m + 1].copy(), float(b[0]), risk + ridge)
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    """With rows and columns of zeros behind."""
     result = np.zeros((height, width), values.dtype)
     result[: values.shape[0], : values.shape[1]] = values
     return result
@@ -620,7 +663,7 @@ class _Conjunction:
     parts: tuple[tuple[Floats, float, bool, float, tuple[int, ...]], ...] = ()
 
     def extended(self, answer: Proposals, s: int) -> _Conjunction:
-        """With the proposition of support size s + 1."""
+        """With the answered proposition of support size s + 1."""
         part = (
             answer.coefficients[s],
             float(answer.intercepts[s]),
@@ -637,15 +680,16 @@ class _Conjunction:
         )
 
     def price(self, risk_tolerance: float) -> float:
-        """The risk, where every column that is weighed costs `risk_tolerance`."""
+        """The risk, with every column in a proposition priced at `risk_tolerance`."""
         nonzeros = sum(np.count_nonzero(w) for w, *_ in self.parts)
         return self.risk * (1 + max(risk_tolerance, -0.999)) ** -nonzeros
 
 
-def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
+def _grow(ensemble: _Ensemble, options: Options, run: Run) -> _Conjunction | None:
     """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is
-    stopped; None if there is none. The loop over zeta is inside of that over p, so that both
-    signs are asked about at once.
+    stopped; None if there is none.
+
+    The loop over zeta is inside that over p: one call of `propose` answers for both signs.
     """
     gradient = ensemble.gradient
     least = _NOTHING * float(np.abs(gradient).sum())
@@ -655,11 +699,11 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
         for sign in (1, -1)
     }
     finished: dict[int, list[_Conjunction]] = {1: [], -1: []}
-    for p in range(plan.max_propositions):
+    for p in range(options.max_length):
         if run.stopped():
             break
         asked = [one for sign in (1, -1) for one in beams[sign]]
-        # At p = 0 the two signs are one problem, with w for -w.
+        # At p = 0 the two signs are one problem, with -w for w.
         answers = ensemble.ask(asked if p else beams[1], run)
         if answers is None:
             if p == 0:
@@ -670,37 +714,37 @@ def _grow(ensemble: _Ensemble, plan: _Plan, run: Run) -> _Conjunction | None:
         beams = {1: [], -1: []}
         for one, answer in zip(asked, answers, strict=True):
             needed = max(
-                (1 + plan.objective_tolerance) * one.objective, least
+                (1 + options.objective_tolerance) * one.objective, least
             )  # (obj_p - obj_p-1) / obj_p-1 > eps_p
             longer = [
                 one.extended(answer, s)
-                for s in _sizes(answer, plan)
+                for s in _sizes(answer, options)
                 if answer.objective[s] > needed
             ]
             beams[one.sign] += longer
             if not longer:
                 finished[one.sign].append(one)
         for sign, beam in beams.items():
-            beams[sign] = sorted(beam, key=lambda one: one.price(plan.risk_tolerance))[
-                : plan.beam_width
+            beams[sign] = sorted(beam, key=lambda one: one.price(options.risk_tolerance))[
+                : options.beam_width
             ]
         if not any(beams.values()):
             break
     ended = ([one for one in finished[sign] + beams[sign] if one.parts] for sign in (1, -1))
-    best = [min(ones, key=lambda one: one.price(plan.risk_tolerance)) for ones in ended if ones]
+    best = [min(ones, key=lambda one: one.price(options.risk_tolerance)) for ones in ended if ones]
     return max(best, key=lambda one: one.objective) if best else None
 
 
-def _sizes(answer: Proposals, plan: _Plan) -> list[int]:
-    """The support sizes to go on with, less one: of Algorithm 1 one at
-    most, of a wider beam all.
+def _sizes(answer: Proposals, options: Options) -> list[int]:
+    """The support sizes to continue with, less one: at most one in Algorithm 1, all in a wider
+    beam.
     """
     found: list[int] = np.flatnonzero(answer.found).tolist()
-    return found if plan.beam_width > 1 else _sparsest(answer, found, plan.risk_tolerance)
+    return found if options.beam_width > 1 else _sparsest(answer, found, options.risk_tolerance)
 
 
 def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
-    """The best cut of a single column: for when there is no time to compile `propose`."""
+    """The best cut of a single column, for lack of time to compile `propose`."""
     columns, gradient = ensemble.columns, ensemble.gradient
     found = columns.best_cut(
         gradient[None], None if ensemble.directions is None else -ensemble.directions[None]
@@ -712,16 +756,15 @@ def _one_column(ensemble: _Ensemble) -> _Conjunction | None:
     if len(columns.missing):
         rows &= ~columns.missing[j]
     gained = float(gradient @ rows)
-    if (
-        ensemble.directions is not None and gained * ensemble.directions[j] > 0
-    ):  # seen on some rows alone
+    # `best_cut` may have seen only a sample of the rows, with the other sign.
+    if ensemble.directions is not None and gained * ensemble.directions[j] > 0:
         return None
     part = np.where(np.arange(len(columns.values)) == j, 1.0, 0.0), -cut, False, math.nan, ()
     return _Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
 
 
 def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> list[int]:
-    """The first, and in its place every later one that lowers the risk by the tolerance:
+    """The first, replaced with every later one that lowers the risk by the tolerance:
     (R_s - R_p) / R_p <= eps_s.
     """
     chosen = found[:1]
@@ -733,8 +776,8 @@ def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> lis
 
 
 def _mirrored(answer: Proposals) -> Proposals:
-    """The complements of first propositions: as the gradients sum to 0, they
-    are best for the other sign.
+    """The complements of first propositions: since the gradients sum to 0, they are best for the
+    other sign.
     """
     return answer._replace(
         coefficients=-answer.coefficients,
@@ -748,14 +791,14 @@ def _mirrored(answer: Proposals) -> Proposals:
 
 
 class Arrays(NamedTuple):
-    """The training rows; those of a bucket's padding have no weight.
+    """The training rows; those that pad a bucket have no weight.
 
     Attributes:
         columns: (columns, rows) of mean 0 and standard deviation 1; 0 where a number is missing.
         missing: (columns, rows) bool, where a number is missing; or (0, rows).
-        target: (rows,) in the loss's coding.
-        fit_weights, check_weights: (rows,) of the training part and of the
-            held-out part, each of sum 1.
+        target: (rows,) in the coding of the loss.
+        fit_weights, check_weights: (rows,) of the training part and of the held-out part; each
+            sums to 1.
     """
 
     columns: Any
@@ -766,7 +809,7 @@ class Arrays(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The ensemble so far (Eq. 1), and room for what comes.
+    """The ensemble so far (Eq. 1), with room for further rules.
 
     Attributes:
         design: (slots, rows) the constant, the rules so far, zeros.
@@ -782,36 +825,35 @@ class Fitted(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Conjunctions under way, one lane each; `lax.map` hands them on one by
-    one, without the first axis.
+    """Conjunctions under way, one lane each; `lax.map` passes them on one by one, without the first
+    axis.
 
     Attributes:
         sign: (lanes,) zeta.
-        held: (lanes, rows) bool, the rows that a conjunction selects. Lanes
-            without any cost no time.
-        looks: (lanes,) bool, whether it has a coefficient that is bound; None without `Bounds`.
+        held: (lanes, rows) bool, the rows that a conjunction selects. Lanes without rows cost no
+            time.
+        constrained: (lanes,) bool, whether it uses a constrained column; None without `Bounds`.
     """
 
     sign: Any
     held: Any
-    looks: Any = None
+    constrained: Any = None
 
 
 class Bounds(NamedTuple):
-    """What `monotone` asks of rules.
+    """The signs that `monotone` requires.
 
     Attributes:
-        directions: (columns,) the sign of a coefficient in a rule of positive
-            weight, 0 where any will do.
-        signs: (slots,) of the weights of the rules so far, likewise.
+        directions: (columns,) of a coefficient in a rule of positive weight, 0 for any.
+        signs: (slots,) of the weights of the rules so far, 0 for any.
     """
 
     directions: Any
     signs: Any
 
 
-class Options(NamedTuple):
-    """What `propose` is compiled for, see `fit`; `sizes` is k_s."""
+class Program(NamedTuple):
+    """The options that `propose` is compiled for (see `Options`); `sizes` is k_s."""
 
     loss: Loss
     sizes: int
@@ -821,14 +863,14 @@ class Options(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """What there is to extend conjunctions by: for every lane, and support size s + 1.
+    """Extensions of conjunctions: one for every lane and support size s + 1.
 
     Attributes:
         coefficients, intercepts: the proposition w'x + b >= 0, shapes (lanes, sizes,
             columns) and (lanes, sizes).
         admits: whether a row with a missing number satisfies it.
         penalties: see `Part`.
-        found: whether there is one.
+        found: whether there is a proposition of this size.
         rows: which rows satisfy the conjunction and it, (lanes, sizes, rows).
         objective: |g'q|.
         risk: held-out risk of the ensemble with the new rule, all weights refitted.
@@ -844,19 +886,19 @@ class Proposals(NamedTuple):
     risk: Any
 
 
-@x64_kernel(static=("options",))
+@x64_kernel(static=("program",))
 def propose(
-    arrays: Arrays, fitted: Fitted, lanes: Lanes, bounds: Bounds | None = None, *, options: Options
+    arrays: Arrays, fitted: Fitted, lanes: Lanes, bounds: Bounds | None = None, *, program: Program
 ) -> Proposals:
-    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and what
-    the ensemble gains by them.
+    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and the ensemble's
+    objective and risk with them.
     """
     score = fitted.weights @ fitted.design
-    gradient = arrays.fit_weights * options.loss.gradient(arrays.target, score)  # g, Eq. 10
-    answer = functools.partial(_answer, arrays, fitted, bounds, options, gradient)
-    nothing = functools.partial(_no_answer, arrays, options)
-    # One lane after the other: a CPU gains nothing from two at once, but much from
-    # those that need no answer.
+    gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 10
+    answer = functools.partial(_answer, arrays, fitted, bounds, program, gradient)
+    nothing = functools.partial(_no_answer, arrays, program)
+    # One lane after the other: a CPU gains nothing from two at once, but saves the lanes that need
+    # no answer.
     return lax.map(lambda lane: lax.cond(jnp.any(lane.held), answer, nothing, lane), lanes)
 
 
@@ -867,23 +909,21 @@ def _answer(
     arrays: Arrays,
     fitted: Fitted,
     bounds: Bounds | None,
-    options: Options,
+    program: Program,
     gradient: Array,
     lane: Lanes,
 ) -> Proposals:
-    """The loop over s in Algorithm 1, all s side by side; which of them to
-    take is for the host to say.
-    """
-    task = _task(gradient, lane, bounds)
+    """The loop over s in Algorithm 1, all s side by side; the host chooses among them."""
+    task = _classification(gradient, lane, bounds)
     # w_s, t_s <- L1LogReg; b is -t
-    parts = _l1_logistic(arrays.columns, task, options)
-    if options.axis_parallel:
+    parts = _l1_logistic(arrays.columns, task, program)
+    if program.axis_parallel:
         parts = _with_best_column(arrays, task, parts)
     w, found = parts.coefficients, parts.found
     lost = _lost(arrays, w)
     b = (
         _best_intercepts(arrays, task, parts, lost)
-        if options.refine_thresholds
+        if program.refine_thresholds
         else parts.intercepts
     )
     # p_s and q_s, the conjunction with it
@@ -894,33 +934,34 @@ def _answer(
     weight_signs = None
     if task.sides is not None:
         found &= jnp.any(w != 0, axis=1)  # refitted to nothing
-        is_bound = lane.looks | jnp.any(w * task.sides[None] != 0, axis=1)
-        weight_signs = jnp.where(is_bound, -lane.sign, 0)
-    risk = functools.partial(_held_out_risk, arrays, fitted, bounds, options.loss)
+        constrained = lane.constrained | jnp.any(w * task.sides[None] != 0, axis=1)
+        weight_signs = jnp.where(constrained, -lane.sign, 0)
+    risk = functools.partial(_held_out_risk, arrays, fitted, bounds, program.loss)
     risks = _over_sizes(risk, arrays.columns)(rows, weight_signs)
     return Proposals(w, b, admits, parts.penalties, found, rows, jnp.abs(rows @ task.gains), risks)
 
 
-def _no_answer(arrays: Arrays, options: Options, _: Lanes) -> Proposals:
-    """What there is for a lane without rows. Written out: to ask `_answer` for its
-    shapes would trace it twice.
+def _no_answer(arrays: Arrays, program: Program, _: Lanes) -> Proposals:
+    """The answer for a lane without rows, written out: to ask `_answer` for its shapes would trace
+    it twice.
     """
     n_columns, n_rows = arrays.columns.shape
-    w, rows = jnp.zeros((options.sizes, n_columns)), jnp.zeros((options.sizes, n_rows), bool)
+    w = jnp.zeros((program.sizes, n_columns))
+    rows = jnp.zeros((program.sizes, n_rows), bool)
     zero, no = w[:, 0], rows[:, 0]
     return Proposals(w, zero, no, zero, no, rows, zero, zero)
 
 
-class _Task(NamedTuple):
-    """The classification that one more proposition is (Eq. 19). Rows that do not
-    count have gain and weight 0.
+class _Classification(NamedTuple):
+    """The classification that finds a further proposition (Eq. 19). Rows that do not count have
+    gain and weight 0.
 
     Attributes:
         gains: (rows,) zeta g_i, the terms of Eq. 17.
         weights: (rows,) |g_i|, scaled to a sum of 1.
         signs: (rows,) -1 or 1, the classes: those of the gains.
-        sides: (columns,) the signs that coefficients may have, 0 for any; None if
-            `monotone` binds nothing.
+        sides: (columns,) the signs that coefficients may have, 0 for any; None without
+            `monotone`.
     """
 
     gains: Array
@@ -930,38 +971,37 @@ class _Task(NamedTuple):
 
     @property
     def used(self) -> Array:
-        """Which rows count, (1, rows) bool: those that train, satisfy the
-        conjunction and have a gradient.
+        """Which rows count, (1, rows) bool: rows of the training part that satisfy the conjunction
+        and have a gradient.
         """
         return (self.gains != 0)[None]
 
 
-def _task(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Task:
+def _classification(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Classification:
     """Eq. 17 to 19 on the rows that the conjunction selects."""
     gains = jnp.where(lane.held, lane.sign * gradient, 0)
     size = jnp.abs(gains)
     weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
-    sides = (
-        None if bounds is None else -lane.sign * bounds.directions
-    )  # the rule's weight has the sign of -g
-    return _Task(gains, weights, jnp.where(gains >= 0, 1.0, -1.0), sides)
+    # The rule's weight has the sign of -g.
+    sides = None if bounds is None else -lane.sign * bounds.directions
+    return _Classification(gains, weights, jnp.where(gains >= 0, 1.0, -1.0), sides)
 
 
-def _l1_logistic(columns: Array, task: _Task, options: Options) -> Separators:
-    """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5),
-    as a share of the largest.
+def _l1_logistic(columns: Array, task: _Classification, program: Program) -> Separators:
+    """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5), as a share of the
+    largest.
     """
-    path = l1_path(columns, task.weights, task.signs, sizes=options.sizes, sides=task.sides)
-    path = path._replace(penalties=path.penalties / path.largest_penalty)
-    if not options.refit_propositions:
-        return path
-    refit = _over_sizes(functools.partial(_refitted, columns, task, options.sizes), columns)
-    w, b = refit(path.coefficients, path.intercepts, path.found)
-    return path._replace(coefficients=w, intercepts=b)
+    found = l1_path(columns, task.weights, task.signs, sizes=program.sizes, sides=task.sides)
+    found = found._replace(penalties=found.penalties / found.largest_penalty)
+    if not program.refit_propositions:
+        return found
+    refit = _over_sizes(functools.partial(_refitted, columns, task, program.sizes), columns)
+    w, b = refit(found.coefficients, found.intercepts, found.found)
+    return found._replace(coefficients=w, intercepts=b)
 
 
 def _refitted(
-    columns: Array, task: _Task, sizes: int, w: Array, b: Array, found: Array
+    columns: Array, task: _Classification, sizes: int, w: Array, b: Array, found: Array
 ) -> tuple[Array, Array]:
     """Logistic regression on the support of w alone, under a small ridge and within the signs."""
     size, support = lax.top_k(jnp.abs(w), sizes)
@@ -985,9 +1025,9 @@ def _refitted(
     return jnp.zeros_like(w).at[support].set(point[1:]), point[0]
 
 
-def _with_best_column(arrays: Arrays, task: _Task, parts: Separators) -> Separators:
-    """With the column and cut of largest objective as the proposition of one
-    non-zero: Eq. 20 for s = 1, exact.
+def _with_best_column(arrays: Arrays, task: _Classification, parts: Separators) -> Separators:
+    """With the column and cut of largest objective as the proposition of one non-zero: Eq. 20 for
+    s = 1, exact.
     """
     columns, missing = arrays.columns, arrays.missing
     both = jnp.concatenate([columns, -columns])
@@ -1006,12 +1046,14 @@ def _with_best_column(arrays: Arrays, task: _Task, parts: Separators) -> Separat
 
 
 def _lost(arrays: Arrays, w: Array) -> Array:
-    """In which rows a proposition meets a missing number, (sizes, rows)."""
-    weighs = (w != 0).astype(w.dtype)[:, : len(arrays.missing)]
-    return weighs @ arrays.missing.astype(w.dtype) > 0
+    """The rows in which a proposition meets a missing number, (sizes, rows) bool."""
+    uses = (w != 0).astype(w.dtype)[:, : len(arrays.missing)]
+    return uses @ arrays.missing.astype(w.dtype) > 0
 
 
-def _best_intercepts(arrays: Arrays, task: _Task, parts: Separators, lost: Array) -> Array:
+def _best_intercepts(
+    arrays: Arrays, task: _Classification, parts: Separators, lost: Array
+) -> Array:
     """Given w, the thresholds of largest objective, Eq. 17; exact."""
     _, cut = best_cuts(parts.coefficients @ arrays.columns, task.gains, task.used & ~lost)
     return jnp.where(jnp.isfinite(cut), -cut, parts.intercepts)
@@ -1025,8 +1067,8 @@ def _held_out_risk(
     rule: Array,
     sign: Array | None,
 ) -> Array:
-    """R_s: the held-out risk with one more rule, all weights refitted on
-    the training part (Eq. 9).
+    """R_s: the held-out risk with a further rule, all weights refitted on the training part
+    (Eq. 9).
     """
     design = fitted.design.at[fitted.new].set(rule.astype(fitted.design.dtype))
     ridge = jnp.where(jnp.arange(len(fitted.weights)) == 0, 0, fitted.l2_penalty)
@@ -1047,8 +1089,8 @@ def _held_out_risk(
 
 
 def _over_sizes(function: Callable[..., Any], columns: Array) -> Callable[..., Any]:
-    """A function of one proposition for all of a lane: side by side, or where
-    rows are many one by one.
+    """A function of one proposition for all of a lane: side by side, or one by one if there are
+    many rows.
     """
     if columns.shape[1] < _MANY_ROWS:
         return jax.vmap(function)
@@ -1056,8 +1098,8 @@ def _over_sizes(function: Callable[..., Any], columns: Array) -> Callable[..., A
 
 
 def best_cuts(values: Array, gains: Array, used: Array) -> tuple[Array, Array]:
-    """For every row of `values`, the cut of largest sum of gains over used ``value >=
-    cut``; exact, by sorting.
+    """For every row of `values`, the cut of largest sum of gains over used ``value >= cut``; exact,
+    by sorting.
 
     Args:
         values: (k, rows).

@@ -10,8 +10,8 @@ Ensembles", Sec. 3.3. A network of three layers (Fig. 3) is a rule ensemble with
 With v in {0, 1}, the balancing bias sum_j |v_ij| makes s_i = 0 if all chosen propositions hold
 and at most -1 if one fails; the modified sigmoid (Fig. 4a) has its step between, at -1/2. A
 W-shaped penalty min(|v|, |v - 1|) (Fig. 4b) drives v to 0 or 1, L1 penalties drive w and b to
-0. Several random starts, under one or more strengths of the penalties, are trained side by
-side in one compiled program.
+0. Several random starts, under one or more strengths of the penalties, are trained side by side
+in one compiled program.
 
 Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, and entries of w
 below a tenth of the largest become 0. Parts that change no training prediction are dropped, and the
@@ -33,9 +33,11 @@ which uses no constrained column and contributes to all classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from itertools import takewhile
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -46,92 +48,74 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.finetune import finetune
+from jaxrules.cross_validation import (
+    SHARE,
+    arguments_of,
+    cross_validated,
+    folds,
+    last_fit,
+    unfinished,
+)
+from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.fits import Fit, Status, Step
-from jaxrules.guard import guarded
-from jaxrules.losses import Loss, LossFunction, best_constant, logistic, softmax
+from jaxrules.fits import Details, Fit, Status, Step
+from jaxrules.losses import Loss, LossOption, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
+from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.rows import needed
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import EncodedColumn, MissingRule, Schema, conform
-from jaxrules.training import TrainingData, location_and_scale, loss_for, settings, training_data
+from jaxrules.table import EncodedColumn, Schema, conform
+from jaxrules.training import TrainingData, location_and_scale, loss_for, training_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
+Training = Literal["soft", "straight_through"]
 
 _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _SMALL_ENTRIES = 0.1
 """Entries of w below this share of the largest become 0."""
-_STRENGTHS = ("l1_penalty", "l1_penalties", "binary_penalty", "binary_penalties")
-"""Arguments in which the fits of a path differ."""
 _TINY = float(np.finfo(float).tiny)
 _SAMPLE = 256
 """Rows from which the first thresholds are drawn."""
 
+_count = partial(checks.integer, at_least=1, at_most=10**6)
 
-@guarded
-def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    max_rules: int = 10,
-    max_length: int = 5,
-    l1_penalty: float = 2e-3,
-    binary_penalty: float = 1e-2,
-    training: Literal["soft", "straight_through"] = "straight_through",
-    steepness: float = 3.0,
-    iterations: int = 250,
-    learning_rate: float | None = None,
-    batch_size: int | None = 1024,
-    restarts: int = 6,
-    prune: bool = True,
-    refit: bool = True,
-    l2_penalty: float = 1e-3,
-    init: RuleEnsemble | None = None,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Train the network, and turn it into a rule ensemble.
 
-    Numbers are standardised (also numeric targets of the squared loss), and every category is an
-    indicator; a proposition may weigh both. Weights and thresholds are given on the user's own
-    scale, with the fewest digits that change the rule on no training row. In training, a missing
-    number counts as the mean. In the model, either all rows with a missing number in a proposition
-    satisfy it or none, by majority.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LTRNetDetails(Details):
+    """What a fit reports beside its model.
 
-    Args:
-        X: array, dataframe or Table, shape (rows, features).
-        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
-            "exponential", shape (rows,). More than two classes (only under "logistic") share the
-            rules of one network, with a softmax.
+    Attributes:
+        soft_model: the network of the chosen start, before discretisation.
+        risks: the penalised training risk of the rules of every start; NaN if time ran out.
+        restart: the chosen start.
+    """
+
+    soft_model: SoftModel
+    risks: tuple[float, ...]
+    restart: int
+
+
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
         loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
         max_rules: the number of rules of the network, r.
         max_length: the number of propositions of each rule, k_r.
-        l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
-        binary_penalty: strength of the W-shaped penalty on v, likewise.
         training: "soft", as in the paper; or "straight_through", with steps in the forward pass of
             both layers and only the gradient of the sigmoids. This leaves no gap between the
             network and its rules, which have less risk at less complexity on the paper's data sets.
         steepness: a of the modified sigmoid.
         iterations: steps of Adam.
-        learning_rate: of the first step; it falls to 0 along a cosine. None
-            is 0.03, for `init` 0.01.
+        learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03.
         batch_size: rows drawn for each step, at most; None for all.
         restarts: random starts.
         prune: drop what changes no training prediction: propositions that the rest of their rule
@@ -139,178 +123,246 @@ def fit(
             the same rows. False drops only rules without propositions or weight, as the paper does.
         refit: refit the weights of the rules at the end; False keeps the trained weights.
         l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
-        init: a fitted rule ensemble to tune instead of random starts, the same as
-            `jaxrules.finetune` with these iterations, learning_rate, batch_size and l2_penalty, and
-            with the model's loss and missing.
-        forbidden: columns, by name or position, that no rule uses.
+        forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. An `init` must already be monotone.
-        sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`.
+            column; see `jaxrules.constraints`.
         seed: of the starts and of the batches.
-        time_limit: seconds, or a `jaxrules.Deadline`; the network is then discretised as it is.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
+        time_limit: seconds from call to return, None for no limit. If time runs out, the network is
+            discretised as it is.
+    """
+
+    learner = "ltrnet"
+
+    loss: LossOption = None
+    max_rules: int = option(_count, default=10)
+    max_length: int = option(_count, default=5)
+    training: Training = option(checks.choice, default="straight_through", known=get_args(Training))
+    steepness: float = option(checks.number, default=3.0, above=0)
+    iterations: int = option(_count, default=250)
+    learning_rate: float | None = option(
+        partial(checks.optional, checks.number), default=None, above=0, at_most=1000
+    )
+    batch_size: int | None = option(
+        partial(checks.optional, checks.integer), default=1024, at_least=1
+    )
+    restarts: int = option(_count, default=6)
+    prune: bool = option(checks.flag, default=True)
+    refit: bool = option(checks.flag, default=True)
+    l2_penalty: float = option(checks.penalty, default=1e-3)
+    forbidden: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+
+    @property
+    def straight_through(self) -> bool:
+        return self.training == "straight_through"
+
+    def data(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
+        """The checked data: more than two classes only under the logistic loss."""
+        loss = loss_for(y, self.loss)
+        return training_data(
+            X,
+            y,
+            loss,
+            sample_weight=sample_weight,
+            missing=self.missing,
+            binary=loss != logistic,
+        )
+
+
+@options
+class Options(_Shared):
+    """The options of `fit`.
+
+    Attributes:
+        l1_penalty: strength of the L1 penalty on w and on b, against the mean loss.
+        binary_penalty: strength of the W-shaped penalty on v, likewise.
+        init: a fitted rule ensemble to tune instead of random starts: the same as
+            `jaxrules.finetune` with these iterations, learning_rate (None is 0.01), batch_size and
+            l2_penalty, and with the model's loss and missing. It must keep `forbidden` and
+            `monotone`.
+    """
+
+    l1_penalty: float = option(checks.penalty, default=2e-3)
+    binary_penalty: float = option(checks.penalty, default=1e-2)
+    init: RuleEnsemble | None = None
+
+
+@options
+class PathOptions(_Shared):
+    """The options of `path`.
+
+    Attributes:
+        l1_penalties: strengths of the L1 penalty on w and on b, against the mean loss. There is one
+            fit per pair of penalties, in order, this one changing slowest. Memory and time grow
+            with the number of pairs.
+        binary_penalties: strengths of the W-shaped penalty on v, likewise.
+    """
+
+    l1_penalties: Sequence[float] = option(checks.penalties, default=(1e-4, 1e-3, 1e-2, 1e-1, 1.0))
+    binary_penalties: Sequence[float] = option(checks.penalties, default=(1e-2,))
+
+    def pairs(self) -> list[dict[str, float]]:
+        """The penalties of every fit, by name."""
+        return [
+            {"l1_penalty": l1, "binary_penalty": binary}
+            for l1 in self.l1_penalties
+            for binary in self.binary_penalties
+        ]
+
+
+@options
+class Grid(Folds, PathOptions):
+    """The options of `cross_validate`."""
+
+
+@learner(Options)
+def fit(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleEnsemble]:
+    """Train the network, and turn it into a rule ensemble.
+
+    Numbers are standardised (also numeric targets of the squared loss), and every category is an
+    indicator; a proposition may combine both. Weights and thresholds are given on the user's own
+    scale, with the fewest digits that change the rule on no training row. In training, a missing
+    number counts as the mean. In the model, either all rows with a missing number in a proposition
+    satisfy it or none, by majority.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no")
+    >>> result = fit(X, y, max_rules=2, iterations=100, restarts=2)
+    >>> len(result.details.risks)
+    2
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
+            "exponential", shape (rows,). More than two classes (only under "logistic") share the
+            rules of one network, with a softmax.
+        sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2. The steps
-        of the history are chunks of training, their objective the penalised risk of the best
-        network; the last is that of the model. ``details``: "soft_model", the network of the chosen
-        start, a `SoftModel`; "risks", the penalised training risk of every start's rules (NaN if
-        time ran out); "restart", the chosen start.
+        A Fit whose objective is the mean loss of the rules plus l2_penalty / 2 sum b^2, with
+        `LTRNetDetails`. The steps of the history are chunks of training, their objective the
+        penalised risk of the best network; the last is that of the model.
 
     Raises:
         ValueError: for bad values in any argument, or a target that the loss is not defined for.
         TypeError: for arguments of the wrong type.
     """
-    if init is not None:
-        checks.instance("init", init, RuleEnsemble, "fit.model")
-        bound = Constraints.of(init.schema, forbidden)
-        terms = () if init.linear is None else init.linear.feature.tolist()
-        keeps = bound.allows(init.conjunctions, 2).all() and bound.forbidden.isdisjoint(terms)
-        checks.require(
-            keeps, "init uses a forbidden column; allow the column, or pass another model"
-        )
-        return finetune(
-            init,
-            X,
-            y,
-            iterations=iterations,
-            learning_rate=0.01 if learning_rate is None else learning_rate,
-            batch_size=batch_size,
-            l2_penalty=l2_penalty,
-            monotone=monotone,
-            sample_weight=sample_weight,
-            seed=seed,
-            time_limit=time_limit,
-            progress=progress,
-        )
-    return _fits(locals(), (l1_penalty,), (binary_penalty,))[0]
+    if options.init is not None:
+        return _tuned(options.init, X, y, sample_weight, options)
+    return _fits(X, y, sample_weight, [options])[0]
 
 
-@guarded
+@learner(PathOptions)
 def path(
-    X: Any,
-    y: ArrayLike,
-    *,
-    loss: Literal["squared", "logistic", "poisson", "exponential"]
-    | Loss
-    | LossFunction
-    | None = None,
-    max_rules: int = 10,
-    max_length: int = 5,
-    l1_penalties: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
-    binary_penalties: Sequence[float] = (1e-2,),
-    training: Literal["soft", "straight_through"] = "straight_through",
-    steepness: float = 3.0,
-    iterations: int = 250,
-    learning_rate: float | None = None,
-    batch_size: int | None = 1024,
-    restarts: int = 6,
-    prune: bool = True,
-    refit: bool = True,
-    l2_penalty: float = 1e-3,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for every pair of penalties, trained side by side: what `fit` returns
-    for each, up to rounding.
+    """One Fit for every pair of penalties, trained side by side: what `fit` returns for each, up to
+    rounding.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no")
+    >>> fits = path(X, y, max_rules=2, l1_penalties=[1e-3, 1e-2], iterations=100, restarts=2)
+    >>> [dict(one.model.options)["l1_penalty"] for one in fits]
+    [0.001, 0.01]
 
     Args:
-        l1_penalties, binary_penalties: the strengths; one fit per pair, in order, the first
-            changing slowest. Memory and time grow with the number of pairs.
+        X, y, sample_weight: as for `fit`.
 
-    Other arguments and errors are those of `fit`.
+    Returns:
+        The fits, in the order of the pairs.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
     """
-    return _fits(locals(), l1_penalties, binary_penalties)
+    return _fits(X, y, sample_weight, [options.to(Options, **pair) for pair in options.pairs()])
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The checked arguments of `fit`."""
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the penalties by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
 
-    max_rules: int
-    max_length: int
-    straight_through: bool
-    steepness: float
-    iterations: int
-    learning_rate: float
-    batch_size: int | None
-    restarts: int
-    prune: bool
-    refit: bool
-    l2_penalty: float
-    seed: int
-    options: tuple[tuple[str, Any], ...]
+    There is one `path` per fold. The risk of more than two classes is the log-loss of the softmax.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no")
+    >>> small = {"max_rules": 2, "iterations": 100, "restarts": 2}
+    >>> result = cross_validate(X, y, l1_penalties=[1e-3, 1e-2], n_folds=2, **small)
+    >>> result.details.cross_validation.risks.shape
+    (2, 2)
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
+    run, grid = options.run(), options.pairs()
+    data = options.data(X, y, sample_weight)
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        own = options.to(PathOptions, time_limit=run.deadline, progress=False)
+        fits = path.with_options(*arguments_of(inside), own)
+        return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
+
+    found = cross_validated(
+        data,
+        grid,
+        walk,
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "ltrnet cross-validation"),
+        one_standard_error=options.one_standard_error,
+        otherwise=len(grid) // 2,
+    )
+    chosen = options.to(Options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    )
+
+
+def _tuned(
+    init: RuleEnsemble,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    options: Options,
+) -> Fit[RuleEnsemble]:
+    """The model, fine-tuned with its own loss; `finetune` checks that it is monotone."""
+    checks.instance("init", init, RuleEnsemble, "fit.model")
+    bound = Constraints.of(init.schema, options.forbidden)
+    terms = () if init.linear is None else init.linear.feature.tolist()
+    checks.require(
+        bound.allows(init.conjunctions, 2).all() and bound.forbidden.isdisjoint(terms),
+        "init uses a forbidden column; allow the column, or pass another model",
+    )
+    rate = 0.01 if options.learning_rate is None else options.learning_rate
+    own = options.to(FinetuneOptions, loss=None, learning_rate=rate)
+    return finetune.with_options(init, X, y, sample_weight, own)
 
 
 def _fits(
-    given: Mapping[str, Any], l1_penalties: Any, binary_penalties: Any
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, each: Sequence[Options]
 ) -> list[Fit[RuleEnsemble]]:
-    """Check every argument, and train."""
-    given = {**given, "loss": loss_for(given["y"], given["loss"])}
-
-    def count(name: str) -> int:
-        return checks.integer(name, given[name], at_least=1, at_most=10**6)
-
-    of_fit = "l1_penalty" in given
-    pairs = [
-        (l1, binary)
-        for l1 in _penalties("l1_penalty" if of_fit else "l1_penalties", l1_penalties, of_fit)
-        for binary in _penalties(
-            "binary_penalty" if of_fit else "binary_penalties", binary_penalties, of_fit
-        )
-    ]
-    plan = _Plan(
-        max_rules=count("max_rules"),
-        max_length=count("max_length"),
-        straight_through=checks.choice("training", given["training"], ("soft", "straight_through"))
-        != "soft",
-        steepness=checks.number("steepness", given["steepness"], above=0),
-        iterations=count("iterations"),
-        learning_rate=checks.optional(
-            checks.number, "learning_rate", given["learning_rate"], above=0, at_most=1000
-        )
-        or 0.03,
-        batch_size=checks.optional(checks.integer, "batch_size", given["batch_size"], at_least=1),
-        restarts=count("restarts"),
-        prune=checks.flag("prune", given["prune"]),
-        refit=checks.flag("refit", given["refit"]),
-        l2_penalty=checks.penalty("l2_penalty", given["l2_penalty"]),
-        seed=checks.seed(given["seed"]),
-        options=tuple(
-            (name, value)
-            for name, value in settings("ltrnet", {"init": None, **given}).items()
-            if name not in _STRENGTHS
-        ),
-    )
-    run = Run("ltrnet", given["time_limit"], given["progress"], total=plan.iterations)
-    loss = given["loss"]
-    data = training_data(
-        given["X"],
-        given["y"],
-        loss,
-        sample_weight=given["sample_weight"],
-        missing=given["missing"],
-        binary=loss != logistic,
-    )
-    constraints = Constraints.of(data.table.schema, given["forbidden"], (), given["monotone"])
+    """A fit for each of these options, which differ in their penalties."""
+    options = each[0]
+    run = options.run(total=options.iterations)
+    data = options.data(X, y, sample_weight)
+    constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
     constraints.warn_of_constants(data.table)
-    return _Training(
-        replace(data, table=constraints.blanked(data.table)), constraints, plan, run
-    ).fits(pairs)
-
-
-def _penalties(name: str, values: Any, one: bool) -> list[float]:
-    return (
-        [checks.penalty(name, values[0])]
-        if one
-        else checks.sequence(name, values, at_least=0).tolist()
-    )
+    data = replace(data, table=constraints.blanked(data.table))
+    return _Training(data, constraints, options, run).fits(each)
 
 
 # The network
@@ -398,12 +450,12 @@ class SoftModel:
     """The network before discretisation: ``soft_model(X)`` is differentiable in all arrays and in
     X.
 
-        jax.grad(lambda soft: jnp.mean((y - soft(X)) ** 2))(fit.details["soft_model"])
+        jax.grad(lambda soft: jnp.mean((y - soft(X)) ** 2))(fit.details.soft_model)
 
     Attributes:
         net: the parameters, for standardised columns and the user's target.
         centre, scale: (columns,) means and standard deviations of the columns.
-        encoded: which feature, or which category of it, each column is.
+        encoded: the feature, or category of a feature, of each column.
         schema: the features.
         steepness: a of the modified sigmoid.
     """
@@ -419,8 +471,8 @@ class SoftModel:
         """The scores of rows, (rows,) or (rows, outputs).
 
         Args:
-            X: data with the columns of fit. Traced, it is an array in column
-                order, categories as codes.
+            X: data with the columns of the fit. If traced, an array in column order with categories
+                as codes.
         """
         if not isinstance(X, jax.core.Tracer):
             X = np.stack(conform(X, self.schema).columns, axis=1)
@@ -443,8 +495,8 @@ class SoftModel:
 
 
 class _Proposition(NamedTuple):
-    """w'x >= t of standardised columns, whether rows with a missing number satisfy
-    it, and the rows that do.
+    """w'x >= t of standardised columns, whether rows with a missing number satisfy it, and the rows
+    that do.
     """
 
     w: Floats
@@ -459,7 +511,7 @@ class _Rules:
 
     Attributes:
         rules: the propositions of every rule.
-        rows: (rules, rows), where they hold.
+        rows: (rules, rows), where the rules hold.
         weights, intercept: (rules, outputs) and (outputs,).
         risk: the penalised training risk.
     """
@@ -472,34 +524,36 @@ class _Rules:
 
 
 class _Training:
-    """Data in the form of the network, training and discretisation. Targets of the
-    squared loss are standardised.
+    """Data in the form of the network, training and discretisation. Targets of the squared loss are
+    standardised.
     """
 
-    def __init__(self, data: TrainingData, constraints: Constraints, plan: _Plan, run: Run) -> None:
-        self.data, self.plan, self.run = data, plan, run
+    def __init__(
+        self, data: TrainingData, constraints: Constraints, options: Options, run: Run
+    ) -> None:
+        self.data, self.options, self.run = data, options, run
         self.columns = Standardised.of(data.table, data.weights)
         self.weights = data.weights / data.weights.sum()
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
         self.began = False
         self.directions = self.columns.directions(constraints)
-        # For each rule of each start: rises (1) or falls (-1) with constrained
-        # columns, or uses none (0).
+        # For each rule of each start: rises (1) or falls (-1) with constrained columns, or uses
+        # none (0).
         kinds = np.array([1, -1] if len(self.target) == 1 else [1, -1, 0])
         self.sides = kinds[
-            (np.arange(plan.restarts)[:, None] + np.arange(plan.max_rules)) % len(kinds)
+            (np.arange(options.restarts)[:, None] + np.arange(options.max_rules)) % len(kinds)
         ]
         # The effect of a rising rule on each output: raise it, lower it, or none.
         self.effects = np.zeros(len(self.target), int)
         self.effects[0], self.effects[-1] = -1, 1
 
     def starts(self) -> Net:
-        """Random networks: most rows satisfy every proposition, so that
-        conjunctions hold somewhere.
+        """Random networks: most rows satisfy every proposition, so that conjunctions hold
+        somewhere.
         """
-        plan, random = self.plan, np.random.default_rng(self.plan.seed)
-        shape = (plan.restarts, plan.max_rules, plan.max_length)
+        options, random = self.options, np.random.default_rng(self.options.seed)
+        shape = (options.restarts, options.max_rules, options.max_length)
         n_columns, outputs = len(self.columns.values), len(self.target)
         w = random.normal(size=(*shape, n_columns))
         if self.directions.any():
@@ -517,7 +571,7 @@ class _Training:
             constants = np.array([best_constant(self.data.loss, self.target[0], self.weights)])
         v, b = (
             random.uniform(size=shape),
-            random.normal(scale=0.3, size=(plan.restarts, outputs, plan.max_rules)),
+            random.normal(scale=0.3, size=(options.restarts, outputs, options.max_rules)),
         )
         if self.directions.any():
             b = np.where(
@@ -528,12 +582,12 @@ class _Training:
             t,
             v,
             b,
-            np.tile(constants, (plan.restarts, 1)),
+            np.tile(constants, (options.restarts, 1)),
         )
 
     def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
-        """Lower and upper bounds of the parameters of all networks, for
-        `adam`; None if there are none.
+        """Lower and upper bounds of the parameters of all networks, for `adam`; None if there are
+        none.
         """
         if not self.directions.any():
             return None
@@ -542,69 +596,72 @@ class _Training:
         w, b = sides[..., None, None] * directions, sides[:, None] * self.effects[:, None]
         anything, positive = np.full((1, 1, 1), -np.inf), np.zeros((1, 1, 1))
 
-        def least(side: int) -> Net:  # 0 for what is constrained on neither side
+        def least(side: int) -> Net:  # 0 on both sides for constrained columns of rules of neither
             bound_w = np.where((directions != 0) & (side * w >= 0), 0.0, -np.inf)
             bound_b = np.where((sides[:, None] != 0) & (side * b >= 0), 0.0, -np.inf)
             return Net(bound_w, anything, positive if side > 0 else anything, bound_b, anything[0])
 
         return least(1), jax.tree.map(np.negative, least(-1))
 
-    def fits(self, pairs: Sequence[tuple[float, float]]) -> list[Fit[RuleEnsemble]]:
-        """The best start under every pair of penalties."""
-        plan, run, n = self.plan, self.run, len(self.weights)
+    def fits(self, each: Sequence[Options]) -> list[Fit[RuleEnsemble]]:
+        """The best start under the penalties of each."""
+        options, run, n = self.options, self.run, len(self.weights)
         nets: Net = jax.tree.map(
-            lambda array: np.tile(array, (len(pairs),) + (1,) * (array.ndim - 1)), self.starts()
+            lambda array: np.tile(array, (len(each),) + (1,) * (array.ndim - 1)), self.starts()
         )
         more = [(0, bucket(max(n, _SMALLEST_SHAPE[0])) - n)]
         columns = np.pad(
             self.columns.values, [(0, nets.w.shape[-1] - len(self.columns.values)), *more]
         )
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
-        l1, binary = np.repeat(np.array(pairs), plan.restarts, axis=0).T
-        histories: list[list[Step]] = [[] for _ in pairs]
+        pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
+        l1, binary = np.repeat(pairs, options.restarts, axis=0).T
+        histories: list[list[Step]] = [[] for _ in each]
         values, self.began = np.full(len(l1), np.nan), not run.stopped()
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(self.data.loss, plan.straight_through),
+                _Objective(self.data.loss, options.straight_through),
                 nets,
                 rows,
-                (l1, binary, np.full(len(l1), plan.steepness)),
+                (l1, binary, np.full(len(l1), options.steepness)),
                 n_rows=n,
-                iterations=plan.iterations,
-                learning_rate=plan.learning_rate,
-                batch_size=plan.batch_size,
-                seed=plan.seed,
-                ends=self.ends(len(pairs), nets.w.shape[-1]),
+                iterations=options.iterations,
+                learning_rate=options.learning_rate or 0.03,
+                batch_size=options.batch_size,
+                seed=options.seed,
+                ends=self.ends(len(each), nets.w.shape[-1]),
                 stopped=run.stopped,
             ):
                 nets, values = descent.parameters, descent.values
-                risks = self.scale**2 * values.reshape(len(pairs), -1).min(axis=1)
+                risks = self.scale**2 * values.reshape(len(each), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
-                    history.append(Step(risk, plan.max_rules, run.seconds()))
-                run.report(descent.steps, float(risks.min()), plan.max_rules)
+                    history.append(Step(risk, options.max_rules, run.seconds()))
+                run.report(descent.steps, float(risks.min()), options.max_rules)
         run.preparing("rules")
         lanes = [
             jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))
         ]
         fits = []
-        for p, pair in enumerate(pairs):
-            of_pair = slice(p * plan.restarts, (p + 1) * plan.restarts)
-            fits.append(self.finish(lanes[of_pair], values[of_pair], pair, histories[p]))
+        for p, one in enumerate(each):
+            own = slice(p * options.restarts, (p + 1) * options.restarts)
+            fits.append(self.finish(lanes[own], values[own], one, histories[p]))
         return fits
 
     def finish(
-        self, nets: Sequence[Net], values: Floats, pair: tuple[float, float], history: list[Step]
+        self, nets: Sequence[Net], values: Floats, options: Options, history: list[Step]
     ) -> Fit[RuleEnsemble]:
-        """The rules of the best network on the user's own scale; without time, of the
-        network of least `values`.
+        """The rules of the best network on the user's own scale; without time, of the network of
+        least `values`.
         """
-        data, plan = self.data, self.plan
+        data = self.data
         candidates: dict[int, _Rules] = {}
         for i in np.argsort(values, kind="stable").tolist():
             if candidates and self.run.stopped():
                 break
-            candidates[i] = self.discretised(nets[i], pair[0]) if history else self.one_rule()
+            candidates[i] = (
+                self.discretised(nets[i], options.l1_penalty) if history else self.one_rule()
+            )
         chosen = min(candidates, key=lambda i: (candidates[i].risk, i))
         best = candidates[chosen]
         conditions: list[list[Condition]] = []
@@ -627,11 +684,12 @@ class _Training:
         model = RuleEnsemble(
             rules, weights, intercept, None,
             "softmax" if len(intercept) > 1 else data.loss.link,
-            (*plan.options, ("l1_penalty", pair[0]), ("binary_penalty", pair[1])),
-            data.loss.name,
+            options.settings(loss=data.loss), data.loss.name,
         )  # fmt: skip
         losses = losses_of(data.loss, data.outputs, weights.T @ rows + intercept[:, None])
-        objective = float(self.weights @ losses) + plan.l2_penalty / 2 * float((weights**2).sum())
+        objective = float(self.weights @ losses) + options.l2_penalty / 2 * float(
+            (weights**2).sum()
+        )
         w, t, v, b, b0 = nets[chosen]
         w, b, b0 = w[..., : len(self.columns.values)], self.scale * b, self.scale * b0 + self.centre
         soft = SoftModel(
@@ -640,13 +698,9 @@ class _Training:
             self.columns.scale,
             self.columns.encoded,
             data.schema,
-            plan.steepness,
+            options.steepness,
         )
-        fit = self.run.finish(
-            model,
-            objective,
-            "min",
-            Status.CONVERGED,
+        details = LTRNetDetails(
             soft_model=soft,
             restart=chosen,
             risks=tuple(
@@ -654,6 +708,7 @@ class _Training:
                 for i in range(len(nets))
             ),
         )
+        fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
 
     def discretised(self, net: Net, l1: float) -> _Rules:
@@ -674,12 +729,12 @@ class _Training:
             holds = np.array([one.holds for one in rule], bool).reshape(
                 len(rule), len(self.weights)
             )
-            if self.plan.prune:
+            if self.options.prune:
                 rule = [
                     rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])
                 ]
             held = np.logical_and.reduce(holds, axis=0)
-            key = (held.tobytes(), self.side(rule)) if self.plan.prune else i
+            key = (held.tobytes(), self.side(rule)) if self.options.prune else i
             if not rule:
                 intercept = intercept + b
             elif key in rules:
@@ -689,14 +744,14 @@ class _Training:
                     key=lambda rule: sum(1 + np.count_nonzero(one.w) for one in rule),
                 )
                 rules[key] = (shorter, held, rules[key][2] + b)
-            elif b.any() and (held.any() or not self.plan.prune):
+            elif b.any() and (held.any() or not self.options.prune):
                 rules[key] = (rule, held, b)
         parts, rows, weights = zip(*rules.values(), strict=True) if rules else ((), (), ())
         return self.weighed(list(parts), np.array(rows, bool), np.array(weights), intercept, l1)
 
     def proposition(self, w: Floats, t: float) -> _Proposition:
-        """w'x >= t; the majority of the rows with a missing number, counted as the
-        mean, decides for all of them.
+        """w'x >= t; the majority of the rows with a missing number, counted as the mean, decides
+        for all of them.
         """
         holds = w @ self.columns.values >= t
         lost = (
@@ -708,7 +763,7 @@ class _Training:
         return _Proposition(w, t, admits, np.where(lost, admits, holds))
 
     def one_rule(self) -> _Rules:
-        """The best cut of a single column, if any; used if there is no time to train."""
+        """The best cut of a single column, if any, for lack of time to train."""
         b0 = self.starts().b0[0]
         gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
         signs = self.effects[:, None] * self.directions
@@ -739,8 +794,8 @@ class _Training:
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
 
     def side(self, rule: list[_Proposition]) -> int:
-        """Whether a rule rises or falls with constrained columns, or does
-        not use them: 1, -1 or 0.
+        """Whether a rule rises or falls with constrained columns, or does not use them: 1, -1 or
+        0.
         """
         return int(np.sign(sum(float(one.w @ self.directions) for one in rule)))
 
@@ -748,20 +803,23 @@ class _Training:
         self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats
     ) -> tuple[Floats, Floats]:
         """The best weights of the rules, if refitted."""
-        options: dict[str, Any] = {
-            "l2_penalty": self.plan.l2_penalty,
-            "sample_weight": self.weights,
-        }
-        if not self.plan.refit:
+        ridge = self.options.l2_penalty
+        if not self.options.refit:
             return b, b0
         sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)
         signs, free = sides * self.effects, (sides == 0) | (self.effects != 0)
         if len(b0) > 1:
             return refit_softmax(
-                self.target.T, rows.T, start=(b, b0), free=free, signs=signs, **options
+                self.target.T,
+                rows.T,
+                l2_penalty=ridge,
+                sample_weight=self.weights,
+                start=(b, b0),
+                free=free,
+                signs=signs,
             )
         weights, intercept = refit_weights(
-            self.data.loss, self.target[0], rows.T, intercept=True, start=(b[:, 0], float(b0[0])),
-            signs=signs[:, 0], **options,
+            self.data.loss, self.target[0], rows.T, l2_penalty=ridge, intercept=True,
+            sample_weight=self.weights, start=(b[:, 0], float(b0[0])), signs=signs[:, 0],
         )  # fmt: skip
         return weights[:, None], np.array([intercept])

@@ -1,11 +1,10 @@
-"""Propositions on linear combinations of columns: standardised columns for solvers,
-readable conditions for people.
+"""Propositions on linear combinations of columns: standardised columns for solvers, readable
+conditions for people.
 
-A solver works on `Standardised` columns: numbers and one indicator per category, with
-mean 0 and standard deviation
-1. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same on the user's
-    own scale, with the fewest
-digits that change the answer on no training row: ``2.81 variance + 1.5 skewness >= -0.28``.
+A solver works on `Standardised` columns: numbers and one indicator per category, with mean 0 and
+standard deviation one. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same
+on the user's own scale, with the fewest digits that change the answer on no training row:
+``2.81 variance + 1.5 skewness >= -0.28``.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ Rows = NDArray[np.bool_]
 _ENOUGH_DIGITS = 17
 """Significant digits that distinguish all float64 numbers."""
 _QUICK = 1 << 20
-"""Numbers sorted to find a cut when there is no time."""
+"""Numbers sorted to find a cut for lack of time to search further."""
 _LEAST_SCALE = 1e-300
-"""Least spread of a column; below, its weight would overflow on its own scale."""
+"""Least standard deviation of a column; below, its weight would overflow on its own scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Standardised:
 
     Attributes:
         values: float64 (columns, rows): centred and scaled; 0, the mean, for a missing number.
-        missing: (columns, rows), whether a number is missing; (0, rows) if none is.
+        missing: (columns, rows) bool, whether a number is missing; (0, rows) if none is.
         encoded: the feature, or category of a feature, of each column.
         centre, scale: (columns,) weighted mean and standard deviation of the column.
     """
@@ -58,11 +57,11 @@ class Standardised:
     def best_cut(
         self, gradients: Floats, signs: NDArray[np.int_] | None = None
     ) -> tuple[int, float] | None:
-        """The column and cut point that best separate the rows; used if there is no time for more.
+        """The column and cut point of the largest sum of gradients beyond the cut, for lack of time
+        to search further; None if no column varies.
 
         Args:
-            gradients: (outputs, rows); those beyond the cut have the largest
-                sum. Large data are sampled.
+            gradients: (outputs, rows). Large data are sampled.
             signs: of that sum, (outputs, columns): 1 or -1, or 0 for any.
         """
         step = 1 + self.values.size // _QUICK
@@ -81,7 +80,11 @@ class Standardised:
 
     @classmethod
     def of(cls, table: Table, weights: Floats) -> Standardised:
-        """The standardised columns of a table under row weights."""
+        """The standardised columns of a table under row weights.
+
+        Raises:
+            ValueError: for a column that varies by too little.
+        """
         matrix, encoded = table.one_hot()
         values, missing = np.ascontiguousarray(matrix.T), np.isnan(matrix.T)
         centre, scale = np.zeros(len(values)), np.zeros(len(values))
@@ -118,12 +121,12 @@ class Standardised:
 def readable(
     columns: Standardised, table: Table, w: Floats, b: float, missing: bool, among: Rows
 ) -> tuple[Condition, Rows]:
-    """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few
-    digits as the rows allow.
+    """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few digits as
+    the rows allow.
 
-    A proposition on one number or one category becomes an ordinary condition. Otherwise the weights
-    get the fewest significant digits for which some threshold keeps every row on its side, and then
-    the threshold the fewest decimals.
+    A proposition on one number or one category becomes a plain condition. Otherwise the weights get
+    the fewest significant digits for which some threshold keeps every row on its side, and then the
+    threshold the fewest decimals.
 
     Args:
         columns: of the table.
@@ -157,7 +160,7 @@ def readable(
             gap = _gap(side * values, holds, among)
             if gap is not None:
                 break
-        else:  # rows on different sides of the threshold differ only by rounding
+        else:  # rows on the two sides of the threshold differ only by rounding
             gap = (-math.inf, math.inf)
         return _interval(direction, values, side, shortest_number(threshold, *gap), missing)
     feature, code = encoded[0]
@@ -184,12 +187,13 @@ def _interval(
 
 
 def _code(category: int | None) -> int:
+    """As `Direction` has it."""
     return MISSING if category is None else category
 
 
 def _gap(values: Floats, holds: Rows, among: Rows) -> tuple[float, float] | None:
-    """The thresholds t, ``low < t <= high``, for which ``values >= t`` is
-    `holds`; None if there is none.
+    """The thresholds t, ``low < t <= high``, for which ``values >= t`` equals `holds`; None if
+    there is none.
     """
     known = among & ~np.isnan(values)
     low = values[known & ~holds].max(initial=-math.inf)

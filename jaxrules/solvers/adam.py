@@ -1,8 +1,7 @@
-"""Adam on a pytree of parameters, in one compiled program that is asked to
-stop between chunks of steps.
+"""Adam on a pytree of parameters, in one compiled program that can stop between chunks of steps.
 
-The objective is a value of a frozen dataclass, so that equal ones share their program; the data are
-arguments, and so are the number of steps and the learning rate: nothing is compiled twice for the
+The objective is an instance of a frozen dataclass, so that equal objectives share their program.
+The data, the number of steps and the learning rate are arguments: nothing is compiled twice for the
 same shapes. Optax makes the steps.
 """
 
@@ -22,22 +21,24 @@ from jaxrules.solvers.patience import Patient
 
 _STEPS_PER_CHUNK = 25
 _DECAYS = (0.9, 0.99)
-"""Of Adam's two running means; the second forgets faster than usual, for a few hundred steps."""
+"""Of Adam's two running means; the second forgets faster than usual, since there are only a few
+hundred steps.
+"""
 
 
 Objective = Callable[[Any, Any, Any, Array], Array]
-"""What is minimised: (parameters, rows, fixed arrays, number of the step) -> values,
-(lanes,), one per problem.
+"""What is minimised: (parameters, rows, fixed arrays, number of the step) -> values, (lanes,), one
+per problem.
 
-Problems that are solved side by side have a first axis in the parameters. The rows are arrays
-whose last axis is that of the rows, the row weights first: these sum to one over all rows, and
-over a batch in expectation.
+The first axis of the parameters is that of problems solved side by side. The rows are arrays whose
+last axis is that of the rows. The row weights come first; they sum to one over all rows, and over a
+batch in expectation.
 """
 
 
 class Descent(NamedTuple):
-    """Where the descent is after a chunk: the steps done, the parameters, and the
-    mean values over the chunk.
+    """The descent after a chunk: the number of steps, the parameters, and the mean values over the
+    chunk.
     """
 
     steps: int
@@ -60,22 +61,26 @@ def adam(
     ends: tuple[Any, Any] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Descent]:
-    """Descend, and tell after every chunk of steps; ends early when stopped.
+    """Descend, and report after every chunk of steps; ends early when stopped.
 
     Args:
-        objective: hashable and equal to its equals, see `Objective`.
+        objective: hashable, see `Objective`.
         parameters: a pytree of float64 arrays.
-        rows: row weights first; arrays with the rows as last axis. They may be
-            padded with rows of weight 0.
+        rows: row weights first; arrays with the rows as last axis. They may be padded with rows of
+            weight 0.
         fixed: other arrays.
         n_rows: without the padding.
         iterations: the number of steps.
         learning_rate: of the first step; with `cosine` it falls to 0 along a cosine.
-        batch_size: rows drawn for every step; None, or no fewer than there are, takes all.
+        batch_size: rows drawn for every step; None, or at least `n_rows`, for all.
         seed: of the draws.
-        ends: the least and the greatest values of the parameters, two pytrees like them of arrays
-            that have the same axes, or axes of length 1: every step is followed by a projection on
-            them. The start keeps them.
+        ends: the least and the greatest values of the parameters: two pytrees like them, of arrays
+            with the same axes or axes of length 1. Every step ends with a projection on them. The
+            start keeps them.
+        stopped: whether to stop; asked before every chunk.
+
+    Yields:
+        A `Descent` per chunk.
     """
     import optax
 
@@ -113,8 +118,8 @@ def _chunk(
     n_rows: Array,
     ends: Any,
 ) -> tuple[Any, Any, Array]:
-    """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the
-    optimiser, sums of the values.
+    """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the optimiser,
+    sums of the values.
     """
     import optax
 

@@ -1,5 +1,5 @@
-"""Kernels whose first use, which compiles for seconds and cannot be broken off, is
-left alone when time is over.
+"""Kernels whose first use compiles for seconds, which cannot be interrupted: it is abandoned when
+time runs out.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import jax
 from jaxrules.float64 import our_settings
 
 _LISTENING = 0.02
-"""Seconds between two questions whether to stop."""
+"""Seconds between two calls of `stopped`."""
 
 
 class Patient:
     """A jitted kernel that compiles in a thread of its own, for no longer than its caller has time.
 
-    A compilation that was left alone goes on, and a later call finds it; the interpreter
-    waits for it when it ends.
+    An abandoned compilation continues, and a later call finds it; the interpreter waits for it at
+    its end.
     """
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
@@ -30,20 +30,18 @@ class Patient:
         self._lock = threading.Lock()
 
     def __call__(self, stopped: Callable[[], bool], *args: Any, **static: Any) -> Any:
-        """What the kernel returns for these arguments; None if `stopped` says True
-        while it compiles for them.
-        """
+        """The kernel's result for these arguments; None if `stopped` while it compiles for them."""
         leaves, structure = jax.tree.flatten(args)
         key = structure, *map(_kind, leaves), *static.items()
         with self._lock:
             first = key not in self._compiled
             compiled = self._compiled.setdefault(key, threading.Event())
-        answer: list[Any] = []  # none after an error: the call is made again, here
+        answer: list[Any] = []  # empty after an error: the call is made again, in this thread
         if first:
             config: Any = jax.config  # JAX adds its options at run time
             device = config.jax_default_device
 
-            def call() -> None:  # JAX's settings are a thread's own
+            def call() -> None:  # every thread has its own settings of JAX
                 try:
                     with contextlib.suppress(Exception), our_settings(), jax.default_device(device):
                         answer.append(self.kernel(*args, **static))
@@ -58,7 +56,7 @@ class Patient:
 
 
 def _kind(leaf: Any) -> Any:
-    """What a kernel is compiled for."""
+    """The part of an argument that a kernel is compiled for."""
     if hasattr(leaf, "dtype"):
         return leaf.shape, leaf.dtype
     return type(leaf) if isinstance(leaf, (bool, int, float)) else leaf

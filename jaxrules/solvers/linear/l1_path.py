@@ -1,42 +1,44 @@
-"""Sparse linear separators: the path of L1-penalised weighted logistic
-regression, by number of non-zeros.
+"""Sparse linear separators: the path of L1-penalised weighted logistic regression, by number of
+non-zeros.
 
 Minimises, over coefficients w (one per column) and an unpenalised intercept b,
 
     F(w, b) = sum_i c_i log(1 + exp(-z_i f_i)) + penalty ||w||_1,     f_i = b + sum_j w_j x_ij,
 
 with row weights c and targets z of -1 or +1, and returns for every support size the solution at the
-smallest penalty that has this size. With s_j = sum_i x_ij r_i, where r_i is the derivative of row
-i's loss by its score f_i, the optimality conditions are
+smallest penalty with this size. With s_j = sum_i x_ij r_i, where r_i is the derivative of row i's
+loss by its score f_i, the optimality conditions are
 
-    (1)  sum_i r_i = 0;    s_j + penalty sign(w_j) = 0 for j in the support;    |s_j| <= penalty for all others.
+    (1)  sum_i r_i = 0;    s_j + penalty sign(w_j) = 0 for j in the support;
+         |s_j| <= penalty for all others.
 
-As the penalty falls, the solution moves along a smooth curve while its support
-stays; an event ends the piece:
+As the penalty falls, the solution moves along a smooth curve while its support stays; an event ends
+the piece:
 
-    (2)  a column enters the support, where |s_j| = penalty;   or   (3)  a coefficient reaches 0 and leaves it.
+    (2)  a column enters the support, where |s_j| = penalty;   or
+    (3)  a coefficient reaches 0 and leaves it.
 
-On a piece, Newton's method on the support keeps (1) (the corrector); the tangent of the curve says
-where the next event is to be expected, and the next step goes there (the predictor), so that
-penalty and coefficients converge to the event together (Rosset 2004, "Following curved regularized
-optimization solution paths"; Park and Hastie 2007, "L1-regularization path algorithm for
-generalized linear models"). Both solve with H, the Hessian of the support:
+On a piece, Newton's method on the support keeps (1) (the corrector). The tangent of the curve
+predicts the next event, and the next step goes there (the predictor), so that penalty and
+coefficients converge to the event together (Rosset 2004, "Following curved regularized optimization
+solution paths"; Park and Hastie 2007, "L1-regularization path algorithm for generalized linear
+models"). Both solve with H, the Hessian of the support:
 
-    (4)  H newton = -(what is left of (1)),    H tangent = -(0, signs).
+    (4)  H newton = -(the residual of (1)),    H tangent = -(0, signs).
 
 A path with supports of up to five columns takes some twenty steps with a 6 x 6 system each, and the
-smallest penalty of a support size needs no search over penalties. `_step` is one of them.
+smallest penalty of a support size needs no search over penalties. `_step` is one such step.
 
-Coefficients may be bound to a sign: such a column enters on that side alone, and its optimality
-condition outside of the support is the one of that side. Nothing else changes, for a coefficient
+A coefficient may be restricted to one sign. Its column then enters on that side only, and outside
+the support only that side has an optimality condition. Nothing else changes, since a coefficient
 that reaches zero leaves in any case.
 
-The path ends when a column would enter the largest support, or at `FLOOR`: where the classes are
-separable the coefficients would grow without end. What is returned was checked: (1) holds, for the
-columns in the support and for those outside of it.
+The path ends when a column would enter the largest support, or at `FLOOR`: if the classes are
+separable, the coefficients would grow without end. Every returned solution was checked: (1) holds,
+for the columns in the support and for the others.
 
-Everything here may be called inside jit and vmap; the dtype of `columns` rules. Columns come
-first, as (columns, rows).
+Everything here may be called inside jit and vmap; the dtype of `columns` rules. Columns come first,
+as (columns, rows).
 """
 
 from __future__ import annotations
@@ -56,26 +58,27 @@ FLOOR = 1e-3
 """The smallest penalty, as a share of the largest one."""
 MAX_STEPS = 200
 
-_RIDGE = 1e-11  # added to the Hessian, relative to its diagonal
-_COLLINEAR = 1e-8  # a column of which the support leaves no larger share unexplained stays out
-_LARGEST_DROP = 0.7  # of the penalty in one step, relative
-_LONGEST_STEP = (
-    4.0  # of a score: Newton's method is not trusted farther (a curvature falls by e per unit)
-)
-_NOTHING = (
-    1e-10  # slopes below this, in columns of unit scale and for weights of sum one, are rounding
-)
+_RIDGE = 1e-11
+"""Added to the Hessian, relative to its diagonal."""
+_COLLINEAR = 1e-8
+"""A column stays out if the support leaves no larger share of it unexplained."""
+_LARGEST_DROP = 0.7
+"""Of the penalty in one step, relative."""
+_LONGEST_STEP = 4.0
+"""Of a score. Newton's model is not trusted farther: a curvature falls by e per unit."""
+_NOTHING = 1e-10
+"""Slopes below this, in columns of unit scale and for weights of sum one, are rounding."""
 
 
 class Separators(NamedTuple):
-    """Solutions by support size: row s - 1 has s non-zero coefficients. Zeros
-    where a size was not found.
+    """Solutions by support size: row s - 1 has s non-zero coefficients, or zeros if the size was
+    not found.
 
     Attributes:
         coefficients: (sizes, columns).
         intercepts: (sizes,).
         penalties: (sizes,) the smallest penalty with this support size on the path walked.
-        found: (sizes,) bool. A size does not occur where two columns enter together, say.
+        found: (sizes,) bool. A size does not occur if two columns enter together, for example.
         largest_penalty: scalar, the smallest penalty of the empty support.
         steps: scalar int, Newton steps.
     """
@@ -102,23 +105,21 @@ class _Problem(NamedTuple):
         return -self.weights * self.target * wrong, self.weights * wrong * (1 - wrong)
 
     def pull(self, slope: Array) -> Array:
-        """With what force slopes draw coefficients off zero, to a side where they may be;
-        (columns,).
-        """
+        """The force with which slopes draw coefficients off zero to an allowed side, (columns,)."""
         if self.sides is None:
             return jnp.abs(slope)
         return jnp.where(self.sides * slope > 0, 0, jnp.abs(slope))
 
 
 class _State(NamedTuple):
-    """Where a path stands. A slot of the support holds a column while its sign is not 0."""
+    """The state of a path. A slot of the support holds a column while its sign is not 0."""
 
     slots: Array  # (sizes,) int, columns
     signs: Array  # (sizes,) -1, 0 or 1
     point: Array  # (1 + sizes,) intercept and coefficients
     score: Array  # (rows,)
     penalty: Array
-    ceiling: Array  # the penalty of the last event: the piece does not reach above it
+    ceiling: Array  # the penalty of the last event, where the piece begins
     barred: Array  # (columns,) bool, collinear with the support
     finished: Array
     kept: Separators
@@ -140,20 +141,19 @@ class _State(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """Both moves of a step, (4): to first order, `point + newton + change * tangent` is
-    stationary at the penalty `penalty + change`. Intercept and slots first, (1 + sizes,),
-    where nothing else is said.
+    """Both moves of a step, (4): to first order, `point + newton + change * tangent` is stationary
+    at the penalty `penalty + change`. Shapes are (1 + sizes,), intercept and slots, if not stated.
     """
 
     newton: Array
     tangent: Array
     basis: Array  # (1 + sizes, rows), the columns of the support
-    of_score: Array  # (2, rows), what both moves do to the score
-    residual: Array  # what is left of (1) in the support
+    of_score: Array  # (2, rows), the change of the score by both moves
+    residual: Array  # of (1) in the support
     repeated: Array  # (sizes,) bool, columns that are collinear with those before them
     slope: Array  # (columns,) s_j
     ahead: Array  # (columns,) s_j after Newton's step ...
-    drift: Array  # ... and by how much it then moves per unit of penalty
+    drift: Array  # ... and its change per unit of penalty from there
 
 
 class _Event(NamedTuple):
@@ -167,18 +167,18 @@ class _Event(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """What a state turns out to be; all are bool scalars."""
+    """What kind of state it is; all are bool scalars."""
 
     at_event: Array  # (1) holds in the support, and the next event is here
     at_floor: Array  # (1) holds in the support, and the path ends here
-    collinear: Array  # the support has to lose a column first
+    collinear: Array  # the support must lose a column first
 
 
 def l1_path(
     columns: Array, weights: Array, target: Array, *, sizes: int, sides: Array | None = None
 ) -> Separators:
-    """The solutions with 1, ..., `sizes` non-zero coefficients, each at its
-    smallest penalty. Traceable.
+    """The solutions with 1, ..., `sizes` non-zero coefficients, each at its smallest penalty.
+    Traceable.
 
     Args:
         columns: (columns, rows), of about unit scale.
@@ -186,7 +186,7 @@ def l1_path(
         target: (rows,) of -1 and +1.
         sizes: static, the largest support.
         sides: (columns,) 1 for coefficients that must not be negative, -1 for those that must not
-            be positive, 0 for others; None if there are only others.
+            be positive, 0 for others; None if all are 0.
     """
     problem = _Problem(columns, weights, target, sides)
     return lax.while_loop(
@@ -195,8 +195,8 @@ def l1_path(
 
 
 def _start(problem: _Problem, sizes: int) -> _State:
-    """The empty support, at the smallest penalty that leaves it empty; finished where
-    there is nothing to separate.
+    """The empty support, at the smallest penalty that leaves it empty; finished if there is nothing
+    to separate.
     """
     columns, weights, target, _ = problem
     n_columns, tiny = len(columns), jnp.finfo(columns.dtype).tiny
@@ -233,8 +233,8 @@ def _unfinished(state: _State) -> Array:
 
 
 def _step(problem: _Problem, state: _State) -> _State:
-    """One step: both moves, the event that they lead to, what is kept of where it
-    stands, and where it goes on.
+    """One step: both moves, the event that they lead to, the solution if there is one here, and the
+    next state.
     """
     moves = _moves(problem, state)
     event = _next_event(problem, state, moves)
@@ -244,7 +244,7 @@ def _step(problem: _Problem, state: _State) -> _State:
 
 
 def _moves(problem: _Problem, state: _State) -> _Moves:
-    """Newton's step on the support and the tangent, (4), and what they do to score and slopes."""
+    """Newton's step on the support and the tangent, (4), with their effect on score and slopes."""
     columns, used = problem.columns, state.used
     row_slope, curvature = problem.derivatives(state.score)
     slope = columns @ row_slope
@@ -275,9 +275,7 @@ def _moves(problem: _Problem, state: _State) -> _Moves:
 
 
 def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
-    """The first event on the way down: the least fall of the penalty to an
-    entry (2) or an exit (3).
-    """
+    """The next event: the least fall of the penalty to an entry (2) or an exit (3)."""
     sides, signs, penalty = problem.sides, state.signs, state.penalty
 
     def meeting(side: int) -> Array:
@@ -304,8 +302,8 @@ def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
 
 
 def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
-    """Whether the state solves its support's problem (1), and is at an event
-    or at the end of the path.
+    """Whether the state solves the problem of its support, (1), and is at an event or at the end of
+    the path.
     """
     collinear = jnp.any(moves.repeated)
     solved = (jnp.max(jnp.abs(moves.residual)) <= TOLERANCE * state.penalty) & ~collinear
@@ -317,8 +315,8 @@ def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
 
 
 def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Separators:
-    """With the solution where the piece ends, if all of (1) holds: the last
-    of its support size so far.
+    """With the solution at the end of the piece, if all of (1) holds: so far the one of the
+    smallest penalty with this support size.
     """
     used, kept = state.used, state.kept
     outside = jnp.where(state.supported, 0, problem.pull(moves.slope))
@@ -337,9 +335,7 @@ def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Sep
 
 
 def _moved(problem: _Problem, state: _State, moves: _Moves, event: _Event, place: _Place) -> _State:
-    """At an event the support changes, and nothing else; elsewhere the solution
-    moves on towards the next one.
-    """
+    """At an event only the support changes; elsewhere the solution moves towards the next event."""
     used, penalty = state.used, state.penalty
     slot, full = jnp.arange(len(used)), jnp.all(used)
     enters, leaves = place.at_event & event.is_entry, place.at_event & ~event.is_entry

@@ -1,20 +1,20 @@
-"""Newton's method for a smooth penalised loss of a linear score, on the host and as a
-traceable function of arrays.
+"""Newton's method for a smooth penalised loss of a linear score, on the host and as a traceable
+function of arrays.
 
 Minimises, over the coefficients b (one per column) between their ends,
 
-    F(b) = sum_i v_i loss(y_i, f_i) + 1/2 sum_j penalty_j b_j^2,     f_i = sum_j b_j x_ij + offset_i,
+    F(b) = sum_i v_i loss(y_i, f_i) + 1/2 sum_j penalty_j b_j^2,    f_i = sum_j b_j x_ij + offset_i,
 
-for tens of columns and any convex loss with two derivatives. Columns come
-first, as (columns, rows).
+for tens of columns and any convex loss with two derivatives. Columns come first, as (columns,
+rows).
 
 `newton_on_host` is a Python loop over NumPy: nothing is compiled, and small problems take a
 fraction of a millisecond. `newton` is a `lax.while_loop`, for use inside jit and vmap. They share
-the formulas, which are functions of arrays of either kind: `evaluate`, `damped_hessian`,
-`held`, `within` and `accepted`.
+the formulas, which are functions of arrays of either kind: `evaluate`, `damped_hessian`, `held`,
+`within` and `accepted`.
 
-Coefficients at an end that the gradient draws beyond it stay for the step, Newton's step is that of
-the others, and its end is projected (Bertsekas 1982, "Projected Newton methods for optimization
+Coefficients at an end that a step downhill would cross stay fixed for the step. The others take
+Newton's step, whose result is projected (Bertsekas 1982, "Projected Newton methods for optimization
 problems with simple constraints").
 """
 
@@ -38,9 +38,9 @@ _RIDGE = 1e-9
 _SUFFICIENT = 0.1
 """Share of the promised decrease that a step must keep (Armijo)."""
 _ROUNDING = 4.0
-"""Units of rounding by which the objective may rise: near the minimum every decrease is smaller."""
+"""Units of rounding by which the objective may rise: near the minimum all decreases are smaller."""
 _SHORTEST = 1e-10
-"""Steps that descend only when cut below this do not count."""
+"""Steps that descend only at a shorter length do not count."""
 
 
 # The formulas, for arrays of NumPy and of JAX
@@ -77,7 +77,7 @@ def evaluate(
 
 
 def damped_hessian(columns: Any, curvature: Any, penalties: Any) -> Any:
-    """(k, k), positive definite, also for repeated columns and those of zeros."""
+    """(k, k), positive definite, also for repeated columns and columns of zeros."""
     xp = _numpy(columns)
     hessian = (columns * curvature[None]) @ columns.T
     ridge = _RIDGE * (xp.diagonal(hessian) + penalties) + xp.finfo(hessian.dtype).tiny
@@ -96,21 +96,19 @@ def ends_of(signs: Any) -> tuple[Any, Any]:
 
 
 def held(point: Any, slope: Any, least: Any, most: Any) -> Any:
-    """Which coefficients stay: those at an end beyond which a step down
-    this slope would take them.
-    """
+    """Which coefficients stay: those at an end that a step down this slope would cross."""
     return ((point <= least) & (slope > 0)) | ((point >= most) & (slope < 0))
 
 
 def within(point: Any, least: Any, most: Any) -> Any:
     """The point projected on its ends."""
     xp = _numpy(point)
-    return xp.minimum(xp.maximum(point, least), most)  # sooner than np.clip
+    return xp.minimum(xp.maximum(point, least), most)  # faster than np.clip
 
 
 def accepted(now: Any, trial: Any, length: Any, promised: Any) -> Any:
-    """Whether a step of this length keeps enough of what the full one promised;
-    never if it leads to NaN.
+    """Whether a step of this length keeps enough of the decrease that the full one promised; never
+    if it leads to NaN.
     """
     xp = _numpy(now)
     rounding = _ROUNDING * xp.finfo(xp.result_type(now, 1.0)).eps * abs(now)
@@ -135,8 +133,8 @@ def newton_on_host(
     goal: float = np.inf,
     max_steps: int = 100,
 ) -> tuple[Floats, float]:
-    """The minimiser and its objective, from a start. A step that does not descend is
-    tried again at a quarter.
+    """The minimiser and its objective, from a start. A step that does not descend is tried again at
+    a quarter of its length.
 
     Args:
         loss: convex in the score.
@@ -144,12 +142,12 @@ def newton_on_host(
         target: (rows,), in the loss's coding.
         weights: (rows,), at least 0.
         penalties: (k,), at least 0.
-        start: (k,); without a finite objective, 0 takes its place.
-        offset: a part of the scores that stays as it is, (rows,).
-        ends: the least and the greatest coefficients, (k,) each, not positive and
-            not negative; None for none.
-        relative, absolute: the decrease that Newton's model promises at which it stops, against
-            the objective and by itself.
+        start: (k,); replaced with 0 if its objective is not finite.
+        offset: a fixed part of the scores, (rows,).
+        ends: the least and the greatest coefficients, (k,) each, at most and at least 0; None for
+            none.
+        relative, absolute: it stops when Newton's model promises no larger decrease, relative to
+            the objective and absolute.
         goal: it stops early when the objective will not fall below.
         max_steps: bound on the steps.
 
@@ -175,9 +173,8 @@ def newton_on_host(
                 not promised > max(relative * abs(now.value), absolute)
                 or now.value - 2 * promised >= goal
             ):
-                if (
-                    loss.quadratic and promised > absolute
-                ):  # all that the first step, but for the ridge, left
+                # For a quadratic loss the first step left only what the ridge kept back.
+                if loss.quadratic and promised > absolute:
                     point = within(point + step, least, most)
                 break
             length = 1.0
@@ -202,8 +199,8 @@ def _step(
 ) -> tuple[Floats, float]:
     """Newton's step, and the decrease that it promises.
 
-    Coefficients that it would take beyond an end where they are stay, too, and the others move
-    as if those were constants.
+    Coefficients at an end that it would cross stay as well, and the others move as if those were
+    constants.
     """
     hessian = damped_hessian(columns, now.curvature, penalties)
     if not ((point <= least) | (point >= most)).any():
@@ -223,9 +220,8 @@ def _step(
 
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:
-    _, step, failed = dposv(
-        hessian, gradient
-    )  # LAPACK itself: SciPy's checks take as long as so small a system
+    # LAPACK itself: SciPy's checks take as long as so small a system.
+    _, step, failed = dposv(hessian, gradient)
     return np.asarray(gradient / np.diagonal(hessian) if failed else step)
 
 
@@ -261,8 +257,8 @@ def newton(
 ) -> Array:
     """The minimiser, from a start. Traceable; the dtype of `columns` rules.
 
-    A step that does not descend is tried again at a quarter, and the next ones are as
-    short, twice as long each time.
+    A step that does not descend is tried again at a quarter of its length; from there the length
+    doubles with every step.
 
     Args:
         loss: convex in the score (static).
@@ -271,9 +267,9 @@ def newton(
         weights: (rows,), at least 0; rows of weight 0 do not count.
         penalties: (k,), at least 0.
         start: (k,).
-        signs: (k,), see `ends_of`; None if there are only zeros. The start keeps them.
-        tolerance: the decrease that Newton's model promises, relative to the
-            objective, at which it stops.
+        signs: (k,), see `ends_of`; None if all are 0. The start keeps them.
+        tolerance: it stops when Newton's model promises no larger decrease, relative to the
+            objective.
         max_steps: bound on the steps.
 
     Returns:
@@ -283,7 +279,7 @@ def newton(
     least, most = (-jnp.inf, jnp.inf) if signs is None else ends_of(signs)
 
     def at(point: Array) -> Evaluation:
-        score = jnp.where(weights > 0, point @ columns, 0)  # that of another row may overflow
+        score = jnp.where(weights > 0, point @ columns, 0)  # those of other rows may overflow
         return evaluate(loss, columns, target, weights, penalties, point, score)
 
     def unfinished(state: _State) -> Array:
