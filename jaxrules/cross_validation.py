@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import checks
-from jaxrules.fits import Fit, Status
+from jaxrules.fits import Fit, ModelT, Status
 from jaxrules.losses import exponential, logistic, mean_loss
 from jaxrules.metrics import support
-from jaxrules.models import RuleEnsemble, decision_function
+from jaxrules.models import RuleEnsemble, RuleList, decision_function
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import Table
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
-Walk = Callable[[int, TrainingData, Run], Iterator[RuleEnsemble]]
+Walk = Callable[[int, TrainingData, Run], Iterator[RuleEnsemble | RuleList]]
 """Yields the models of one fold, setting by setting, given the fold, its training rows and its run.
 It ends early when the run is stopped, and yields no unfinished model.
 """
@@ -47,8 +47,8 @@ class CrossValidation:
 
     Attributes:
         settings: the values tried, by name of the argument.
-        risks: mean loss on the held-out rows of each fold, shape (folds, settings);
-            NaN if time ended before.
+        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time
+            ended before. For rule lists the loss is zero-one.
         sizes: number of rules of each model, shape (folds, settings); NaN as above.
         chosen: index of the chosen setting.
     """
@@ -180,7 +180,7 @@ def cross_validated(
 
 def _fold_after_fold(
     data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
-) -> Iterator[tuple[int, int, RuleEnsemble]]:
+) -> Iterator[tuple[int, int, RuleEnsemble | RuleList]]:
     """Yields fold, setting and model, fold by fold; each fold has its share of the time."""
     n_folds = int(fold_of.max()) + 1
     for k in range(n_folds):
@@ -192,7 +192,7 @@ def _fold_after_fold(
 
 def _in_turns(
     data: TrainingData, walk: Walk, fold_of: NDArray[np.int64], run: Run
-) -> Iterator[tuple[int, int, RuleEnsemble]]:
+) -> Iterator[tuple[int, int, RuleEnsemble | RuleList]]:
     """Yields fold, setting and model, setting by setting in all folds, until one fold ends."""
     walks = [walk(k, data[fold_of != k], run) for k in range(int(fold_of.max()) + 1)]
     for i in itertools.count():
@@ -203,10 +203,13 @@ def _in_turns(
             yield k, i, model
 
 
-def held_out_risk(model: RuleEnsemble, data: TrainingData) -> float:
-    """The mean loss of a model over rows and outputs; the log-loss
-    instead of the exponential loss.
+def held_out_risk(model: RuleEnsemble | RuleList, data: TrainingData) -> float:
+    """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss.
+    For a rule list the share of the weight that is classified wrongly, which it minimises.
     """
+    if isinstance(model, RuleList):
+        wrong = model.labels[model.position(data.table)] != data.codes
+        return float(data.weights @ wrong / data.weights.sum())
     scores = (
         np.asarray(decision_function(model, data.table), np.float64).reshape(len(data.target), -1).T
     )
@@ -275,8 +278,8 @@ def unfinished(fit: Fit[Any]) -> bool:
 
 
 def last_fit(
-    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[RuleEnsemble]]
-) -> Fit[RuleEnsemble]:
+    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[ModelT]]
+) -> Fit[ModelT]:
     """The fit with the chosen setting on all rows, in the remaining time; keeps the
     status that ended the folds.
     """
