@@ -62,7 +62,7 @@ def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty):
         y,
         within=within,
         max_rules=max_rules,
-        max_literals=max_literals,
+        max_length=max_literals,
         min_support=0.0,
         literal_penalty=penalty,
         default="free" if free else "majority",
