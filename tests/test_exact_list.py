@@ -412,11 +412,11 @@ def test_cross_validation_measures_held_out_rows(classes, options):
     X, y = random_problem(5, classes, rows=60)
     weights = np.random.default_rng(0).integers(0, 3, 60)
     options = {"max_length": 1, "min_support": 0.0, **options}
-    fit = exact_list.cross_validate(
+    chosen = exact_list.cross_validate(
         X, y, weights, max_rules=3, literal_penalties=[0.5, 2.0], n_folds=2, seed=3,
         one_standard_error=False, **options,
     )  # fmt: skip
-    found = fit.details.cross_validation
+    found = chosen.details.cross_validation
     sizes = (2, 3) if "required" in options else (1, 2, 3)
     assert [tuple(setting.values()) for setting in found.settings] == [
         (size, penalty) for penalty in (0.5, 2.0) for size in sizes
@@ -424,15 +424,17 @@ def test_cross_validation_measures_held_out_rows(classes, options):
     rows = np.flatnonzero(weights)
     data = reading.list_data(X, y, weights, exact_list.Options())
     fold = folds(data, 2, 3)
-    for k, (i, setting) in itertools.product(range(2), enumerate(found.settings)):
+    for k, (i, penalty) in itertools.product(range(2), enumerate((0.5, 2.0))):
         inside, outside = rows[fold != k], rows[fold == k]
-        alone = exact_list.fit(X[inside], y[inside], weights[inside], **setting, **options)
-        wrong = jr.predict(alone.model, X[outside]) != y[outside]
-        assert found.risks[k, i] == pytest.approx(np.average(wrong, weights=weights[outside]))
-        assert found.sizes[k, i] == len(alone.model.conjunctions)
+        part = X[inside], y[inside], weights[inside]
+        path = exact_list.path(*part, max_rules=3, literal_penalty=penalty, **options)
+        for j, fit in enumerate(path[-len(sizes) :], start=i * len(sizes)):
+            wrong = jr.predict(fit.model, X[outside]) != y[outside]
+            assert found.risks[k, j] == pytest.approx(np.average(wrong, weights=weights[outside]))
+            assert found.sizes[k, j] == len(fit.model.conjunctions)
     assert found.risk[found.chosen] == found.risk.min()
     last = exact_list.fit(X, y, weights, **found.setting, **options)
-    assert (fit.objective, str(fit.model)) == (last.objective, str(last.model))
+    assert (chosen.objective, str(chosen.model)) == (last.objective, str(last.model))
 
 
 def test_cross_validation_within_limits():
@@ -449,7 +451,8 @@ def test_cross_validation_within_limits():
 
 def test_old_names_warn_and_work():
     X, y = random_problem(1)
-    rules = literals_of(jr.as_table(X))
+    literals = literals_of(jr.as_table(X))
+    rules = literals.conjunctions([(i,) for i in range(len(literals))])
     for old, new in (
         ({"max_literals": 1}, {"max_length": 1}),
         ({"quantiles": 3}, {"max_cut_points": 3}),

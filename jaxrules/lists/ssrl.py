@@ -340,7 +340,7 @@ def cross_validate(
     chosen = choose(1 - accuracies, literals, options.one_standard_error, otherwise=0)
     last = options.to(PathOptions, **grid[chosen])
     search = task.search(task.data.weights, last, run, max(options.max_rules))
-    fit = task.finished(search, run, options.settings(**grid[chosen]))
+    fit = task.finished(search, run, last.settings())
     shape = options.n_folds, len(options.literal_penalties), len(options.max_rules)
     found = CrossValidation(tuple(grid), 1 - accuracies, rules, chosen)
     details = CrossValidatedDetails(
