@@ -270,7 +270,7 @@ def test_old_names_warn_and_work() -> None:
     options: dict[str, Any] = {"iterations": 100, "restarts": 1}
     new = jr.drnet.fit(X, y, max_cut_points=3, **options)
     with pytest.warns(FutureWarning, match="drnet.fit: quantiles is now called max_cut_points"):
-        old = jr.drnet.fit(X, y, **options, **{"quantiles": 3})
+        old = jr.drnet.fit(X, y, **(options | {"quantiles": 3}))
     assert str(old.model) == str(new.model)
 
 

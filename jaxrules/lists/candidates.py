@@ -41,7 +41,7 @@ class Candidates:
         defaults: which labels the default may be, bool (classes,).
         penalty: of a literal.
         required: the bits of all required features.
-        complete: False if there was no time for all conditions.
+        complete: whether there was time for all conditions.
     """
 
     parts: Conjunctions
@@ -70,7 +70,7 @@ class Candidates:
 
     @cached_property
     def prices(self) -> Floats:
-        """(conditions,)."""
+        """The penalty of each condition, (conditions,)."""
         return self.penalty * self.lengths
 
     def covered(self, conditions: Any) -> Bools:
@@ -78,8 +78,8 @@ class Candidates:
         return unpack(self.covers[conditions], self.n_groups)
 
     def decided(self, conditions: tuple[int, ...]) -> Floats:
-        """The weight of each class among the rows that each rule of a list,
-        and its default, captures.
+        """The weight of each class among the rows that each rule of a list, and its default,
+        captures.
         """
         first = np.full(self.n_groups, len(conditions))
         for k, covered in reversed(list(enumerate(self.covered(list(conditions))))):
@@ -89,8 +89,8 @@ class Candidates:
         return result
 
     def labelled(self, conditions: tuple[int, ...]) -> tuple[NDArray[np.int32], Floats]:
-        """The best labels of a list's rules and its default, (rules + 1,), and the
-        weight that each gets right.
+        """The best labels of a list's rules and its default, (rules + 1,), and the weight that each
+        classifies correctly.
         """
         decided = self.decided(conditions)
         allowed = np.concatenate([self.labels[list(conditions)], self.defaults[None]])

@@ -1,6 +1,4 @@
-"""The problem of an exact rule list, from checked arguments, data and candidates;
-and the model of a solution.
-"""
+"""The problem of an exact rule list, from options and data; and the model of a solution."""
 
 from __future__ import annotations
 
@@ -88,8 +86,8 @@ class ProblemOptions(PoolOptions):
 
 @dataclass(frozen=True, eq=False)
 class ListProblem:
-    """The lists that a fit chooses from: the expert's rules, then at most `max_rules`
-    candidates, then the default.
+    """The lists that a fit chooses from: the expert's rules, then at most `max_rules` candidates,
+    then the default.
 
     Attributes:
         data: the rows that the expert's rules do not cover, without those of weight zero.
@@ -126,8 +124,8 @@ class ListProblem:
         return self.first.before(rules, labels, candidates.decided(choice), options)
 
     def start(self) -> tuple[int, ...]:
-        """A list that uses all required columns: greedily, the condition that uses
-        most of the missing ones.
+        """A list that uses all required columns: greedily, the condition that uses the most of the
+        unused ones.
 
         Raises:
             ValueError: if no such list has at most `max_rules` rules.

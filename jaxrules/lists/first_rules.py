@@ -1,5 +1,5 @@
-"""An expert's rules, which come first in a rule list; `jaxrules.constraints`
-has the other constraints.
+"""An expert's rules, which come first in a rule list; `jaxrules.constraints` has the other
+constraints.
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ class FirstRules:
         return model
 
     def objective(self, penalty: float) -> float:
-        """Their contribution to the objective: the correct weight minus the penalty of the
-        literals.
-        """
+        """Their part of the objective: the correct weight minus the penalty of the literals."""
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()
         return float(right - penalty * self.rules.propositions.sum())
 
@@ -102,8 +100,8 @@ class FirstRules:
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
         options: tuple[tuple[str, Any], ...],
     ) -> RuleList:  # fmt: skip
-        """The model of these rules and those learned on the rest; frequencies
-        get one extra row per class.
+        """The model of these rules and those learned on the rest; frequencies get one extra row per
+        class.
         """
         decided = np.concatenate([self.decided, decided]) + 1
         return RuleList(
