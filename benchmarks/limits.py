@@ -45,7 +45,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "ltrnet": ("ltrnet", {}),
     "drnet": ("drnet", {}),
     "ssrl beam": ("ssrl", {}),
-    "ssrl modmod": ("ssrl", {"subproblem": "modmod"}),
+    "ssrl published": ("ssrl.published", {}),
     "ssrl exact": ("ssrl", {"subproblem": "exact"}),
     "exact_list": ("exact_list", {}),
     "paths exact": ("paths", {}),

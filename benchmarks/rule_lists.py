@@ -90,7 +90,7 @@ def warm(quick: bool) -> None:
         # one of the two literals of every column, for 2304 of them
         pool = jr.ssrl.literals_of(jr.as_table(X))
         pool = pool.take(np.flatnonzero(np.isfinite(pool.lower)))
-        report("gas-sized, 10", *second_fit(X, y, max_rules=10, literals=pool))
+        report("gas-sized, 10", *second_fit(X, y, max_rules=10, propositions=pool))
 
 
 def growth(quick: bool) -> None:
@@ -187,7 +187,7 @@ def exact(quick: bool) -> None:
         if rules < 5:
             limit = 60 if quick else 300
             triples = certified(
-                f"{rules} rules, 3 literals", max_rules=rules, max_literals=3, time_limit=limit
+                f"{rules} rules, 3 literals", max_rules=rules, max_length=3, time_limit=limit
             )
             print(
                 f"    a third literal is worth {triples.objective - pairs.objective:.0f} rows or "
@@ -198,11 +198,11 @@ def exact(quick: bool) -> None:
         certified(
             f"{rules} rules, 1 literal, program",
             max_rules=rules,
-            max_literals=1,
+            max_length=1,
             method="mip",
             time_limit=60,
         )
-        certified(f"{rules} rules, 1 literal, search", max_rules=rules, max_literals=1)
+        certified(f"{rules} rules, 1 literal, search", max_rules=rules, max_length=1)
     for within in (0.001, 0.01):
         found, wall, cpu = timed(
             lambda share=within: jr.exact_list.near_optimal(
@@ -232,7 +232,7 @@ def against_corels(data: Any) -> None:
         "max_evaluations": None,
         "time_limit": 300,
     }
-    fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, conditions=pool, **options))
+    fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, rules=pool, **options))
     print(
         f"  a rule costs {price:.1f}: {fit.objective:.1f}, bound {fit.bound:.1f}, "
         f"{len(fit.model.conjunctions)} "

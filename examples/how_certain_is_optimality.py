@@ -20,7 +20,7 @@ train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
 # this penalty.
 
 # %%
-best = jr.exact_list.fit(train.X, train.y, max_rules=2, max_literals=1, quantiles=4)
+best = jr.exact_list.fit(train.X, train.y, max_rules=2, max_length=1, max_cut_points=4)
 print(best)
 print(f"objective {best.objective:g}, bound {best.bound:g}, gap {best.gap:g}")
 print(best.model)
@@ -31,7 +31,7 @@ print(best.model)
 
 # %%
 near = jr.exact_list.near_optimal(
-    train.X, train.y, max_rules=2, max_literals=1, quantiles=4, within=0.01
+    train.X, train.y, max_rules=2, max_length=1, max_cut_points=4, within=0.01
 )
 print(near)
 agreed = near.possible(test.X).sum(axis=1) == 1

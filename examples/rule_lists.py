@@ -28,10 +28,14 @@ def side_by_side(columns: Iterable[tuple[str, str]]) -> None:
         )
 
 
-def compare(name: str, max_rules: int, literal_penalty: float, quantiles: int) -> jr.RuleList:
+def compare(name: str, max_rules: int, literal_penalty: float, max_cut_points: int) -> jr.RuleList:
     """Run SSRL and the exact search on one data set, with the same literals, size and penalty."""
     data = jr.datasets.load(name)
-    setting = {"max_rules": max_rules, "literal_penalty": literal_penalty, "quantiles": quantiles}
+    setting = {
+        "max_rules": max_rules,
+        "literal_penalty": literal_penalty,
+        "max_cut_points": max_cut_points,
+    }
     print(f"\n{name}: at most {max_rules} rules, {literal_penalty:g} rows per literal")
     found = jr.ssrl.fit(data.X, data.y, **setting)
     best = jr.exact_list.fit(
@@ -59,5 +63,5 @@ def compare(name: str, max_rules: int, literal_penalty: float, quantiles: int) -
 
 
 binary = "compas_binary" if "compas_binary" in jr.datasets.available() else "breast_cancer"
-compare(binary, max_rules=3, literal_penalty=10.0, quantiles=3)
-print("\n" + jr.to_latex(compare("iris", max_rules=3, literal_penalty=1.0, quantiles=5)))
+compare(binary, max_rules=3, literal_penalty=10.0, max_cut_points=3)
+print("\n" + jr.to_latex(compare("iris", max_rules=3, literal_penalty=1.0, max_cut_points=5)))

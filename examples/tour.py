@@ -73,10 +73,10 @@ show("LTRNet", jr.ltrnet.fit(X, y, max_rules=4, iterations=100, restarts=2))
 # class.
 
 # %%
-show("SSRL", jr.ssrl.fit(X, y, max_rules=3, quantiles=4))
+show("SSRL", jr.ssrl.fit(X, y, max_rules=3, max_cut_points=4))
 
 # %%
-show("exact list", jr.exact_list.fit(X, y, max_rules=2, max_literals=1, quantiles=4))
+show("exact list", jr.exact_list.fit(X, y, max_rules=2, max_length=1, max_cut_points=4))
 
 # %%
 show("DRNet", jr.drnet.fit(X, y, max_rules=5, restarts=1))

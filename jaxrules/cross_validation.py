@@ -26,7 +26,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Fit, ModelT, Status
 from jaxrules.losses import exponential, logistic, mean_loss, softmax
 from jaxrules.metrics import support
-from jaxrules.models import decision_function
+from jaxrules.models import RuleEnsemble, RuleList, decision_function
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import Table
 from jaxrules.training import TrainingData
@@ -48,8 +48,8 @@ class CrossValidation:
 
     Attributes:
         settings: the values tried, by name of the argument.
-        risks: mean loss on the held-out rows of each fold, shape (folds, settings);
-            NaN if time ended before.
+        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time
+            ended before. For rule lists the loss is zero-one.
         sizes: of each model, shape (folds, settings); NaN as above.
         chosen: index of the chosen setting.
         measure: what the sizes count.
@@ -213,8 +213,12 @@ def _in_turns(
 def held_out_risk(model: Any, data: TrainingData) -> float:
     """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss.
 
-    Classes fitted jointly have one loss per row, that of the softmax.
+    Classes fitted jointly have one loss per row, that of the softmax; a rule list has the share of
+    the weight that it classifies wrongly, which it minimises.
     """
+    if isinstance(model, RuleList):
+        wrong = model.labels[model.position(data.table)] != data.codes
+        return float(data.weights @ wrong / data.weights.sum())
     scores = np.asarray(decision_function(model, data.table), np.float64)
     if model.link == "softmax":
         return float(np.average(softmax(data.target, scores), weights=data.weights))

@@ -148,6 +148,12 @@ class TrainingData:
         """The target of a forest: class codes, or numbers; shape (rows,)."""
         return self.target if self.target.ndim == 1 else self.target.argmax(axis=1)
 
+    @property
+    def codes(self) -> NDArray[np.intp]:
+        """The class of every row, shape (rows,)."""
+        signs = self.target.ndim == 1
+        return (self.target > 0).astype(np.intp) if signs else self.target.argmax(axis=1)
+
     def __getitem__(self, rows: NDArray[Any]) -> TrainingData:
         """The selected rows: a boolean mask or an integer array."""
         parts = {name: getattr(self, name)[rows] for name in ("table", "target", "weights", "rows")}

@@ -357,7 +357,7 @@ def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
         fit.objective,
         recomputed,
         None,
-        list_optimum(penalty, settings.get("max_literals", 9)),
+        list_optimum(penalty, settings.get("max_length", 9)),
         "max",
     )
 

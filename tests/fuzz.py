@@ -683,10 +683,28 @@ def entries() -> list[Entry]:
             jr.ssrl.cross_validate,
             {**timed, "max_rules": [2], "literal_penalties": [1.0], "n_folds": 2},
         ),
+        Entry("ssrl.path", jr.ssrl.path, {**timed, "max_rules": 2}),
+        Entry("ssrl.published", jr.ssrl.published, {**timed, "max_rules": 2}),
         Entry("exact_list.fit", jr.exact_list.fit, {**timed, "max_rules": 2}),
+        Entry("exact_list.path", jr.exact_list.path, {**timed, "max_rules": 2}),
+        Entry(
+            "exact_list.cross_validate",
+            jr.exact_list.cross_validate,
+            {**timed, "max_rules": 1, "literal_penalties": [1.0], "n_folds": 2},
+        ),
         Entry("exact_list.near_optimal", jr.exact_list.near_optimal, {**timed, "max_rules": 1}),
         Entry(
             "drnet.fit", jr.drnet.fit, {**timed, "max_rules": 4, "iterations": 50, "restarts": 1}
+        ),
+        Entry(
+            "drnet.path",
+            jr.drnet.path,
+            {**timed, "literal_penalties": [0.01], "iterations": 50, "restarts": 1},
+        ),
+        Entry(
+            "drnet.cross_validate",
+            jr.drnet.cross_validate,
+            {**timed, "literal_penalties": [0.01], "iterations": 50, "restarts": 1, "n_folds": 2},
         ),
         Entry("finetune", jr.finetune, {**timed, "model": ENSEMBLE, "iterations": 20}),
         Entry("paths.fit", jr.paths.fit, {**timed, "y": NUMBERS, "steps": 3, "restarts": 2}),

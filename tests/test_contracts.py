@@ -693,11 +693,11 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ("yes", TypeError, "must be a list of labels"),
         (["yes"], ValueError, "must hold one of"),
     ),
-    "conditions": (
+    "exact_list.rules": (
         ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
     ),
-    "max_literals": (*integers(1), NEVER_NONE),
+    "exact_list.max_length": (*integers(1), NEVER_NONE),
     "min_support": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
     "paths.forbidden": (
         ("size", TypeError, "must be a list"),
@@ -716,7 +716,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "learning_rate": numbers(r"must lie in \(0, 1000\]", -0.5, 0.0),
     "linear_terms": FLAG,
     "literal_penalty": (*PENALTY, NEVER_NONE),
-    "literals": (
+    "ssrl.propositions": (
         ([], TypeError, "must be PropositionPool"),
         (pool(), TypeError, "must be PropositionPool"),
     ),
@@ -746,7 +746,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "ssrl.max_rules": (*integers(1), NEVER_NONE),
     "exact_list.max_rules": (*integers(1), NEVER_NONE),
     "local_search": FLAG,
-    "max_rounds": (*integers(1), NEVER_NONE),
+    "max_rounds": integers(1),
     "glrm.max_rules": (*integers(0), NEVER_NONE),
     "max_support": integers(1),
     "paths.method": one_of('"exact"', None),
@@ -765,12 +765,6 @@ BAD: dict[str, tuple[Bad, ...]] = {
     ),
     "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),
     "prune": FLAG,
-    "quantiles": (
-        *((value, TypeError, "must be a non-empty sequence") for value in ("2", True, 2.5)),
-        *((value, ValueError, "must be at least 1") for value in (0, -3)),
-        ([0.5, 1.5], ValueError, r"must lie in \(0, 1\)"),
-        ([], ValueError, "must be a non-empty"),
-    ),
     "refine_thresholds": FLAG,
     "refit": FLAG,
     "refit_on_all_rows": FLAG,

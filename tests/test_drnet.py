@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import jaxrules as jr
+from jaxrules.cross_validation import folds
 from jaxrules.float64 import in_x64
 from jaxrules.lists import drnet
 from jaxrules.lists.drnet import (
@@ -107,11 +108,9 @@ def test_the_model_is_the_network() -> None:
     X, y = data()
     table = training_data(X, y, logistic)
     pool = _one_sided(literals_of(table.table))
-    plan, any_sign = (
-        drnet._Plan(4, 0.01, 1e-5, 50, 0.01, None, 2, 0, ()),
-        np.ones((2, len(pool)), bool),
-    )
-    training = drnet._Training(table, pool, any_sign, plan, Run("drnet"))
+    options = drnet.Options(max_rules=4, iterations=50, batch_size=None, restarts=2)
+    any_sign = np.ones((2, len(pool)), bool)
+    training = drnet._Training(table, pool, any_sign, options, Run("drnet"))
     rng = np.random.default_rng(1)
     shape = (2, 4, training.start().w.shape[2])
     layers = Layers(rng.normal(size=shape), rng.normal(-3.2, 0.8, shape), rng.normal(size=(2, 4)))
@@ -209,12 +208,70 @@ def test_more_classes_have_a_set_each_the_rarest_first() -> None:
 
 def test_without_time_a_literal_that_helps_nothing_is_no_rule() -> None:
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4)
-    nothing: Any = None  # neither plan nor run is asked
+    nothing: Any = None  # neither options nor run are asked
     for y, n_rules in ((X[:, 0] != X[:, 1], 0), (X[:, 0] > 0, 1)):  # first every literal is a coin
         part = training_data(X, y, logistic)
         pool = _one_sided(literals_of(part.table))
         training = drnet._Training(part, pool, np.ones((2, len(pool)), bool), nothing, nothing)
         assert len(training.one_literal().rules) == n_rules
+
+
+# Paths and cross-validation
+
+
+@pytest.mark.parametrize("target", ["two classes", "three classes"])
+def test_a_path_is_the_fits_with_every_penalty(target: str) -> None:
+    X, y = data()
+    if target == "three classes":
+        y = np.where(X["a"] > 1, "rare", y)
+    options: dict[str, Any] = {"iterations": 400, "restarts": 2, "monotone": {"b": -1}}
+    path = jr.drnet.path(X, y, literal_penalties=[0.1, 0.001], **options)
+    for fit, penalty in zip(path, (0.1, 0.001), strict=True):
+        alone = jr.drnet.fit(X, y, literal_penalty=penalty, **options)
+        assert (str(fit.model), fit.objective) == (str(alone.model), alone.objective)
+        assert fit.model.options == alone.model.options
+        assert fit.details == alone.details
+
+
+def test_a_path_within_limits() -> None:
+    X, y = data()
+    assert [fit.status for fit in jr.drnet.path(X, y, time_limit=0)] == [jr.Status.TIME_LIMIT]
+    with pytest.raises(ValueError, match="literal_penalties must be finite and at least 0"):
+        jr.drnet.path(X, y, literal_penalties=[-1.0])
+    with pytest.raises(ValueError, match="literal_penalties must be a non-empty"):
+        jr.drnet.path(X, y, literal_penalties=[])
+
+
+def test_cross_validation_measures_held_out_rows() -> None:
+    X, y = data()
+    options: dict[str, Any] = {"iterations": 400, "restarts": 1}
+    fit = jr.drnet.cross_validate(
+        X, y, literal_penalties=[10.0, 0.01], n_folds=2, seed=1, **options
+    )
+    found = fit.details["cross_validation"]
+    assert found.settings == ({"literal_penalty": 10.0}, {"literal_penalty": 0.01})
+    fold = folds(training_data(X, y, logistic), 2, 1)
+    for k in range(2):
+        inside, outside = fold != k, fold == k
+        for i, setting in enumerate(found.settings):
+            alone = jr.drnet.fit(X[inside], y[inside], seed=1, **setting, **options)
+            risk = np.mean(jr.predict(alone.model, X[outside]) != y[outside])
+            assert found.risks[k, i] == pytest.approx(risk)
+            assert found.sizes[k, i] == len(alone.model.conjunctions)
+    last = jr.drnet.fit(X, y, seed=1, **found.setting, **options)
+    assert (str(fit.model), fit.objective) == (str(last.model), last.objective)
+    stopped = jr.drnet.cross_validate(X, y, time_limit=0)
+    assert stopped.status is jr.Status.TIME_LIMIT
+    assert np.isnan(stopped.details.cross_validation.risks).all()
+
+
+def test_old_names_warn_and_work() -> None:
+    X, y = data()
+    options: dict[str, Any] = {"iterations": 100, "restarts": 1}
+    new = jr.drnet.fit(X, y, max_cut_points=3, **options)
+    with pytest.warns(FutureWarning, match="drnet.fit: quantiles is now called max_cut_points"):
+        old = jr.drnet.fit(X, y, **(options | {"quantiles": 3}))
+    assert str(old.model) == str(new.model)
 
 
 # Bad input

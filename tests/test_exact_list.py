@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.constraints import Constraints
-from jaxrules.lists import exact_list, exact_problem, prefixes
+from jaxrules.cross_validation import folds
+from jaxrules.lists import exact_list, prefixes, reading
 from jaxrules.lists.candidates import candidates_of
 from jaxrules.lists.literals import literals_of
 
@@ -90,7 +91,7 @@ def test_the_best_list_of_all_is_found(classes, block):
         )
         free = bool(rng.random() < 0.3)
         fit = jr.exact_list.fit(
-            X, y, max_rules=rules, literal_penalty=penalty, max_literals=literals, min_support=0.0,
+            X, y, max_rules=rules, literal_penalty=penalty, max_length=literals, min_support=0.0,
             default="free" if free else "majority", sample_weight=weights,
         )  # fmt: skip
         defaults = range(classes) if free else majority(y, weights)
@@ -122,7 +123,7 @@ def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):
             X,
             y,
             max_rules=3,
-            max_literals=1,
+            max_length=1,
             min_support=0.0,
             literal_penalty=0.5,
             sample_weight=weights,
@@ -138,7 +139,7 @@ def test_the_program_finds_the_same(seed):
     X, y = random_problem(seed, classes)
     options = {
         "max_rules": int(rng.integers(1, 4)),
-        "max_literals": 1 + seed % 2,
+        "max_length": 1 + seed % 2,
         "min_support": 0.05,
         "literal_penalty": float(rng.choice([0.0, 0.5, 2.0])),
         "default": "free" if seed % 4 == 0 else "majority",
@@ -174,10 +175,10 @@ def test_never_below_ssrl(seed):
     literals = literals_of(jr.as_table(X))
     for penalty in (0.5, 3.0):
         greedy = jr.ssrl.fit(
-            X, y, max_rules=3, max_length=2, literals=literals, literal_penalty=penalty
+            X, y, max_rules=3, max_length=2, propositions=literals, literal_penalty=penalty
         )
         exact = jr.exact_list.fit(
-            X, y, max_rules=3, max_literals=2, min_support=0.0, literal_penalty=penalty
+            X, y, max_rules=3, max_length=2, min_support=0.0, literal_penalty=penalty
         )
         assert exact.objective >= greedy.objective - 1e-9
 
@@ -196,7 +197,7 @@ def test_ssrl_gives_a_start(monkeypatch):
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0, 0.3))
 @settings(max_examples=40)
-def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_literals, min_support):
+def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_length, min_support):
     X, y = random_problem(seed, features=4)
     table = jr.as_table(X)
     counts = (y[:, None] == np.arange(2)).astype(float)
@@ -207,11 +208,11 @@ def test_the_pool_holds_every_set_of_rows_once_at_its_least_price(seed, max_lite
         constraints=Constraints(),
         penalty=1.0,
         defaults=np.array([True, False]),
-        max_literals=max_literals,
+        max_length=max_length,
         least=min_support * len(y),
     )
     least: dict[bytes, int] = {}
-    for literals, rows in all_conditions(X, max_literals):
+    for literals, rows in all_conditions(X, max_length):
         if rows.sum() >= min_support * len(y) - 1e-9:
             least.setdefault(rows.tobytes(), len(literals))
     rows = found.covered(slice(None))[:, found.group]
@@ -233,11 +234,11 @@ def test_without_time_the_pool_holds_single_literals_and_nothing_is_proved():
         "least": 0.0,
     }
     found = candidates_of(
-        literals_of(table), table, counts, max_literals=3, stopped=lambda: True, **arguments
+        literals_of(table), table, counts, max_length=3, stopped=lambda: True, **arguments
     )
     assert not found.complete
     assert set(found.lengths) == {1.0}
-    assert candidates_of(literals_of(table), table, counts, max_literals=3, **arguments).complete
+    assert candidates_of(literals_of(table), table, counts, max_length=3, **arguments).complete
 
     class Clock:  # half of the time is over when the pool is begun
         reads = 0
@@ -246,8 +247,8 @@ def test_without_time_the_pool_holds_single_literals_and_nothing_is_proved():
             self.reads += 1
             return 0.0 if self.reads < 5 else 60.0
 
-    fit = exact_list.fit(X, y, max_literals=2, time_limit=jr.Deadline(100.0, Clock()))
-    whole = exact_list.fit(X, y, max_literals=2)
+    fit = exact_list.fit(X, y, max_length=2, time_limit=jr.Deadline(100.0, Clock()))
+    whole = exact_list.fit(X, y, max_length=2)
     assert fit.status == "time_limit"
     assert fit.objective <= whole.objective <= fit.bound == len(y)
 
@@ -267,7 +268,7 @@ def test_conditions_of_ones_own():
     pool = jr.Conjunctions.build(
         schema, [[condition(*literal) for literal in rule] for rule in conditions]
     )
-    fit = jr.exact_list.fit(X, y, conditions=pool, max_rules=3)
+    fit = jr.exact_list.fit(X, y, rules=pool, max_rules=3)
     rows = [
         (c, np.logical_and.reduce([np.ones(100, bool), *(X[:, j] == side for j, side in c)]))
         for c in conditions
@@ -280,7 +281,7 @@ def test_conditions_of_ones_own():
     )
     assert set(map(frozenset, fit.model.conjunctions)) <= set(map(frozenset, pool))
     dear = jr.Conjunctions.build(schema, pool, propositions=[200] * len(pool))
-    assert len(jr.exact_list.fit(X, y, conditions=dear).model.conjunctions) == 0
+    assert len(jr.exact_list.fit(X, y, rules=dear).model.conjunctions) == 0
 
 
 # Constraints
@@ -363,6 +364,107 @@ def test_an_experts_rule_comes_first(seed, label):
     np.testing.assert_allclose(fit.model.probabilities[0], counts / counts.sum())
 
 
+# Paths and cross-validation
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("required", [(), (2,), (1, 2)])
+def test_a_path_is_the_best_lists_of_every_size(classes, required):
+    X, y = random_problem(7, classes, features=4)
+    options = {"literal_penalty": 0.5, "max_length": 1, "min_support": 0.0, "required": required}
+    path = exact_list.path(X, y, max_rules=3, **options)
+    sizes = range(max(1, len(required)), 4)
+    start = None
+    for fit, size in zip(path, sizes, strict=True):
+        best = exact_list.fit(X, y, max_rules=size, **options)
+        assert (fit.objective, fit.bound, fit.status) == (best.objective, best.bound, "optimal")
+        again = exact_list.fit(X, y, max_rules=size, start=start, **options)
+        assert str(fit.model) == str(again.model)
+        assert dict(fit.model.options)["max_rules"] == size
+        start = fit
+
+
+def test_a_path_comes_after_an_experts_rule():
+    X, y = random_problem(2, features=4)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0)]])
+    path = exact_list.path(X, y, max_rules=3, first=first)
+    assert [dict(fit.model.options)["max_rules"] for fit in path] == [2, 3]
+    for fit, size in zip(path, (2, 3), strict=True):
+        assert fit.objective == exact_list.fit(X, y, max_rules=size, first=first).objective
+
+
+def test_a_path_within_limits():
+    X, y = random_problem(0)
+    path = exact_list.path(X, y, time_limit=0)
+    assert [(fit.status, len(fit.model.conjunctions)) for fit in path] == [("time_limit", 0)]
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    assert [fit.status for fit in exact_list.path(X, y, progress=interrupt)] == ["interrupted"]
+    with pytest.raises(ValueError, match="raise max_rules"):
+        exact_list.path(X, y, required=[0, 1, 2], max_rules=2, max_length=1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"required": [0, 2]}])
+def test_cross_validation_measures_held_out_rows(classes, options):
+    X, y = random_problem(5, classes, rows=60)
+    weights = np.random.default_rng(0).integers(0, 3, 60)
+    options = {"max_length": 1, "min_support": 0.0, **options}
+    chosen = exact_list.cross_validate(
+        X, y, weights, max_rules=3, literal_penalties=[0.5, 2.0], n_folds=2, seed=3,
+        one_standard_error=False, **options,
+    )  # fmt: skip
+    found = chosen.details.cross_validation
+    sizes = (2, 3) if "required" in options else (1, 2, 3)
+    assert [tuple(setting.values()) for setting in found.settings] == [
+        (size, penalty) for penalty in (0.5, 2.0) for size in sizes
+    ]
+    rows = np.flatnonzero(weights)
+    data = reading.list_data(X, y, weights, exact_list.Options())
+    fold = folds(data, 2, 3)
+    for k, (i, penalty) in itertools.product(range(2), enumerate((0.5, 2.0))):
+        inside, outside = rows[fold != k], rows[fold == k]
+        part = X[inside], y[inside], weights[inside]
+        path = exact_list.path(*part, max_rules=3, literal_penalty=penalty, **options)
+        for j, fit in enumerate(path[-len(sizes) :], start=i * len(sizes)):
+            wrong = jr.predict(fit.model, X[outside]) != y[outside]
+            assert found.risks[k, j] == pytest.approx(np.average(wrong, weights=weights[outside]))
+            assert found.sizes[k, j] == len(fit.model.conjunctions)
+    assert found.risk[found.chosen] == found.risk.min()
+    last = exact_list.fit(X, y, weights, **found.setting, **options)
+    assert (chosen.objective, str(chosen.model)) == (last.objective, str(last.model))
+
+
+def test_cross_validation_within_limits():
+    X, y = random_problem(0)
+    fit = exact_list.cross_validate(X, y, time_limit=0)
+    assert fit.status == "time_limit"
+    assert np.isnan(fit.details.cross_validation.risks).all()
+    for name, value in {"literal_penalties": [], "max_rules": 0, "n_folds": 1}.items():
+        with pytest.raises(ValueError, match=name):
+            exact_list.cross_validate(X, y, **{name: value})
+    with pytest.raises(ValueError, match="n_folds must be at most 30"):
+        exact_list.cross_validate(X, y, n_folds=31)
+
+
+def test_old_names_warn_and_work():
+    X, y = random_problem(1)
+    literals = literals_of(jr.as_table(X))
+    rules = literals.conjunctions([(i,) for i in range(len(literals))])
+    for old, new in (
+        ({"max_literals": 1}, {"max_length": 1}),
+        ({"quantiles": 3}, {"max_cut_points": 3}),
+        ({"conditions": rules}, {"rules": rules}),
+    ):
+        best = exact_list.fit(X, y, max_rules=2, **new)
+        with pytest.warns(FutureWarning, match=f"exact_list.fit: {next(iter(old))} is now called"):
+            fit = exact_list.fit(X, y, max_rules=2, **old)
+        assert fit.model.options == best.model.options
+        assert str(fit.model) == str(best.model)
+
+
 # What users do
 
 
@@ -413,16 +515,16 @@ def test_what_cannot_be_learned_is_refused():
         (
             {
                 "required": [0],
-                "conditions": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]]),
+                "rules": jr.Conjunctions.build(schema, [[jr.Condition.below(1, 1.0)]]),
             },
             "required",
         ),
-        ({"required": [0, 1, 2], "max_rules": 1, "max_literals": 1}, "required"),
+        ({"required": [0, 1, 2], "max_rules": 1, "max_length": 1}, "required"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
         ({"first": everything}, "the rules of first cover every row"),
         ({"y": np.zeros(len(y))}, "only one class"),
         ({"max_rules": 2**40}, "max_rules must be at most 10000"),
-        ({"quantiles": 2**40}, "quantiles must be at most 100000"),
+        ({"max_cut_points": 0}, "max_cut_points must be at least 1"),
         ({"literal_penalty": -1.0}, "literal_penalty must be finite and at least 0"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -432,12 +534,12 @@ def test_what_cannot_be_learned_is_refused():
 def test_longer_conditions_than_there_are_change_nothing():
     X, y = random_problem(0)
     fit, longest = (
-        jr.exact_list.fit(X, y, max_rules=2, max_literals=n, min_support=0.3) for n in (6, 2**40)
+        jr.exact_list.fit(X, y, max_rules=2, max_length=n, min_support=0.3) for n in (6, 2**40)
     )
     assert (longest.objective, longest.status) == (fit.objective, fit.status)
 
 
 def test_too_many_rows_are_refused(monkeypatch):
-    monkeypatch.setattr(exact_problem, "MOST_ROWS", 20)
+    monkeypatch.setattr(reading, "MOST_ROWS", 20)
     with pytest.raises(ValueError, match="X has 30 rows; at most 20 can be counted exactly"):
         jr.exact_list.fit(*random_problem(0))

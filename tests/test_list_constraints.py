@@ -10,7 +10,14 @@ from test_exact_list import objective_of, random_problem
 import jaxrules as jr
 from jaxrules.constraints import Constraints
 
-SUBPROBLEMS = ("beam", "modmod", "exact")
+SUBPROBLEMS = ("beam", "exact", "published")
+
+
+def fitted(X, y, subproblem, **options):
+    """By `ssrl.fit` with this sub-problem, or by `ssrl.published`."""
+    if subproblem == "published":
+        return jr.ssrl.published(X, y, max_rounds=2, **options)
+    return jr.ssrl.fit(X, y, subproblem=subproblem, **options)
 
 
 def columns_of(model):
@@ -21,25 +28,25 @@ def columns_of(model):
 @pytest.mark.parametrize("subproblem", SUBPROBLEMS)
 def test_ssrl_keeps_its_constraints(seed, subproblem):
     X, y = random_problem(seed, 2 + seed % 2, rows=80, features=4)
-    options = {"max_rules": 3, "max_length": 2, "literal_penalty": 0.5, "subproblem": subproblem}
-    free = jr.ssrl.fit(X, y, **options)
+    options = {"max_rules": 3, "max_length": 2, "literal_penalty": 0.5}
+    free = fitted(X, y, subproblem, **options)
     ones = np.ones(len(y))
 
-    fit = jr.ssrl.fit(X, y, forbidden=["x0"], **options)
+    fit = fitted(X, y, subproblem, forbidden=["x0"], **options)
     assert all(0 not in columns for columns in columns_of(fit.model))
     assert fit.objective == pytest.approx(objective_of(fit.model, X, y, ones, 0.5))
 
     noise = np.random.default_rng(seed).integers(0, 2, (len(y), 2))
     wide = np.column_stack([X, noise])
-    fit = jr.ssrl.fit(wide, y, required=[4, "x5"], **options)
+    fit = fitted(wide, y, subproblem, required=[4, "x5"], **options)
     assert {4, 5} <= set.union(*columns_of(fit.model))
     assert fit.objective == pytest.approx(objective_of(fit.model, wide, y, ones, 0.5))
     assert fit.history[-1].objective == fit.objective
     assert len(fit.model.conjunctions) <= 3
-    tight = jr.ssrl.fit(wide, y, required=[4], **options | {"max_rules": 1, "max_length": 1})
+    tight = fitted(wide, y, subproblem, required=[4], **options | {"max_rules": 1, "max_length": 1})
     assert columns_of(tight.model) == [{4}]
 
-    fit = jr.ssrl.fit(X, y, monotone={"x0": 1, 1: -1}, **options)
+    fit = fitted(X, y, subproblem, monotone={"x0": 1, 1: -1}, **options)
     low, high = X.copy(), X.copy()
     low[:, :2], high[:, :2] = (0, 1), (1, 0)
     assert (jr.predict(fit.model, low) <= jr.predict(fit.model, high)).all()
@@ -54,7 +61,7 @@ def test_ssrl_keeps_its_constraints(seed, subproblem):
         max_evaluations=None,
     )
     assert fit.objective <= best.objective + 1e-9
-    unbound = jr.ssrl.fit(X, y, monotone={}, forbidden=[], required=[], **options)
+    unbound = fitted(X, y, subproblem, monotone={}, forbidden=[], required=[], **options)
     assert unbound.objective == free.objective
 
 
@@ -65,11 +72,16 @@ def test_ssrl_learns_what_an_experts_rule_leaves(subproblem):
         jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0), jr.Condition.below(3, 1.0)]]
     )
     got = (X[:, 2] == 1) & (X[:, 3] == 0)
-    options = {"literal_penalty": 0.5, "subproblem": subproblem, "max_length": 2}
+    options = {"literal_penalty": 0.5, "max_length": 2}
     for label in (0, 1):
-        fit = jr.ssrl.fit(X, y, first=first, first_labels=[label], max_rules=3, **options)
-        rest = jr.ssrl.fit(
-            X[~got], y[~got], max_rules=2, default=int(np.bincount(y).argmax()), **options
+        fit = fitted(X, y, subproblem, first=first, first_labels=[label], max_rules=3, **options)
+        rest = fitted(
+            X[~got],
+            y[~got],
+            subproblem,
+            max_rules=2,
+            default=int(np.bincount(y).argmax()),
+            **options,
         )
         assert fit.objective == pytest.approx(rest.objective + (y[got] == label).sum() - 1.0)
         assert fit.objective == pytest.approx(objective_of(fit.model, X, y, np.ones(len(y)), 0.5))

@@ -153,13 +153,16 @@ def test_lltboost_without_time_on_columns_that_are_all_constant(
     assert len(fit.model.conjunctions) == 0
 
 
-@pytest.mark.parametrize("subproblem", ["beam", "modmod", "exact"])
+@pytest.mark.parametrize("subproblem", ["beam", "exact", "published"])
 def test_ssrl_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, subproblem: Any) -> None:
     """One rule of one literal."""
     late = Late()
     for name in ("_descend_in_time", "_modmod_in_time"):
         monkeypatch.setattr(insertion, name, late)
-    fit = jr.ssrl.fit(X, Y, subproblem=subproblem, time_limit=late.limit())
+    if subproblem == "published":
+        fit = jr.ssrl.published(X, Y, time_limit=late.limit())
+    else:
+        fit = jr.ssrl.fit(X, Y, subproblem=subproblem, time_limit=late.limit())
     assert fit.status is jr.Status.TIME_LIMIT
     assert [len(rule) for rule in conditions(fit)] == [1]
     assert jr.accuracy(fit.model, X, Y) > 0.8

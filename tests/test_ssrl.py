@@ -2,7 +2,7 @@
 the guarantee, the learner.
 """
 
-import functools
+import dataclasses
 import itertools
 import math
 
@@ -14,8 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.lists import insertion, ssrl
-from jaxrules.lists.insertion import Examples, best_insertion, gains_of
+from jaxrules.lists import insertion, reading, ssrl
+from jaxrules.lists.insertion import (
+    Examples,
+    Subproblem,
+    best_insertion,
+    by_beam,
+    exactly,
+    gains_of,
+    modmod,
+)
 from jaxrules.lists.literals import literals_of
 
 
@@ -45,6 +53,11 @@ def random_rules(rng, examples, m):
     return ssrl._Rules(
         examples, 0.5, tuple(chosen), labels, tuple(examples.cover(c) for c in chosen)
     )
+
+
+def search_of(examples, find=by_beam, **options):
+    """A search with these options, not begun."""
+    return ssrl._Search(examples, ssrl.PathOptions(**options), jr.runs.Run("test"), find)
 
 
 def rows_right(examples, rules):
@@ -133,25 +146,19 @@ def test_exact_search_equals_brute_force(few_rows, classes, monkeypatch):
         mask = first == m if seed % 2 else np.ones(examples.n_rows, bool)
         alpha = 1.0 if seed % 3 else 0.7
         limit = (None, 2)[seed % 2]
-        arguments = {
-            "alpha": alpha,
-            "mask": mask,
-            "penalty": 0.5,
-            "max_length": limit,
-            "max_rules": 4,
-        }
+        problem = Subproblem(examples, first, rules.labels, alpha, mask, 0.5, limit, max_rules=4)
         best = max(
             gains_of(examples.cover(c), examples, first, rules.labels, alpha, mask).max()
             - 0.5 * len(c)
             for c in all_conditions(examples)
             if limit is None or len(c) <= limit
         )
-        found = best_insertion(examples, first, rules.labels, method="exact", **arguments)
+        found = best_insertion(problem, exactly)
         assert found.gain == pytest.approx(max(best, 0.0), abs=1e-4)
         assert found.bound >= best - 1e-4
         assert found.bound <= max(best, 0.0) + 1e-3
-        for method in ("beam", "modmod"):
-            other = best_insertion(examples, first, rules.labels, method=method, **arguments)
+        for find in (by_beam, modmod):
+            other = best_insertion(problem, find)
             assert other.gain <= found.gain + 1e-4
             if other.condition:
                 assert len(other.condition) <= (limit or 6)
@@ -175,17 +182,8 @@ def test_bits_and_products_agree(monkeypatch):
     gains = []
     for few_rows in (0, 10_000):
         monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
-        found = best_insertion(
-            examples,
-            first,
-            rules.labels,
-            alpha=0.9,
-            mask=first == 3,
-            penalty=1.0,
-            max_length=4,
-            max_rules=5,
-        )
-        gains.append(found.gain)
+        problem = Subproblem(examples, first, rules.labels, 0.9, first == 3, 1.0, 4, max_rules=5)
+        gains.append(best_insertion(problem, by_beam).gain)
     assert gains[0] == pytest.approx(gains[1], abs=1e-3)
     assert gains[0] > 0
 
@@ -194,16 +192,9 @@ def test_a_stopped_exact_search_bounds_what_it_left():
     examples = random_examples(5, rows=200, literals=10)
     calls = iter(range(10**6))
     first, everything = np.zeros(200, int), np.ones(200, bool)
-    arguments = {
-        "alpha": 1.0,
-        "mask": everything,
-        "penalty": 0.1,
-        "max_length": None,
-        "max_rules": 3,
-        "method": "exact",
-    }
-    full = best_insertion(examples, first, (), **arguments)
-    stopped = best_insertion(examples, first, (), stopped=lambda: next(calls) > 2, **arguments)
+    problem = Subproblem(examples, first, (), 1.0, everything, 0.1, None, max_rules=3)
+    full = best_insertion(problem, exactly)
+    stopped = best_insertion(problem, exactly, lambda: next(calls) > 2)
     assert stopped.gain <= full.gain
     assert stopped.bound >= full.gain - 1e-3
 
@@ -217,11 +208,9 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
     for seed in range(12):
         examples = random_examples(seed, rows=24, literals=3, classes=classes)
         labels = [k for k in range(classes) if k != examples.default]
-        monkeypatch.setattr(
-            ssrl, "best_insertion", functools.partial(best_insertion, labels=labels)
-        )
-        chosen = ssrl._Settings(nu, penalty, None, "exact", 36, False, 1, nu)
-        search = ssrl._Search(examples, chosen, jr.runs.Run("test"))
+        allowed = np.isin(np.arange(classes), labels)[:, None] & np.ones((1, 3), bool)
+        examples = dataclasses.replace(examples, allowed=allowed)
+        search = search_of(examples, exactly, max_rules=nu, literal_penalty=penalty)
         lists = []
         monkeypatch.setattr(search, "keep", lambda rules, lists=lists: lists.append(rules) or True)
         search.greedy(ssrl._Rules(examples, penalty), 1)
@@ -252,10 +241,8 @@ def test_steps_at_which_nothing_gains_are_passed_over(monkeypatch):
     """
 
     def greedy(seed, nu):
-        chosen = ssrl._Settings(nu, 0.5, None, "exact", 36, False, 1, nu)
-        search = ssrl._Search(
-            random_examples(seed, rows=60, literals=5), chosen, jr.runs.Run("test")
-        )
+        examples = random_examples(seed, rows=60, literals=5)
+        search = search_of(examples, exactly, max_rules=nu, literal_penalty=0.5)
         for bound in (1, 2):
             search.greedy(search.best, bound)
         return search.best, search.best_objective, search.insertions
@@ -272,8 +259,7 @@ def test_steps_at_which_nothing_gains_are_passed_over(monkeypatch):
 def test_local_search_never_lowers_the_objective():
     for seed in range(6):
         examples = random_examples(seed, rows=80, literals=7, classes=3)
-        plain = ssrl._Settings(4, 0.5, None, "beam", 12, False, 5, 4)
-        search = ssrl._Search(examples, plain, jr.runs.Run("test"))
+        search = search_of(examples, max_rules=4, literal_penalty=0.5)
         search.best = random_rules(np.random.default_rng(seed), examples, 4)
         search.best_objective = search.best.objective()
         for part in (search.reorder, search.replace):
@@ -292,16 +278,23 @@ def iris():
     return np.stack(data.X.columns, axis=1), np.asarray(data.y)
 
 
+NAMES = ("x0", "x1", "x2", "x3")
+
+
 def recomputed(model, X, y, penalty):
     return float((jr.predict(model, X) == y).sum()) - penalty * float(
         model.conjunctions.propositions.sum()
     )
 
 
-@pytest.mark.parametrize("subproblem", ["beam", "modmod", "exact"])
+@pytest.mark.parametrize("subproblem", ["beam", "exact", "published"])
 def test_fit_on_iris(iris, subproblem):
     X, y = iris
-    fit = ssrl.fit(X, y, subproblem=subproblem, max_rules=5, quantiles=[1 / 3, 2 / 3], max_length=3)
+    options = {"max_rules": 5, "max_cut_points": 2, "max_length": 3}
+    if subproblem == "published":
+        fit = ssrl.published(X, y, **options)
+    else:
+        fit = ssrl.fit(X, y, subproblem=subproblem, **options)
     assert fit.sense == "max"
     assert fit.status == "converged"
     assert fit.objective == pytest.approx(recomputed(fit.model, X, y, 1.0))
@@ -333,14 +326,12 @@ def test_probabilities_are_smoothed_class_shares(iris):
 def test_weights_repeat_rows(iris):
     X, y = iris
     weights = np.random.default_rng(0).integers(1, 4, len(y))
-    kwargs = {"quantiles": [0.3, 0.7], "max_rules": 4}
-    weighted = ssrl.fit(X, y, sample_weight=weights, cut_points=None, **kwargs)
-    cuts = {
-        name: np.quantile(X[:, j], [0.3, 0.7]) for j, name in enumerate(jr.as_table(X).schema.names)
+    options = {
+        "cut_points": {name: np.quantile(X[:, j], [0.3, 0.7]) for j, name in enumerate(NAMES)},
+        "max_rules": 4,
     }
-    repeated = ssrl.fit(
-        np.repeat(X, weights, axis=0), np.repeat(y, weights), cut_points=cuts, max_rules=4
-    )
+    weighted = ssrl.fit(X, y, sample_weight=weights, **options)
+    repeated = ssrl.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights), **options)
     assert weighted.objective == pytest.approx(repeated.objective)
 
 
@@ -409,14 +400,14 @@ def test_under_the_precision_flag(iris):
         ("max_length", 0, ValueError),
         ("subproblem", "best", ValueError),
         ("default", "rose", ValueError),
-        ("quantiles", 0, ValueError),
-        ("quantiles", [0.5, 1.5], ValueError),
+        ("max_cut_points", 0, ValueError),
+        ("max_cut_points", [0.5, 0.7], TypeError),
         ("cut_points", {"height": [1.0]}, ValueError),
         ("local_search", 1, TypeError),
         ("seed", -1, ValueError),
         ("beam_width", 0, ValueError),
         ("max_rounds", 0, ValueError),
-        ("literals", [[1]], TypeError),
+        ("propositions", [[1]], TypeError),
         ("beam_width", 2**40, ValueError),
         ("literal_penalty", 1e300, ValueError),
         ("time_limit", -1, ValueError),
@@ -436,18 +427,78 @@ def test_bad_data(iris):
     with pytest.raises(ValueError, match="varies across"):
         ssrl.fit(np.ones_like(X), y)
     with pytest.raises(ValueError, match="columns other than"):
-        ssrl.fit(X, y, literals=literals_of(jr.as_table(X[:, :2])))
+        ssrl.fit(X, y, propositions=literals_of(jr.as_table(X[:, :2])))
 
 
 def test_literals():
     table = jr.as_table(
         pd.DataFrame({"x": np.arange(100.0), "few": [0, 1] * 50, "c": ["a", "b"] * 50})
     )
-    pool = literals_of(table, quantiles=3)
+    pool = literals_of(table, max_cut_points=3)
     texts = {pool.describe(i) for i in range(len(pool))}
     assert {"x < 24.8", "x >= 24.8", "x < 49.5", "x >= 74.2", "few < 1", "few >= 1"} <= texts
     assert len(pool) == 8  # c says what few says
     assert len(literals_of(table, cut_points={"x": [10.0]})) == 4
+    assert len(literals_of(table, max_cut_points=None)) == 2 * 99 + 2
+
+
+# Paths, and the paper's own algorithm
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_path_is_fits_each_started_from_the_one_before(iris, constrained):
+    X, y = iris
+    options = {"literal_penalty": 0.5, "max_cut_points": 4}
+    if constrained:
+        expert = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.below(2, 2.5)]])
+        options |= {"forbidden": [3], "first": expert}
+    path = ssrl.path(X, y, max_rules=4, **options)
+    sizes = range(2, 5) if constrained else range(1, 5)
+    start = None
+    for fit, size in zip(path, sizes, strict=True):
+        alone = ssrl.fit(X, y, max_rules=size, start=start, **options)
+        assert str(fit.model) == str(alone.model)
+        assert fit.objective == alone.objective
+        assert dict(fit.model.options)["max_rules"] == size
+        assert len(fit.model.conjunctions) <= size
+        start = fit
+    objectives = [fit.objective for fit in path]
+    assert objectives == sorted(objectives)
+
+
+def test_a_path_without_time_has_a_first_incumbent(iris):
+    path = ssrl.path(*iris, time_limit=0)
+    assert [(fit.status, len(fit.model.conjunctions)) for fit in path] == [("time_limit", 0)]
+
+    def interrupt(progress):
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    path = ssrl.path(*iris, progress=interrupt)
+    assert path[-1].status == "interrupted"
+    assert len(path) < 20
+    with pytest.raises(ValueError, match="max_rules must be at least 1"):
+        ssrl.path(*iris, max_rules=0)
+
+
+def test_the_published_algorithm_is_a_function_of_its_own(iris):
+    with pytest.raises(ValueError, match=r"of its own, jaxrules\.ssrl\.published\(X, y"):
+        ssrl.fit(*iris, subproblem="modmod")
+    fit = ssrl.published(*iris, max_rules=3)
+    assert dict(fit.model.options)["learner"] == "ssrl.published"
+    assert fit.objective == pytest.approx(recomputed(fit.model, *iris, 1.0))
+    once = ssrl.published(*iris, max_rules=3, max_rounds=1, local_search=False)
+    assert once.details.rounds == 1
+    assert once.objective <= fit.objective
+
+
+def test_old_names_warn_and_work(iris):
+    X, y = iris
+    pool = literals_of(jr.as_table(X), max_cut_points=3)
+    new = ssrl.fit(X, y, max_rules=2, max_cut_points=3)
+    for old in ({"quantiles": 3}, {"literals": pool}):
+        with pytest.warns(FutureWarning, match=f"{next(iter(old))} is now called"):
+            assert str(ssrl.fit(X, y, max_rules=2, **old).model) == str(new.model)
 
 
 # Lemmas 5 and 6
@@ -560,13 +611,19 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
     )
     assert fit.objective == again.objective
     assert str(fit.model) == str(again.model)
+    found = details["cross_validation"]
+    assert found.setting == {
+        "literal_penalty": details["literal_penalty"], "max_rules": details["max_rules"]
+    }  # fmt: skip
+    np.testing.assert_array_equal(found.risks, 1 - accuracies.reshape(3, 4))
+    np.testing.assert_array_equal(found.sizes, details["rules"].reshape(3, 4))
     order = np.random.default_rng(1).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
     for k in range(3):
         held_out = np.isin(np.arange(len(y)), order[k::3])
         for i, j in itertools.product(range(2), range(2)):
             setting = {"literal_penalty": [0.5, 3.0][i], "max_rules": sizes[j], **options}
-            alone = ssrl.fit(X[~held_out], y[~held_out], literals=pool, **setting)
+            alone = ssrl.fit(X[~held_out], y[~held_out], propositions=pool, **setting)
             assert accuracies[k, i, j] == pytest.approx(
                 jr.accuracy(alone.model, X[held_out], y[held_out])
             )
@@ -605,6 +662,6 @@ def test_cross_validation_within_limits(iris):
 
 
 def test_more_rows_than_can_be_counted_are_refused(iris, monkeypatch):
-    monkeypatch.setattr(ssrl, "MOST_ROWS", 100)
+    monkeypatch.setattr(reading, "MOST_ROWS", 100)
     with pytest.raises(ValueError, match="at most 100 can be counted exactly"):
         ssrl.fit(*iris)

@@ -283,9 +283,9 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         jr.ssrl.fit(X, y, start=long, max_length=1)
     with pytest.raises(
-        ValueError, match=r"which is not a candidate; admit its length \(max_literals\)"
+        ValueError, match=r"which is not a candidate; admit its length \(max_length\)"
     ):
-        jr.exact_list.fit(X, y, start=long, max_literals=1)
+        jr.exact_list.fit(X, y, start=long, max_length=1)
     with pytest.raises(ValueError, match="but max_length=1"):
         jr.glrm.fit(
             X, y, start=jr.lire.fit(X, y, rules=RULES.take([4]), global_penalty=1e-4), max_length=1

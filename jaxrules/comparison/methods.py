@@ -349,14 +349,15 @@ def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[
 def _exact_list(
     X: Table, y: NDArray[Any], *, target: Target, **options: Any
 ) -> dict[str, Fit[Any]]:
-    return _each(
-        exact_list.fit, {f"max_rules={m}": {"max_rules": m} for m in (1, 2, 3)}, X, y, **options
-    )
+    path = exact_list.path(X, y, max_rules=3, **options)
+    return {f"max_rules={m}": fit for m, fit in enumerate(path, start=1)}
 
 
 def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
-    settings = {f"literal_penalty={p:g}": {"literal_penalty": p} for p in (0.1, 0.01, 0.001)}
-    return _each(drnet.fit, settings, X, y, **options)
+    penalties = (0.1, 0.01, 0.001)
+    path = drnet.path(X, y, literal_penalties=penalties, **options)
+    # Without time for all, the path has fewer fits.
+    return {f"literal_penalty={p:g}": fit for p, fit in zip(penalties, path, strict=False)}
 
 
 def _paths(

@@ -41,7 +41,7 @@ class Candidates:
         defaults: which labels the default may be, bool (classes,).
         penalty: of a literal.
         required: the bits of all required features.
-        complete: False if there was no time for all conditions.
+        complete: whether there was time for all conditions.
     """
 
     parts: Conjunctions
@@ -70,7 +70,7 @@ class Candidates:
 
     @cached_property
     def prices(self) -> Floats:
-        """(conditions,)."""
+        """The penalty of each condition, (conditions,)."""
         return self.penalty * self.lengths
 
     def covered(self, conditions: Any) -> Bools:
@@ -78,8 +78,8 @@ class Candidates:
         return unpack(self.covers[conditions], self.n_groups)
 
     def decided(self, conditions: tuple[int, ...]) -> Floats:
-        """The weight of each class among the rows that each rule of a list,
-        and its default, captures.
+        """The weight of each class among the rows that each rule of a list, and its default,
+        captures.
         """
         first = np.full(self.n_groups, len(conditions))
         for k, covered in reversed(list(enumerate(self.covered(list(conditions))))):
@@ -89,8 +89,8 @@ class Candidates:
         return result
 
     def labelled(self, conditions: tuple[int, ...]) -> tuple[NDArray[np.int32], Floats]:
-        """The best labels of a list's rules and its default, (rules + 1,), and the
-        weight that each gets right.
+        """The best labels of a list's rules and its default, (rules + 1,), and the weight that each
+        classifies correctly.
         """
         decided = self.decided(conditions)
         allowed = np.concatenate([self.labels[list(conditions)], self.defaults[None]])
@@ -119,18 +119,18 @@ def candidates_of(
     constraints: Constraints,
     penalty: float,
     defaults: Bools,
-    max_literals: int | None,
+    max_length: int | None,
     least: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Candidates:
     """The conditions that a list may use.
 
     Args:
-        parts: literals; or, with `max_literals` None, the conditions themselves.
+        parts: literals; or, with `max_length` None, the conditions themselves.
         table: the rows.
         class_weights: the weight of every class in every row, (rows, classes).
         constraints, penalty, defaults: see `Candidates`.
-        max_literals: the most literals of a condition.
+        max_length: the most literals of a condition.
         least: the least weight that a condition made of literals covers.
         stopped: checked between parts; if True, long conditions may be missing,
             see `Candidates.complete`.
@@ -147,34 +147,25 @@ def candidates_of(
     tags = np.concatenate(
         [pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1
     )
-    complete = True
-    if max_literals is None:
-        order = np.argsort(parts.propositions, kind="stable")
-        keys = np.concatenate([rows.bits, tags], axis=1)
-        size = np.bitwise_count(rows.bits).sum(axis=1)
-        order = order[(size[order] > 0) & (size[order] < rows.n_patterns)]
-        members = np.sort(order[distinct(keys[order])[0]])[:, None]
-        found = keys[members[:, 0]]
+    if max_length is None:
+        members, found, complete = *_distinct(rows, tags, parts.propositions), True
     else:
-        members, found, complete = _conjoined(
-            rows, totals.sum(axis=1), tags, max_literals, least, stopped
-        )
-    labels = unpack(np.ascontiguousarray(found[:, rows.bits.shape[1] : -1]), n_classes)
+        weights = totals.sum(axis=1)
+        members, found, complete = _conjoined(rows, weights, tags, max_length, least, stopped)
+    words = rows.bits.shape[1]
+    labels = unpack(np.ascontiguousarray(found[:, words:-1]), n_classes)
     kept = labels.any(axis=1)
     members, found, labels = members[kept], found[kept], labels[kept]
     if not len(members):
         raise ValueError(
             "no condition is available: no column of X varies across the cut points, or "
-            "min_support, "
-            "forbidden and monotone exclude every condition"
+            "min_support, forbidden and monotone exclude every condition"
         )
-    covers, group = np.ascontiguousarray(found[:, : rows.bits.shape[1]]), rows.pattern
-    if (
-        rows.n_patterns * len(covers) <= _MOST_REGROUPED
-    ):  # more rows may be equal without the dropped literals
+    covers, group = np.ascontiguousarray(found[:, :words]), rows.pattern
+    if rows.n_patterns * len(covers) <= _MOST_REGROUPED:
+        # more rows may be equal without the dropped literals
         merged = Activations.of_words(transposed(covers, rows.n_patterns), len(covers))
-        covers, group = merged.bits, merged.pattern[group]
-        totals = merged.totals(totals)
+        covers, group, totals = merged.bits, merged.pattern[group], merged.totals(totals)
     propositions = np.append(parts.propositions, 0)
     return Candidates(
         parts,
@@ -192,6 +183,20 @@ def candidates_of(
     )
 
 
+def _distinct(
+    rows: Activations, tags: Words, lengths: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], Words]:
+    """Given conditions that hold on some rows and not on all, the shortest of each set of equal
+    ones; and their rows, followed by their tags.
+    """
+    keys = np.concatenate([rows.bits, tags], axis=1)
+    size = np.bitwise_count(rows.bits).sum(axis=1)
+    order = np.argsort(lengths, kind="stable")
+    order = order[(size[order] > 0) & (size[order] < rows.n_patterns)]
+    members = np.sort(order[distinct(keys[order])[0]])[:, None]
+    return members, keys[members[:, 0]]
+
+
 def alike(class_weights: Floats) -> bool:
     """Whether each row has one class, and all rows of a class have the same weight."""
     single = (np.count_nonzero(class_weights, axis=1) == 1).all()
@@ -204,7 +209,7 @@ def _conjoined(
     literals: Activations,
     weights: Floats,
     tags: Words,
-    max_literals: int,
+    max_length: int,
     least: float,
     stopped: Callable[[], bool],
 ) -> tuple[NDArray[np.int64], Words, bool]:
@@ -215,7 +220,7 @@ def _conjoined(
         weights: of the distinct rows, positive.
         tags: further bits of each, (literals, words): a conjunction has the
             tags common to its literals.
-        max_literals: the most literals of a condition.
+        max_length: the most literals of a condition.
         least: the least weight that a condition covers.
         stopped: checked between parts; if True, longer conditions are left out.
 
@@ -231,7 +236,7 @@ def _conjoined(
     kept = distinct(keys[members[:, 0]])[0]
     members, covers = members[kept], keys[members[kept, 0]]
     newest = 0
-    for _ in range(1, max_literals):
+    for _ in range(1, max_length):
         size = max(1, _MULTIPLIED_AT_ONCE // max(1, literals.n_patterns))
         pairs = [np.zeros((2, 0), np.int64)]
         for start in range(newest, len(members), size):
@@ -250,7 +255,7 @@ def _conjoined(
             break
         check_memory(
             literals.n_patterns, len(members) + len(parent), 0.5, what="conditions",
-            remedy="lower max_literals, raise min_support, or use fewer cut points",
+            remedy="lower max_length, raise min_support, or use fewer cut points",
         )  # fmt: skip
         grown = np.concatenate([members[parent], added[:, None]], axis=1)
         members = np.concatenate([np.pad(members, ((0, 0), (0, 1)), constant_values=-1), grown])

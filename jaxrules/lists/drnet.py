@@ -36,9 +36,9 @@ ELSE target = 0 (p = 0.981)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,18 +49,20 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.fits import Fit, Status, Step
+from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
+from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.float64 import in_x64
-from jaxrules.guard import guarded
 from jaxrules.lists.literals import literals_of
+from jaxrules.lists.reading import limit
 from jaxrules.losses import logistic
 from jaxrules.models import RuleList
+from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.rows import needed
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import MissingRule, Table
-from jaxrules.training import TrainingData, settings, training_data
+from jaxrules.table import Label, Table
+from jaxrules.training import TrainingData, training_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -77,123 +79,255 @@ numbers are slow to compile.
 """
 
 
-@guarded
-def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    max_rules: int = 10,
-    literal_penalty: float = 1e-2,
-    rule_penalty: float = 1e-5,
-    quantiles: int | Sequence[float] = 9,
-    iterations: int = 8000,
-    learning_rate: float = 0.01,
-    batch_size: int | None = 100,
-    restarts: int = 3,
-    forbidden: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleList]:
-    """Learn a rule set: of two classes, the second in sorted order if any
-    rule holds, else the first.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DRNetDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        n_literals: the number of literals; each also stands for its negation.
+        errors: the share of the training weight that each start classifies wrongly, the least
+            penalised loss first; if time ran out, only of that start, or of none. With more than
+            two classes a tuple for each learned set, as shares of its training rows.
+        order: the classes of the learned sets, in order.
+    """
+
+    n_literals: int
+    errors: tuple[float, ...] | tuple[tuple[float, ...], ...]
+    order: tuple[Label, ...]
+
+
+@options
+class _Shared(FitOptions):
+    """What all functions of this module have in common.
+
+    Attributes:
+        max_rules: the number of rules of the network, for every class but the last.
+        rule_penalty: the paper's lambda_2, on the rules of the OR layer.
+        max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
+            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
+        iterations: steps of Adam; half of them train the AND layer, half the OR layer, in four
+            turns.
+        learning_rate: of every step.
+        batch_size: rows drawn for each step, at most; None for all.
+        restarts: random starts, trained side by side; the fewest training errors win, then the
+            lowest complexity.
+        forbidden: columns, by name or position, that no rule uses.
+        monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class
+            in sorted order as the column rises, or falls; see `jaxrules.constraints`.
+        seed: of starts, gates and batches.
+        time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
+    """
+
+    learner = "drnet"
+    renamed: ClassVar[Mapping[str, str]] = {"quantiles": "max_cut_points"}
+
+    max_rules: int = option(checks.integer, default=10, at_least=1, at_most=10**6)
+    rule_penalty: float = option(checks.penalty, default=1e-5)
+    max_cut_points: int | None = option(limit, default=9, at_least=1)
+    iterations: int = option(checks.integer, default=8000, at_least=1)
+    learning_rate: float = option(checks.number, default=0.01, above=0, at_most=1000)
+    batch_size: int | None = option(limit, default=100, at_least=1)
+    restarts: int = option(checks.integer, default=3, at_least=1, at_most=1000)
+    forbidden: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+
+
+@options
+class Options(_Shared):
+    """The options of `fit`.
+
+    Attributes:
+        literal_penalty: the paper's lambda_1, on the literals of the AND layer, against the mean
+            loss.
+    """
+
+    literal_penalty: float = option(checks.penalty, default=1e-2)
+
+
+@options
+class PathOptions(_Shared):
+    """The options of `path`.
+
+    Attributes:
+        literal_penalties: values of the paper's lambda_1; one fit each, in this order.
+    """
+
+    literal_penalties: Sequence[float] = option(checks.penalties, default=(1e-1, 1e-2, 1e-3))
+
+
+@options
+class Grid(Folds, PathOptions):
+    """The options of `cross_validate`.
+
+    Attributes:
+        literal_penalties: the values of the paper's lambda_1 to choose from.
+    """
+
+
+@learner(Options)
+def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
+    """Learn a rule set: of two classes, the second in sorted order if any rule holds, else the
+    first.
 
     The result is a rule list whose rules all predict the same class, for use with
     `jaxrules.predict` and so on. Literals implied by the rest of their rule, and rules whose rows
     other rules cover, are dropped; no training prediction changes. With more classes, each has a
     set, one after the other, see the module.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> fit(X, X[:, 0] | X[:, 1], iterations=1000).objective
+    0.0
+
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: labels of two or more classes, shape (rows,).
-        max_rules: the number of rules of the network, for every class but the last.
-        literal_penalty: the paper's lambda_1, on the literals of the AND
-            layer, against the mean loss.
-        rule_penalty: the paper's lambda_2, on the rules of the OR layer.
-        quantiles: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
-        iterations: steps of Adam; half of them train the AND layer, half the OR layer, in four
-            turns.
-        learning_rate: of every step.
-        batch_size: rows drawn for each step, at most; None for all.
-        restarts: random starts, trained side by side; the fewest training errors win,
-            then the lowest complexity.
-        forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class
-            in sorted order as the column rises, or falls; see `jaxrules.constraints`.
         sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`.
-        seed: of starts, gates and batches.
-        time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit whose objective is the share of the training weight that is classified wrongly. The
-        steps of the history are chunks of training, their objective the penalised loss of the best
-        network; the last is that of the model. ``details``: "n_literals"; "errors", of each start,
-        the least penalised loss first; if time ran out, only of that start, or of none. With more
-        than two classes "errors" has a tuple for each learned set, as shares of its training rows,
-        and "order" has their classes.
+        A Fit whose objective is the share of the training weight that is classified wrongly, with
+        `DRNetDetails`. The steps of the history are chunks of training, their objective the
+        penalised loss of the best network; the last is that of the model.
 
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: for a bad value of an argument, a single class, or columns without variation.
     """
-    options = settings("drnet", locals())
-    plan = _Plan(
-        checks.integer("max_rules", max_rules, at_least=1, at_most=10**6),
-        checks.penalty("literal_penalty", literal_penalty),
-        checks.penalty("rule_penalty", rule_penalty),
-        checks.integer("iterations", iterations, at_least=1),
-        checks.number("learning_rate", learning_rate, above=0, at_most=1000),
-        checks.optional(checks.integer, "batch_size", batch_size, at_least=1),
-        checks.integer("restarts", restarts, at_least=1, at_most=1000),
-        checks.seed(seed),
-        tuple(options.items()),
-    )
-    run = Run("drnet", time_limit, progress, total=plan.iterations)
-    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
-    constraints = Constraints.of(data.table.schema, forbidden, (), monotone)
-    data = replace(data, table=constraints.blanked(data.table))
-    run.preparing("literals")
-    pool = run.prepared(
-        lambda: _one_sided(literals_of(data.table, quantiles=quantiles)),
-        lambda: PropositionPool.of(data.table.schema, ()),
-    )
-    if not len(pool) and not run.stopped():
-        raise ValueError("no column of X varies across the cut points; nothing can be learned")
-    may_say = _may_say(constraints, pool, data)
-    if data.target.ndim == 1:
-        found = _Training(data, pool, may_say[1], plan, run).fit()
-        return _as_list(data, [(1, found)], 0, plan, run, n_literals=len(pool), errors=found.errors)
-    sets, default = _class_by_class(data, pool, may_say, plan, run)
-    return _as_list(
+    run = options.run(total=options.iterations)
+    return _Task.of(X, y, sample_weight, options, run).fit(options, run)
+
+
+@learner(PathOptions)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+) -> list[Fit[RuleList]]:
+    """One Fit for each literal penalty: what `fit` returns with it. Every network is trained anew;
+    data are read and kernels compiled once.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> fits = path(X, X[:, 0] | X[:, 1], literal_penalties=[10.0, 0.01], iterations=1000)
+    >>> [round(one.objective, 2) for one in fits]
+    [0.25, 0.0]
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. Every penalty has an equal share of the remaining time; the list is shorter if
+        that runs out.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run(total=options.iterations)
+    task, penalties = _Task.of(X, y, sample_weight, options, run), options.literal_penalties
+    fits: list[Fit[RuleList]] = []
+    while not fits:  # repeats only after Ctrl-C, for a first incumbent
+        with run:
+            for k, penalty in enumerate(penalties):
+                part = run.child(1 / (len(penalties) - k), total=options.iterations)
+                fits.append(task.fit(options.to(Options, literal_penalty=penalty), part))
+                if run.stopped():
+                    break
+    return fits
+
+
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleList]:
+    """Choose the literal penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
+    rows.
+
+    The risk is the share of the held-out weight that is classified wrongly. Each fold has its own
+    cut points and one `path`.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> chosen = cross_validate(
+    ...     X, X[:, 0] | X[:, 1], literal_penalties=[10.0, 0.01], iterations=1000, n_folds=2
+    ... )
+    >>> chosen.details.cross_validation.setting
+    {'literal_penalty': 0.01}
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    run = options.run()
+    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+    found = cross_validated(
         data,
-        sets,
-        default,
-        plan,
+        [{"literal_penalty": penalty} for penalty in options.literal_penalties],
+        lambda _, inside, run: _walk(inside, options, run),
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "drnet cross-validation"),
+        one_standard_error=options.one_standard_error,
+        otherwise=0,
+    )
+    chosen = options.to(Options, **found.setting)
+    return last_fit(
+        found,
         run,
-        n_literals=len(pool),
-        errors=tuple(found.errors for _, found in sets),
-        order=tuple((data.classes or ())[code] for code, _ in sets),
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
     )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The checked arguments of `fit`."""
+def _walk(inside: TrainingData, options: Grid, run: Run) -> Iterator[RuleList]:
+    """The models of a fold, penalty by penalty, as far as the time goes."""
+    same = options.to(PathOptions, time_limit=run.deadline, progress=False)
+    fits = path.with_options(*arguments_of(inside), same)
+    yield from (found.model for found in (fits[:-1] if run.stopped() else fits))
 
-    max_rules: int
-    literal_penalty: float
-    rule_penalty: float
-    iterations: int
-    learning_rate: float
-    batch_size: int | None
-    restarts: int
-    seed: int
-    options: tuple[tuple[str, Any], ...]
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The data of a fit and the literals.
+
+    `may_say`: whether rules of each class may use the opposite of a literal, and the literal,
+    (classes, 2, literals).
+    """
+
+    data: TrainingData
+    pool: PropositionPool
+    may_say: Rows
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        options: Options | PathOptions,
+        run: Run,
+    ) -> _Task:
+        """Read the data and make the literals."""
+        data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+        constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
+        data = replace(data, table=constraints.blanked(data.table))
+        run.preparing("literals")
+        pool = run.prepared(
+            lambda: _one_sided(literals_of(data.table, max_cut_points=options.max_cut_points)),
+            lambda: PropositionPool.of(data.table.schema, ()),
+        )
+        if not len(pool) and not run.stopped():
+            raise ValueError("no column of X varies across the cut points; nothing can be learned")
+        return cls(data, pool, _may_say(constraints, pool, data))
+
+    def fit(self, options: Options, run: Run) -> Fit[RuleList]:
+        """Train, and make a list of the sets."""
+        if self.data.target.ndim == 1:
+            only = _Training(self.data, self.pool, self.may_say[1], options, run).fit()
+            return _as_list(self, [(1, only)], 0, only.errors, options, run)
+        sets, default = _class_by_class(self, options, run)
+        errors = tuple(found.errors for _, found in sets)
+        return _as_list(self, sets, default, errors, options, run)
 
 
 # The network
@@ -299,17 +433,17 @@ class _Training:
     """
 
     def __init__(
-        self, data: TrainingData, pool: PropositionPool, may_be: Rows, plan: _Plan, run: Run
+        self, data: TrainingData, pool: PropositionPool, may_be: Rows, options: Options, run: Run
     ) -> None:
-        self.data, self.pool, self.may_be, self.plan, self.run = data, pool, may_be, plan, run
+        self.data, self.pool, self.may_be, self.options, self.run = data, pool, may_be, options, run
         self.weights = data.weights / data.weights.sum()
         self.literals = pool.satisfied(data.table).T
 
     def start(self) -> Layers:
         """Random weights; all gates half open."""
-        plan, random = self.plan, np.random.default_rng(self.plan.seed)
+        options, random = self.options, np.random.default_rng(self.options.seed)
         n, width = len(self.pool), bucket(max(len(self.pool), 8))
-        shape = (plan.restarts, plan.max_rules, n)
+        shape = (options.restarts, options.max_rules, n)
         w = random.uniform(-1, 1, shape) / np.sqrt(n)
         negative, positive = self.may_be
         w = np.where(negative & positive, w, np.abs(w) * (positive.astype(int) - negative))
@@ -322,7 +456,7 @@ class _Training:
 
     def fit(self) -> RuleSet:
         """Train the layers alternately."""
-        plan, run, n = self.plan, self.run, len(self.weights)
+        options, run, n = self.options, self.run, len(self.weights)
         layers = self.start()
         more = (0, bucket(max(n, 64)) - n)
         wide = (0, layers.w.shape[2] - len(self.literals))
@@ -331,7 +465,7 @@ class _Training:
             np.pad(self.data.target, more, constant_values=1.0),
         )  # fmt: skip
         bounds = self.ends(layers.w.shape[2])
-        ends = [plan.iterations * turn // _TURNS for turn in range(_TURNS + 1)]
+        ends = [options.iterations * turn // _TURNS for turn in range(_TURNS + 1)]
         history: list[Step] = []
         values = np.zeros(0)
         with run:
@@ -343,11 +477,11 @@ class _Training:
                 trained, others = (
                     (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
                 )
-                random = np.random.default_rng([plan.seed, turn])
+                random = np.random.default_rng([options.seed, turn])
                 draws = random.uniform(
                     1e-6, 1 - 1e-6, (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1)
                 )
-                penalty = plan.literal_penalty if of_and_layer else plan.rule_penalty
+                penalty = options.literal_penalty if of_and_layer else options.rule_penalty
                 for descent in adam(
                     _Objective(of_and_layer),
                     trained,
@@ -355,10 +489,10 @@ class _Training:
                     (others, draws, penalty, float(len(self.pool))),
                     n_rows=n,
                     iterations=ends[turn + 1] - ends[turn],
-                    learning_rate=plan.learning_rate,
+                    learning_rate=options.learning_rate,
                     cosine=False,
-                    batch_size=plan.batch_size,
-                    seed=plan.seed + turn,
+                    batch_size=options.batch_size,
+                    seed=options.seed + turn,
                     ends=bounds if of_and_layer else None,
                     stopped=run.stopped,
                 ):
@@ -368,8 +502,8 @@ class _Training:
                     )
                     values = descent.values
                     best = float(values.min())
-                    history.append(Step(best, plan.max_rules, run.seconds()))
-                    run.report(ends[turn] + descent.steps, best, plan.max_rules)
+                    history.append(Step(best, options.max_rules, run.seconds()))
+                    run.report(ends[turn] + descent.steps, best, options.max_rules)
         return self.finish(layers, values, history)
 
     def ends(self, width: int) -> tuple[Any, Any] | None:
@@ -448,12 +582,13 @@ class _Training:
 
 
 def _class_by_class(
-    data: TrainingData, pool: PropositionPool, may_say: Rows, plan: _Plan, run: Run
+    task: _Task, options: Options, run: Run
 ) -> tuple[list[tuple[int, RuleSet]], int]:
-    """A set for every class but one, with its code, the rarest first; and the
-    class of the uncovered rows.
+    """A set for every class but one, with its code, the rarest first; and the class of the
+    uncovered rows.
     """
-    classes, codes = data.classes or (), data.labels.astype(np.intp)
+    data = task.data
+    classes, codes = data.classes or (), data.codes
     order = np.argsort(np.bincount(codes, data.weights), kind="stable").tolist()
     left = np.arange(len(codes))
     sets: list[tuple[int, RuleSet]] = []
@@ -463,45 +598,39 @@ def _class_by_class(
             if run.stopped() or positive.all() or not positive.any():
                 continue
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
-            child = run.child(
-                1 / (len(order) - 1 - k), f"{run.task}, class {classes[code]}", plan.iterations
-            )
-            found = _Training(part, pool, may_say[code], plan, child).fit()
-            sets.append(
-                (
-                    code,
-                    found._replace(
-                        history=[replace(s, seconds=began + s.seconds) for s in found.history]
-                    ),
-                )
-            )
+            name = f"{run.task}, class {classes[code]}"
+            child = run.child(1 / (len(order) - 1 - k), name, options.iterations)
+            found = _Training(part, task.pool, task.may_say[code], options, child).fit()
+            history = [replace(step, seconds=began + step.seconds) for step in found.history]
+            sets.append((code, found._replace(history=history)))
             left = left[~found.rows]
     rest = left if len(left) else np.arange(len(codes))
     return sets, int(np.bincount(codes[rest], data.weights[rest]).argmax())
 
 
 def _as_list(
-    data: TrainingData,
+    task: _Task,
     sets: Sequence[tuple[int, RuleSet]],
     default: int,
-    plan: _Plan,
+    errors: tuple[float, ...] | tuple[tuple[float, ...], ...],
+    options: Options,
     run: Run,
-    **details: Any,
 ) -> Fit[RuleList]:
     """The sets, with the codes of their classes, one after the other, then the default."""
+    data, classes = task.data, task.data.classes or ()
     rules = [rule for _, found in sets for rule in found.rules]
     labels = np.array([*(code for code, found in sets for _ in found.rules), default], np.int32)
     conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
-    codes = (data.labels if data.target.ndim > 1 else data.target > 0).astype(np.int64)
-    decided = np.ones(
-        (len(labels), len(data.classes or ()))
-    )  # one row of each class, as in `jaxrules.ssrl`
-    model = RuleList(conjunctions, labels, decided, plan.options)
+    decided = np.ones((len(labels), len(classes)))  # one row of each class, as in `jaxrules.ssrl`
+    model = RuleList(conjunctions, labels, decided, options.settings())
     first = model.position(data.table)
-    np.add.at(decided, (first, codes), data.weights)
+    np.add.at(decided, (first, data.codes), data.weights)
     model = replace(model, probabilities=decided / decided.sum(axis=1, keepdims=True))
-    error = float(data.weights @ (labels[first] != codes) / data.weights.sum())
-    fit = run.finish(model, error, "min", Status.CONVERGED, **details)
+    error = float(data.weights @ (labels[first] != data.codes) / data.weights.sum())
+    details = DRNetDetails(
+        n_literals=len(task.pool), errors=errors, order=tuple(classes[code] for code, _ in sets)
+    )
+    fit = run.finish(model, error, "min", Status.CONVERGED, details=details)
     history = [step for _, found in sets for step in found.history]
     return replace(fit, history=(*history, Step(error, len(rules), fit.seconds)))
 

@@ -25,8 +25,8 @@ penalty is then in these weights too.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,18 +34,20 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.constraints import Constraints
+from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
+from jaxrules.fits import Details, Fit, Status
 from jaxrules.lists import ssrl
-from jaxrules.lists.exact_problem import ListProblem
+from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.prefixes import Choice, Prefixes
+from jaxrules.lists.reading import list_data
 from jaxrules.models import RuleList
-from jaxrules.runs import Deadline, ProgressOption, Run
+from jaxrules.options import Folds, learner, option, options
+from jaxrules.runs import Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import Label, MissingRule
-from jaxrules.training import settings
+from jaxrules.training import TrainingData
 
 _LAYERS = tuple(4**k for k in range(7, 17))
 """Conditions examined per layer by successive searches, which sets the number of prefixes."""
@@ -57,135 +59,234 @@ longer ones are left out.
 """
 _SSRL_SHARE = 0.3
 """SSRL's share of the remaining time."""
-_SOME_SECONDS = 13_000_000, 16
-"""Conditions that can be examined in some seconds if their bits take at most this many words."""
 
 
-@guarded
-def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    max_rules: int = 4,
-    literal_penalty: float = 1.0,
-    max_literals: int = 2,
-    min_support: float = 0.01,
-    conditions: Conjunctions | None = None,
-    quantiles: int | Sequence[float] = 9,
-    cut_points: Mapping[str, Sequence[float]] | None = None,
-    default: Label | Literal["majority", "free"] = "majority",
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    first_labels: Sequence[Label] | None = None,
-    start: Fit[RuleList] | RuleList | None = None,
-    method: Literal["auto", "search", "mip"] = "auto",
-    max_evaluations: int | Literal["auto"] | None = "auto",
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleList]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExactListDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        conditions: the number of conditions that the lists are made of.
+        groups: the number of groups of rows that they distinguish.
+        evaluations: how many conditions were tried after prefixes.
+        nodes: the states of the search, or the nodes of the program's tree.
+    """
+
+    conditions: int
+    groups: int
+    evaluations: int
+    nodes: int
+
+
+@options
+class PathOptions(ProblemOptions):
+    """The options of `path`.
+
+    Attributes:
+        method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for
+            small problems and as a check. "auto" searches.
+    """
+
+    method: Literal["auto", "search", "mip"] = option(
+        checks.choice, default="auto", known=("auto", "search", "mip")
+    )
+
+
+@options
+class Options(PathOptions):
+    """The options of `fit`.
+
+    Attributes:
+        start: a Fit, or its model, a list of any learner on the same columns and for the same
+            classes: the search starts from it, after the rules of `first`, and returns nothing
+            worse. All its rules must be in the pool.
+    """
+
+    start: Fit[RuleList] | RuleList | None = None
+
+
+@options
+class NearOptions(ProblemOptions):
+    """The options of `near_optimal`; they mean what they mean for `fit`.
+
+    Attributes:
+        within: the share of the optimum, at least 0, that a list may lose.
+        limit: the most lists that are returned, the best. If there are more, all above the
+            objective `NearOptimal.floor` are returned, and `at_most` bounds their number.
+        max_evaluations: as in `fit`, once for the best list and once for all others.
+        time_limit: seconds; half of them are for the best list. What is found by then is returned.
+    """
+
+    within: float = option(checks.number, default=0.01, at_least=0)
+    limit: int = option(checks.integer, default=10_000, at_least=1)
+    max_rules: int = option(checks.integer, default=3, at_least=1, at_most=10_000)
+
+
+@options
+class Grid(Folds, PoolOptions):
+    """The options of `cross_validate`.
+
+    Attributes:
+        max_rules: the most rules; every number from 1 on is tried.
+        literal_penalties: values of the penalty.
+        max_evaluations: as in `fit`, for every list.
+        seed: of the folds.
+    """
+
+    max_rules: int = option(checks.integer, default=3, at_least=1, at_most=10_000)
+    literal_penalties: Sequence[float] = option(checks.penalties, default=(1.0, 5.0))
+
+
+@learner(Options)
+def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
     """The best rule list, for two classes or many.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> fit(X, X.sum(axis=1), max_rules=2).bound
+    16.0
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: class labels, shape (rows,).
-        max_rules: the most rules, without the default.
-        literal_penalty: lambda >= 0, the weight of rows that a literal must gain.
-        max_literals: the most literals of a rule. The pool of conditions
-            grows exponentially with it.
-        min_support: the least share of the row weight, in [0, 1), that a
-            condition of the pool covers.
-        conditions: the conditions to choose from, instead of that pool; their
-            ``propositions`` count as literals.
-        quantiles, cut_points: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
-        default: the label of rows that no rule covers; "majority" takes the heaviest
-            class of all, "free" the best.
-        forbidden: columns, by name or position, that no rule may use.
-        required: columns that the list must use.
-        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only
-            move towards the last class, or the first; see `jaxrules.constraints`.
-        first: an expert's rules, which come first; they count among `max_rules` and
-            their literals are penalised.
-        first_labels: their labels; None for the heaviest class among the rows that each captures.
-        start: a Fit, or its model, a list of any learner on the same columns and for the same
-            classes: the search starts from it, after the rules of `first`, and returns nothing
-            worse. All its rules must be in the pool.
-        method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for
-            small problems and as a check. "auto" searches.
-        max_evaluations: how many conditions may be tried after prefixes before the best list so far
-            is returned: "auto" for some seconds, None for no limit. Unlike time limits, this does
-            not depend on the machine.
         sample_weight: weight of every row, shape (rows,); the objective then counts weights.
-        missing: rule for missing values, see `jaxrules.as_table`.
-        seed: unused, since the search is deterministic; every learner takes it.
-        time_limit: seconds; the best list so far is returned when they run
-            out, see `jaxrules.Deadline`.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit with the objective, to be maximised, and a proved bound on it; "optimal" if they meet.
-        The probabilities of the model are the weights of the classes among the training rows that
-        each rule captures, one row of each class added. The history has a step per better list.
-        ``details``: conditions, their number; groups, the number of groups of rows that they
-        distinguish; evaluations, how many conditions were tried after prefixes; nodes, the states
-        of the search (or the nodes of the program's tree).
+        A Fit with the objective, to be maximised, a proved bound on it, and `ExactListDetails`;
+        "optimal" if they meet. The probabilities of the model are the weights of the classes among
+        the training rows that each rule captures, one row of each class added. The history has a
+        step per better list.
 
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: for a bad value of an argument, a single class, columns without variation, a
             pool that does not fit in memory, or more rows than can be counted exactly (2^24).
     """
-    arguments = dict(locals())
-    options = settings("exact_list", arguments)
-    checks.choice("method", method, ("auto", "search", "mip"))
-    limit = _limit(max_evaluations)
-    run = Run("exact_list", time_limit, progress)
-    problem = ListProblem.read(X, y, arguments, run, run.child(_CONDITIONS_SHARE).stopped)
-    found = _best(problem, run, limit or _some_seconds(problem), method, problem.begin(start))
-    certificate = found.certificate
-    return run.finish(
-        problem.model(certificate.solution, tuple(options.items())),
-        found.objective,
-        "max",
-        found.status,
-        found.bound,
-        conditions=len(problem.candidates),
-        groups=problem.candidates.n_groups,
-        evaluations=found.evaluations,
-        nodes=certificate.nodes,
+    run = options.run()
+    problem = _read(X, y, sample_weight, options, run)
+    return _finished(problem, options, run, problem.begin(options.start))[0]
+
+
+@learner(PathOptions)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+) -> list[Fit[RuleList]]:
+    """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
+    what `fit` returns with that limit and that start. No list is worse than a shorter one.
+
+    The pool of conditions is made once. Where a fit is optimal, `fit` finds no better list.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> [one.objective for one in path(X, X.sum(axis=1), max_rules=3)]
+    [13.0, 16.0, 16.0]
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. The sizes begin with the smallest in which the rules of `first`, a rule to learn
+        and the columns of `required` have room. Every size has an equal share of the remaining time
+        and its own `max_evaluations`; the list is shorter if time runs out.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run()
+    problem = _read(X, y, sample_weight, options, run)
+    sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
+    fits: list[Fit[RuleList]] = []
+    best: Choice = ()
+    while not fits:  # repeats only after Ctrl-C, for a first incumbent
+        with run:
+            for size in sizes:
+                part = run.child(1 / (sizes[-1] + 1 - size))
+                one = replace(options, max_rules=len(problem.first.rules) + size)
+                found, best = _finished(replace(problem, max_rules=size), one, part, best)
+                fits.append(found)
+                if run.stopped():
+                    break
+    return fits
+
+
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleList]:
+    """Choose the number of rules and the penalty by cross-validation (see
+    `jaxrules.cross_validation`); fit on all rows.
+
+    The risk is the share of the held-out weight that is classified wrongly. Each fold has its own
+    cut points and one `path` per penalty. With `required` columns, sizes that may have no room for
+    them are left out.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> chosen = cross_validate(X, X.sum(axis=1), n_folds=2)
+    >>> chosen.details.cross_validation.setting
+    {'max_rules': 2, 'literal_penalty': 1.0}
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    run = options.run()
+    data = list_data(X, y, sample_weight, options)
+    required = Constraints.of(
+        data.schema, options.forbidden, options.required, options.monotone
+    ).required
+    before = len(options.first) if isinstance(options.first, Conjunctions) else 0  # `fit` checks it
+    least = before + max(1, len(required))  # in which lists of all folds have room
+    sizes = range(min(least, options.max_rules), options.max_rules + 1)
+    grid = [
+        {"max_rules": size, "literal_penalty": penalty}
+        for penalty in options.literal_penalties
+        for size in sizes
+    ]
+    found = cross_validated(
+        data,
+        grid,
+        lambda _, inside, run: _walk(inside, sizes, options, run),
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "exact_list cross-validation"),
+        one_standard_error=options.one_standard_error,
+        otherwise=0,
+    )
+    chosen = options.to(Options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
     )
 
 
-@guarded
+def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleList]:
+    """The models of a fold, every penalty with all of these sizes, as far as the time goes."""
+    penalties = options.literal_penalties
+    for i, penalty in enumerate(penalties):
+        part = run.child(1 / (len(penalties) - i))
+        same = options.to(
+            PathOptions, literal_penalty=penalty, time_limit=part.deadline, progress=False
+        )
+        fits = path.with_options(*arguments_of(inside), same)
+        cut = part.stopped()
+        models = {
+            dict(found.model.options)["max_rules"]: found.model
+            for found in (fits[:-1] if cut else fits)
+        }
+        yield from (models[size] for size in sizes if size in models)
+        if cut:
+            return
+
+
+@learner(NearOptions)
 def near_optimal(
-    X: Any,
-    y: ArrayLike,
-    *,
-    within: float = 0.01,
-    limit: int = 10_000,
-    max_rules: int = 3,
-    literal_penalty: float = 1.0,
-    max_literals: int = 2,
-    min_support: float = 0.01,
-    conditions: Conjunctions | None = None,
-    quantiles: int | Sequence[float] = 9,
-    cut_points: Mapping[str, Sequence[float]] | None = None,
-    default: Label | Literal["majority", "free"] = "majority",
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    first_labels: Sequence[Label] | None = None,
-    max_evaluations: int | Literal["auto"] | None = "auto",
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: NearOptions
 ) -> NearOptimal:
     """All rule lists that are nearly as good as the best: which conditions do they share, on
     which rows do they agree?
@@ -218,15 +319,7 @@ def near_optimal(
     True
 
     Args:
-        within: the share of the optimum, at least 0, that a list may lose.
-        limit: the most lists that are returned, the best. If there are more, all above the
-            objective `NearOptimal.floor` are returned, and `at_most` bounds their number.
-        X, y, max_rules, literal_penalty, max_literals, min_support, conditions,
-        quantiles, cut_points, default,
-            forbidden, required, monotone, first, first_labels, sample_weight, missing,
-            seed, progress: as in `fit`.
-        max_evaluations: as in `fit`, once for the best list and once for all others.
-        time_limit: seconds; half of them are for the best list. What is found by then is returned.
+        X, y, sample_weight: as for `fit`.
 
     Returns:
         The lists, the best first, as a `NearOptimal`; indexing gives models.
@@ -234,36 +327,45 @@ def near_optimal(
     Raises:
         TypeError, ValueError: as `fit`.
     """
-    arguments = dict(locals())
-    options = settings(
-        "exact_list",
-        {name: value for name, value in arguments.items() if name not in ("within", "limit")},
-    )
-    within = checks.number("within", within, at_least=0)
-    limit = checks.integer("limit", limit, at_least=1)
-    evaluations = _limit(max_evaluations)
-    run = Run("exact_list", time_limit, progress)
-    problem = ListProblem.read(X, y, arguments, run)
-    evaluations = evaluations or _some_seconds(problem)
+    run = options.run()
+    problem = ListProblem.read(X, y, sample_weight, options, run)
+    evaluations = options.evaluations(problem.words)
     found = _best(problem, run.child(0.5), evaluations)
-    others = Enumeration(problem, found.objective, found.bound, within, limit)
+    others = Enumeration(problem, found.objective, found.bound, options.within, options.limit)
     with run:
         others.run(lambda: run.stopped() or others.search.evaluations >= evaluations)
-    return others.result(tuple(options.items()))
+    return others.result(options.settings())
 
 
-def _limit(max_evaluations: Any) -> float | None:
-    """The most conditions to try; None for as many as some seconds allow."""
-    if isinstance(max_evaluations, str) and max_evaluations == "auto":
-        return None
-    return (
-        checks.optional(checks.integer, "max_evaluations", max_evaluations, at_least=1) or math.inf
+def _read(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: ProblemOptions, run: Run
+) -> ListProblem:
+    """The problem; a part of the time is for its pool."""
+    pooling = run.child(_CONDITIONS_SHARE)
+    return ListProblem.read(X, y, sample_weight, options, run, pooling.stopped)
+
+
+def _finished(
+    problem: ListProblem, options: PathOptions, run: Run, start: Choice
+) -> tuple[Fit[RuleList], Choice]:
+    """The best list as a fit, and as candidates."""
+    evaluations = options.evaluations(problem.words)
+    found = _best(problem, run, evaluations, options.method, start)
+    certificate, candidates = found.certificate, problem.candidates
+    fit = run.finish(
+        problem.model(certificate.solution, options.settings()),
+        found.objective,
+        "max",
+        found.status,
+        found.bound,
+        details=ExactListDetails(
+            conditions=len(candidates),
+            groups=candidates.n_groups,
+            evaluations=found.evaluations,
+            nodes=certificate.nodes,
+        ),
     )
-
-
-def _some_seconds(problem: ListProblem) -> float:
-    evaluations, words = _SOME_SECONDS
-    return evaluations * min(1.0, words / problem.candidates.covers.shape[1])
+    return fit, certificate.solution
 
 
 class _Best(NamedTuple):
@@ -341,20 +443,21 @@ def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run
     """
     if certificate.closed or run.stopped():
         return
-    classes, codes = np.asarray(problem.data.classes), problem.codes
-    label = classes[(problem.candidates.defaults * problem.candidates.counts.sum(axis=0)).argmax()]
+    classes, codes = np.asarray(problem.data.classes), problem.data.codes
+    candidates = problem.candidates
+    label = classes[(candidates.defaults * candidates.counts.sum(axis=0)).argmax()]
     left = classes[np.unique(codes)]
-    if problem.literals is not None and len(left) > 1 and label in left:
-        fitted = ssrl.fit(
-            problem.data.table,
-            classes[codes],
-            max_rules=problem.max_rules,
-            max_length=problem.max_literals,
-            literal_penalty=problem.candidates.penalty,
-            literals=problem.literals,
-            default=label.item(),
-            sample_weight=problem.data.weights,
-            missing="own_category",
-            time_limit=run.child(_SSRL_SHARE).deadline,
-        )
-        certificate.offer(problem.find(fitted.model.conjunctions))
+    if problem.literals is None or len(left) < 2 or label not in left:
+        return
+    own = ssrl.Options(
+        max_rules=problem.max_rules,
+        max_length=problem.max_length,
+        literal_penalty=candidates.penalty,
+        propositions=problem.literals,
+        default=label.item(),
+        missing="own_category",
+        time_limit=run.child(_SSRL_SHARE).deadline,
+    )
+    rows = problem.data
+    fitted = ssrl.fit.with_options(rows.table, classes[codes], rows.weights, own)
+    certificate.offer(problem.find(fitted.model.conjunctions))

@@ -1,47 +1,100 @@
-"""The problem of an exact rule list, from checked arguments, data and candidates;
-and the model of a solution.
-"""
+"""The problem of an exact rule list, from options and data; and the model of a solution."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks, losses
+from jaxrules import checks
 from jaxrules.bits import pack
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints, rules_for
+from jaxrules.fits import Fit
 from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
+from jaxrules.lists.reading import ListOptions, default_label, list_data
 from jaxrules.models import RuleList
+from jaxrules.options import option, options
 from jaxrules.runs import Run
 from jaxrules.solvers.layered import never
 from jaxrules.table import Label
-from jaxrules.training import TrainingData, training_data
+from jaxrules.training import TrainingData
 from jaxrules.warm_start import given_start
 
 Floats = NDArray[np.float64]
 
-MOST_ROWS = 2**24
-"""The most rows that every kernel counts exactly."""
+_SOME_SECONDS = 13_000_000, 16
+"""Conditions that can be examined in some seconds if their bits take at most this many words."""
+
+
+@options
+class PoolOptions(ListOptions):
+    """What all functions of `jaxrules.exact_list` have in common.
+
+    Attributes:
+        max_length: the most literals of a rule. The pool of conditions grows exponentially with it.
+        min_support: the least share of the row weight, in [0, 1), that a condition of the pool
+            covers.
+        rules: the conditions to choose from, instead of that pool; their ``propositions`` count as
+            literals.
+        default: the label of rows that no rule covers; "majority" takes the heaviest class of all,
+            "free" the best.
+        max_evaluations: how many conditions may be tried after prefixes before the best list so far
+            is returned: "auto" for some seconds, None for no limit. Unlike time limits, this does
+            not depend on the machine.
+    """
+
+    learner = "exact_list"
+    renamed: ClassVar[Mapping[str, str]] = {
+        **ListOptions.renamed,
+        "max_literals": "max_length",
+        "conditions": "rules",
+    }
+
+    max_length: int = option(checks.integer, default=2, at_least=1)
+    min_support: float = option(checks.number, default=0.01, at_least=0, below=1)
+    rules: Conjunctions | None = None
+    default: Label | Literal["majority", "free"] = "majority"
+    max_evaluations: int | Literal["auto"] | None = option(checks.size, default="auto")
+
+    def evaluations(self, words: int) -> float:
+        """The most conditions to try whose bits take so many words."""
+        if self.max_evaluations == "auto":
+            some, short = _SOME_SECONDS
+            return some * min(1.0, short / words)
+        return math.inf if self.max_evaluations is None else self.max_evaluations
+
+
+@options
+class ProblemOptions(PoolOptions):
+    """The options of a single problem.
+
+    Attributes:
+        max_rules: the most rules, without the default.
+        literal_penalty: lambda >= 0, the weight of rows that a literal must gain.
+    """
+
+    max_rules: int = option(checks.integer, default=4, at_least=1, at_most=10_000)
+    literal_penalty: float = option(checks.penalty, default=1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class ListProblem:
-    """The lists that a fit chooses from: the expert's rules, then at most `max_rules`
-    candidates, then the default.
+    """The lists that a fit chooses from: the expert's rules, then at most `max_rules` candidates,
+    then the default.
 
     Attributes:
         data: the rows that the expert's rules do not cover, without those of weight zero.
         literals: that the candidates are made of, None if candidates are given.
         candidates: the conditions, on the rows that the expert's rules leave.
         max_rules: the most rules to choose.
-        max_literals: the most literals of a candidate.
+        max_length: the most literals of a candidate.
         first: the expert's rules.
         constraints: that the candidates meet.
     """
@@ -50,14 +103,14 @@ class ListProblem:
     literals: PropositionPool | None
     candidates: Candidates
     max_rules: int
-    max_literals: int
+    max_length: int
     first: FirstRules
     constraints: Constraints
 
     @property
-    def codes(self) -> NDArray[np.intp]:
-        """The class of every row, (rows,)."""
-        return _codes(self.data)
+    def words(self) -> int:
+        """The words that the bits of a candidate take."""
+        return self.candidates.covers.shape[1]
 
     @property
     def offset(self) -> float:
@@ -71,8 +124,8 @@ class ListProblem:
         return self.first.before(rules, labels, candidates.decided(choice), options)
 
     def start(self) -> tuple[int, ...]:
-        """A list that uses all required columns: greedily, the condition that uses
-        most of the missing ones.
+        """A list that uses all required columns: greedily, the condition that uses the most of the
+        unused ones.
 
         Raises:
             ValueError: if no such list has at most `max_rules` rules.
@@ -89,7 +142,7 @@ class ListProblem:
             wanted &= ~uses[best]
         return tuple(start)
 
-    def begin(self, start: Any) -> tuple[int, ...]:
+    def begin(self, start: Fit[RuleList] | RuleList | None) -> tuple[int, ...]:
         """The candidates of a list given as ``start``, without rules that hold on none of the rows,
         or for which there was no time to make a candidate.
 
@@ -114,9 +167,7 @@ class ListProblem:
             elif self.candidates.complete:
                 raise ValueError(
                     f"start has the rule {rules.describe(k)!r}, which is not a candidate; admit "
-                    "its length "
-                    "(max_literals), support (min_support) and cut points, or pass the rules as "
-                    "conditions"
+                    "its length (max_length), support (min_support) and cut points, or pass rules"
                 )
         return tuple(found)
 
@@ -135,82 +186,56 @@ class ListProblem:
     def read(
         cls,
         X: Any,
-        y: Any,
-        arguments: Mapping[str, Any],
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        options: ProblemOptions,
         run: Run,
         stopped: Callable[[], bool] = never,
     ) -> ListProblem:
-        """The problem from the arguments of `exact_list.fit`; long conditions are
-        left out when it is stopped.
+        """The problem that options pose; long conditions are left out when it is stopped.
 
         Raises:
             TypeError, ValueError: naming the argument.
         """
-        max_rules = checks.integer("max_rules", arguments["max_rules"], at_least=1, at_most=10_000)
-        penalty = checks.penalty("literal_penalty", arguments["literal_penalty"])
-        most_literals = checks.integer("max_literals", arguments["max_literals"], at_least=1)
-        min_support = checks.number("min_support", arguments["min_support"], at_least=0, below=1)
-        checks.seed(arguments["seed"])
-        data = training_data(
-            X,
-            y,
-            losses.logistic,
-            sample_weight=arguments["sample_weight"],
-            missing=arguments["missing"],
-        )
-        table, classes = data.table, data.classes or ()
-        if table.n_rows > MOST_ROWS:
-            raise ValueError(
-                f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a "
-                "sample"
-            )
-        class_weights = data.weights[:, None] * (_codes(data)[:, None] == np.arange(len(classes)))
-        defaults = _defaults(arguments["default"], classes, class_weights.sum(axis=0))
+        data = list_data(X, y, sample_weight, options)
+        table, n_classes = data.table, len(data.classes or ())
+        class_weights = data.weights[:, None] * (data.codes[:, None] == np.arange(n_classes))
+        defaults = _defaults(options.default, data, class_weights.sum(axis=0))
         constraints = Constraints.of(
-            table.schema, arguments["forbidden"], arguments["required"], arguments["monotone"]
+            table.schema, options.forbidden, options.required, options.monotone
         )
-        first = FirstRules.of(
-            data, class_weights, arguments["first"], arguments["first_labels"], max_rules
-        )
-        given, literals = arguments["conditions"], None
-        parts = rules_for(table.schema, "conditions", given)
-        if given is None:
-            literals = literals_of(
-                table, quantiles=arguments["quantiles"], cut_points=arguments["cut_points"]
+        first = FirstRules.of(data, class_weights, options, options.max_rules)
+        literals = None
+        parts = rules_for(table.schema, "rules", options.rules)
+        if options.rules is None:
+            pool = literals_of(
+                table, max_cut_points=options.max_cut_points, cut_points=options.cut_points
             )
-            parts = literals = literals.take(
-                np.flatnonzero(constraints.allows(literals, len(classes)).any(axis=1))
-            )
-        if given is not None and not len(parts):
-            raise ValueError("conditions is empty; pass at least one")
+            admitted = constraints.allows(pool, n_classes).any(axis=1)
+            parts = literals = pool.take(np.flatnonzero(admitted))
+        elif not len(parts):
+            raise ValueError("rules is empty; pass at least one")
         run.preparing("rules")
         candidates = candidates_of(
             parts,
             table[first.rest],
             class_weights[first.rest],
             constraints=constraints,
-            penalty=penalty,
+            penalty=options.literal_penalty,
             defaults=defaults,
-            max_literals=most_literals if given is None else None,
-            least=min_support * float(data.weights.sum()),
+            max_length=options.max_length if options.rules is None else None,
+            least=options.min_support * float(data.weights.sum()),
             stopped=stopped,
         )
-        left = max_rules - len(first.rules)
-        return cls(data[first.rest], literals, candidates, left, most_literals, first, constraints)
+        left = options.max_rules - len(first.rules)
+        return cls(
+            data[first.rest], literals, candidates, left, options.max_length, first, constraints
+        )
 
 
-def _codes(data: TrainingData) -> NDArray[np.intp]:
-    return data.target.argmax(axis=1) if data.target.ndim > 1 else (data.target > 0).astype(np.intp)
-
-
-def _defaults(default: Any, classes: tuple[Label, ...], totals: Floats) -> NDArray[np.bool_]:
+def _defaults(default: Any, data: TrainingData, totals: Floats) -> NDArray[np.bool_]:
     """Which labels the default may be."""
-    if isinstance(default, str) and default not in classes and default in ("majority", "free"):
-        return np.full(len(classes), default == "free") | (
-            np.arange(len(classes)) == totals.argmax()
-        )
-    if np.ndim(default) or default not in classes:
-        raise ValueError(
-            f'default must be "majority", "free" or one of the classes {classes}, got {default!r}'
-        )
-    return np.arange(len(classes)) == classes.index(default)
+    label = default_label(default, data, ("majority", "free"))
+    if label == "free":
+        return np.ones(len(totals), bool)
+    return np.arange(len(totals)) == (totals.argmax() if label == "majority" else label)

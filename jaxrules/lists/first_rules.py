@@ -1,5 +1,5 @@
-"""An expert's rules, which come first in a rule list; `jaxrules.constraints`
-has the other constraints.
+"""An expert's rules, which come first in a rule list; `jaxrules.constraints` has the other
+constraints.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import rules_for
+from jaxrules.lists.reading import ListOptions
 from jaxrules.models import RuleList
+from jaxrules.table import Label
 from jaxrules.training import TrainingData
 
 Bools = NDArray[np.bool_]
@@ -44,33 +46,21 @@ class FirstRules:
         cls,
         data: TrainingData,
         class_weights: NDArray[np.float64],
-        first: Any,
-        first_labels: Any,
+        options: ListOptions,
         max_rules: int,
     ) -> FirstRules:
-        """The rules from the arguments of these names; without `first_labels` their labels
-        are the heaviest classes.
+        """The rules of the options; without `first_labels` their labels are the heaviest classes.
 
         Raises:
             TypeError, ValueError: naming the argument; also if no row or no rule is left to learn.
         """
-        classes = data.classes or ()
-        rules = rules_for(data.table.schema, "first", first)
+        rules = rules_for(data.table.schema, "first", options.first)
         position = RuleList(rules, np.zeros(0, np.int32), np.zeros(0)).position(data.table)
-        decided = np.zeros((len(rules) + 1, len(classes)))
+        decided = np.zeros((len(rules) + 1, class_weights.shape[1]))
         np.add.at(decided, position, class_weights)
-        labels = decided[:-1].argmax(axis=1).astype(np.int32)
-        if first_labels is not None:
-            if isinstance(first_labels, (str, bytes)) or not isinstance(first_labels, Sequence):
-                raise TypeError(
-                    f"first_labels must be a list of labels, got {type(first_labels).__name__}"
-                )
-            if len(first_labels) != len(rules) or not set(first_labels) <= set(classes):
-                raise ValueError(
-                    f"first_labels must hold one of {classes} for each of the {len(rules)} rules "
-                    "of first"
-                )
-            labels = np.array([classes.index(label) for label in first_labels], np.int32)
+        labels = _labels(options.first_labels, len(rules), data.classes or ())
+        if labels is None:
+            labels = decided[:-1].argmax(axis=1).astype(np.int32)
         rest = position == len(rules)
         require(rest.any(), "the rules of first cover every row; nothing is left to learn")
         require(
@@ -102,9 +92,7 @@ class FirstRules:
         return model
 
     def objective(self, penalty: float) -> float:
-        """Their contribution to the objective: the correct weight minus the penalty of the
-        literals.
-        """
+        """Their part of the objective: the correct weight minus the penalty of the literals."""
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()
         return float(right - penalty * self.rules.propositions.sum())
 
@@ -112,8 +100,8 @@ class FirstRules:
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
         options: tuple[tuple[str, Any], ...],
     ) -> RuleList:  # fmt: skip
-        """The model of these rules and those learned on the rest; frequencies
-        get one extra row per class.
+        """The model of these rules and those learned on the rest; frequencies get one extra row per
+        class.
         """
         decided = np.concatenate([self.decided, decided]) + 1
         return RuleList(
@@ -122,3 +110,16 @@ class FirstRules:
             decided / decided.sum(axis=1, keepdims=True),
             options,
         )
+
+
+def _labels(given: Any, n_rules: int, classes: tuple[Label, ...]) -> NDArray[np.int32] | None:
+    """The codes of `first_labels`; None for None."""
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise TypeError(f"first_labels must be a list of labels, got {type(given).__name__}")
+    if len(given) != n_rules or not set(given) <= set(classes):
+        raise ValueError(
+            f"first_labels must hold one of {classes} for each of the {n_rules} rules of first"
+        )
+    return np.array([classes.index(label) for label in given], np.int32)

@@ -20,23 +20,24 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.solvers.layered import never
 from jaxrules.solvers.patience import Patient
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-Subproblem = Literal["beam", "modmod", "exact"]
+Literals = tuple[int, ...]
+"""The literals of a condition, ascending."""
 Array = Any
 """NumPy arrays on the way to the kernels, JAX arrays in them."""
 
-MOST_ROWS = 2**24
 _TOLERANCE = 1e-6
 """Gains that differ by less than this share are ties."""
 _PATIENCE = 2
@@ -54,12 +55,10 @@ _WEIGHTED = 32
 
 
 class Insertion(NamedTuple):
-    """A rule to insert: its gain, its literals (ascending; none if nothing
-    gains), position and label.
-    """
+    """A rule to insert: its gain, its literals (none if nothing gains), position and label."""
 
     gain: float
-    condition: tuple[int, ...]
+    condition: Literals
     position: int
     label: int
     bound: float | None = None
@@ -111,6 +110,71 @@ class Examples:
     def cover(self, condition: Sequence[int]) -> Bools:
         """The rows that satisfy all literals of a condition."""
         return np.asarray(self.literals[list(condition)].all(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Subproblem:
+    """Which rule to insert into a list, and where.
+
+    Attributes:
+        examples: the rows.
+        first: F, the first rule that covers each row, shape (rows,).
+        rule_labels: the labels of the rules in order.
+        alpha, mask: see the module.
+        penalty: of a literal.
+        max_length: the most literals, None for no limit.
+        max_rules: the most rules that the list will ever have; lists up to that length share
+            compiled kernels.
+        at_least: only insertions that gain more than this are found.
+    """
+
+    examples: Examples
+    first: NDArray[np.intp]
+    rule_labels: Sequence[int]
+    alpha: float
+    mask: Bools
+    penalty: float
+    max_length: int | None
+    max_rules: int
+    at_least: float = 0.0
+
+    @property
+    def limit(self) -> int:
+        """The most literals of a condition."""
+        n_literals = len(self.examples.literals)
+        return n_literals if self.max_length is None else min(self.max_length, n_literals)
+
+    @functools.cached_property
+    def allowed(self) -> Bools:
+        """Which literals a rule of each label may have, (classes, literals)."""
+        examples = self.examples
+        if examples.allowed is None:
+            return np.ones((examples.n_classes, len(examples.literals)), bool)
+        return examples.allowed
+
+    def gains(self, covered: Bools) -> Floats:
+        """G without its penalty for one condition, see `gains_of`."""
+        return gains_of(covered, self.examples, self.first, self.rule_labels, self.alpha, self.mask)
+
+
+Finder = Callable[[Subproblem, Callable[[], bool]], tuple[Literals, float | None]]
+"""Finds the condition of a good insertion, until it is stopped: `by_beam`, `exactly` or `modmod`.
+Also returns a proved bound on the gain of every insertion, None without one.
+"""
+
+
+def best_insertion(
+    problem: Subproblem, find: Finder, stopped: Callable[[], bool] = never
+) -> Insertion:
+    """The insertion of the largest gain that a search finds, at its best position and label."""
+    condition, bound = find(problem, stopped)
+    if not condition:
+        return Insertion(0.0, (), 0, 0, bound)
+    gains = problem.gains(problem.examples.cover(condition))
+    gains[:, ~problem.allowed[:, list(condition)].all(axis=1)] = -np.inf
+    position, label = np.unravel_index(int(gains.argmax()), gains.shape)
+    gain = float(gains[position, label]) - problem.penalty * len(condition)
+    return Insertion(gain, condition, int(position), int(label), bound)
 
 
 def gains_of(
@@ -195,84 +259,107 @@ def _worth(cells: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
     return gains, list(wrong), charged
 
 
-def _problem(
-    examples: Examples,
-    first: NDArray[np.intp],
-    rule_labels: Sequence[int],
-    alpha: float,
-    mask: Bools,
-    penalty: float,
-    limit: int,
-    max_rules: int,
-    labels: Bools,
-    at_least: float,
-) -> _Problem:
-    """Sort the rows into blocks. All sub-problems of lists of up to `max_rules`
-    rules have the same shapes.
-    """
-    m, n, K, default = len(rule_labels), examples.n_rows, examples.n_classes, examples.default
-    classes, decided = examples.labels, np.array([*rule_labels, -1])[first]
+class _Blocks(NamedTuple):
+    """Rows sorted into blocks of one size, and what the kernels read of them."""
+
+    literals: Array
+    everything: Array
     cell: Array
-    rows = np.arange(n)
-    if classes is not None and n > examples.FEW_ROWS:
-        kinds, size, values = 2 * K + 2, 32 * _WORDS, None
-        kind = np.where(mask & (classes == default), K, classes) + (K + 1) * (decided == classes)
-        rows, capacity = np.flatnonzero(classes >= 0), -(-n // size) + max_rules * (K + 1)
-    else:
-        kinds, size, kind = 1, _WEIGHTED, 0
-        right = np.where(decided >= 0, examples.counts[np.arange(n), decided], 0.0)
-        gain, charged = (
-            examples.counts - right[:, None],
-            (mask * examples.counts[:, default])[:, None],
-        )
-        values = np.hstack([gain, np.maximum(gain - charged / alpha, 0.0), charged])
-        capacity = -(-n // size) + max_rules
-    group = ((m - first) * kinds + kind)[rows]
-    sizes = np.bincount(group, minlength=kinds * (m + 1))
-    blocks = -(-sizes // size)
-    ends = np.cumsum(blocks)
-    row = np.full(size * capacity, n, np.int32)
-    gaps = size * (ends - blocks) - (np.cumsum(sizes) - sizes)
-    row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[
-        np.argsort(group.astype(np.int32), kind="stable")
-    ]
-    if values is None:
-        cells = sizes.reshape(-1, kinds).T
-        cell = np.zeros(capacity, np.int32)
-        cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
-        everything = np.packbits(row < n, bitorder="little").view(np.uint32)
-        literals = pack_rows(examples.literal_rows, row.reshape(-1, 32))
-    else:
-        cells = np.stack([np.bincount(m - first, value, m + 1) for value in values.T])
-        cell = (
-            np.pad(values, ((0, 1), (0, 0)))
-            .astype(np.float32)[row]
-            .reshape(capacity, size, -1)
-            .swapaxes(1, 2)
-        )
-        everything = (row < n).astype(np.float32)
-        literals = examples.literal_rows[row].astype(np.float32)
-    gains, above, charged = _worth(np.cumsum(cells, axis=1), default)
+    ends: NDArray[np.intp]  # blocks before the end of the last position, of the one before, ...
+    cells: NDArray[Any]  # sums over the rows of each position, see `_worth`; (cells, positions)
+
+
+def _on_device(problem: Subproblem) -> _Problem:
+    """Sort the rows into blocks. All sub-problems of lists of up to `max_rules` rules have the same
+    shapes.
+    """
+    examples, alpha, m = problem.examples, problem.alpha, len(problem.rule_labels)
+    counted = examples.labels is not None and examples.n_rows > examples.FEW_ROWS
+    blocks = _blocks_of_bits(problem) if counted else _weighted_blocks(problem)
+    gains, above, charged = _worth(np.cumsum(blocks.cells, axis=1), examples.default)
     positive = alpha * np.stack(above)
     ratio = positive / np.maximum(
         np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
     )
-    room = max_rules - m
+    room = problem.max_rules - m
     return _Problem(
-        literals,
-        literals.T,
-        everything,
-        cell,
-        np.pad(ends[kinds - 1 :: kinds], (1, room)).astype(np.int32),
+        blocks.literals,
+        blocks.literals.T,
+        blocks.everything,
+        blocks.cell,
+        np.pad(blocks.ends, (1, room)).astype(np.int32),
         np.pad(ratio.T, ((0, room + 1), (0, 0))).astype(np.float32),
-        labels,
+        problem.allowed,
         np.int32(m + 1),
-        np.int32(default),
+        np.int32(examples.default),
         np.float32(alpha),
-        np.float32(penalty),
-        np.int32(limit),
-        np.float32(at_least),
+        np.float32(problem.penalty),
+        np.int32(problem.limit),
+        np.float32(problem.at_least),
     )
+
+
+def _blocks_of_bits(problem: Subproblem) -> _Blocks:
+    """Rows of one class each: the rows of a block are equal in position, class and charge."""
+    examples, m, n = problem.examples, len(problem.rule_labels), problem.examples.n_rows
+    classes, K = np.asarray(examples.labels), examples.n_classes
+    right = np.array([*problem.rule_labels, -1])[problem.first] == classes
+    charged = problem.mask & (classes == examples.default)
+    kinds, size, rows = 2 * K + 2, 32 * _WORDS, np.flatnonzero(classes >= 0)
+    group = (m - problem.first) * kinds + np.where(charged, K, classes) + (K + 1) * right
+    capacity = -(-n // size) + problem.max_rules * (K + 1)
+    row, sizes, blocks = _sorted_rows(group[rows], rows, kinds * (m + 1), size, capacity, n)
+    ends = np.cumsum(blocks)
+    cell = np.zeros(capacity, np.int32)
+    cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
+    return _Blocks(
+        pack_rows(examples.literal_rows, row.reshape(-1, 32)),
+        np.packbits(row < n, bitorder="little").view(np.uint32),
+        cell,
+        ends[kinds - 1 :: kinds],
+        sizes.reshape(-1, kinds).T,
+    )
+
+
+def _weighted_blocks(problem: Subproblem) -> _Blocks:
+    """Rows of any weights: the rows of a block are equal in position."""
+    examples, first, m = problem.examples, problem.first, len(problem.rule_labels)
+    n, rows = examples.n_rows, np.arange(examples.n_rows)
+    decided = np.array([*problem.rule_labels, -1])[first]
+    right = np.where(decided >= 0, examples.counts[rows, decided], 0.0)
+    gain = examples.counts - right[:, None]
+    charged = (problem.mask * examples.counts[:, examples.default])[:, None]
+    values = np.hstack([gain, np.maximum(gain - charged / problem.alpha, 0.0), charged])
+    capacity = -(-n // _WEIGHTED) + problem.max_rules
+    row, _, blocks = _sorted_rows(m - first, rows, m + 1, _WEIGHTED, capacity, n)
+    padded = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)
+    return _Blocks(
+        examples.literal_rows[row].astype(np.float32),
+        (row < n).astype(np.float32),
+        padded[row].reshape(capacity, _WEIGHTED, -1).swapaxes(1, 2),
+        np.cumsum(blocks),
+        np.stack([np.bincount(m - first, value, m + 1) for value in values.T]),
+    )
+
+
+def _sorted_rows(
+    group: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    n_groups: int,
+    size: int,
+    capacity: int,
+    padding: int,
+) -> tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.intp]]:
+    """The row at every place of `capacity` blocks, groups in order and each padded to whole blocks;
+    the size of every group, and its number of blocks.
+    """
+    sizes = np.bincount(group, minlength=n_groups)
+    blocks = -(-sizes // size)
+    row = np.full(size * capacity, padding, np.int32)
+    gaps = size * (np.cumsum(blocks) - blocks) - (np.cumsum(sizes) - sizes)
+    order = np.argsort(group.astype(np.int32), kind="stable")
+    row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[order]
+    return row, sizes, blocks
 
 
 @jax.jit
@@ -463,88 +550,45 @@ def _marks(rows: jax.Array) -> jax.Array:
     )
 
 
-def best_insertion(
-    examples: Examples,
-    first: NDArray[np.intp],
-    rule_labels: Sequence[int],
-    *,
-    alpha: float,
-    mask: Bools,
-    penalty: float,
-    max_length: int | None,
-    max_rules: int,
-    method: Subproblem = "beam",
-    width: int = 36,
-    labels: Sequence[int] | None = None,
-    at_least: float = 0.0,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Insertion:
-    """The insertion with the largest gain that a search finds.
-
-    Args:
-        examples: the rows.
-        first: F, the first rule that covers each row, shape (rows,).
-        rule_labels: the labels of the rules in order.
-        alpha, mask: see the module.
-        penalty: the price of a literal.
-        max_length: the most literals, None for no limit.
-        max_rules: the most rules that the list will ever have; lists up to that
-            length share compiled kernels.
-        method: "beam", "modmod" or "exact".
-        width: of the beam.
-        labels: the labels that a rule may have; None for all.
-        at_least: only insertions that gain more than this are found.
-        stopped: checked between parts of the search; if True, the best so far is returned.
-    """
-    n_literals = len(examples.literals)
-    wanted = np.isin(
-        np.arange(examples.n_classes), range(examples.n_classes) if labels is None else labels
-    )
-    allowed = wanted[:, None] & (
-        np.ones((1, n_literals), bool) if examples.allowed is None else examples.allowed
-    )
-    limit = n_literals if max_length is None else min(max_length, n_literals)
-    bound = None
-    if method == "modmod":
-        condition = modmod(
-            examples, first, rule_labels, alpha, mask, penalty, allowed, limit, stopped
-        )
-    else:
-        problem = _problem(
-            examples, first, rule_labels, alpha, mask, penalty, limit, max_rules, allowed, at_least
-        )
-        found = _beam_search(problem, width, stopped)
-        gain, condition = found or (at_least, _one_literal(examples, alpha, mask, allowed))
-        if method == "exact":
-            condition, bound = _exhaust(problem, gain, condition, limit, stopped)
-    if not condition:
-        return Insertion(0.0, (), 0, 0, bound)
-    exact = gains_of(examples.cover(condition), examples, first, rule_labels, alpha, mask)
-    exact[:, ~allowed[:, list(condition)].all(axis=1)] = -np.inf
-    position, label = np.unravel_index(int(exact.argmax()), exact.shape)
-    return Insertion(
-        float(exact[position, label]) - penalty * len(condition),
-        condition,
-        int(position),
-        int(label),
-        bound,
-    )
+def by_beam(
+    problem: Subproblem, stopped: Callable[[], bool] = never, *, width: int = 36
+) -> tuple[Literals, None]:
+    """The best condition that a beam search finds; no bound."""
+    return _begun(problem, _on_device(problem), width, stopped)[1], None
 
 
-def _one_literal(examples: Examples, alpha: float, mask: Bools, allowed: Bools) -> tuple[int, ...]:
+def exactly(
+    problem: Subproblem, stopped: Callable[[], bool] = never, *, width: int = 36
+) -> tuple[Literals, float]:
+    """The best of all conditions, and a bound on all gains. A beam search begins."""
+    on_device = _on_device(problem)
+    gain, condition = _begun(problem, on_device, width, stopped)
+    return _exhaust(on_device, gain, condition, problem.limit, stopped)
+
+
+def _begun(
+    problem: Subproblem, on_device: _Problem, width: int, stopped: Callable[[], bool]
+) -> tuple[float, Literals]:
+    """Gain and condition of a beam search; without the time to compile it, of a single literal."""
+    found = _beam_search(on_device, width, stopped)
+    return found or (problem.at_least, _one_literal(problem))
+
+
+def _one_literal(problem: Subproblem) -> Literals:
     """The best condition of one literal at the front of a list, on a sample of the rows; used if
     there is no time to compile more.
     """
+    examples = problem.examples
     some = np.linspace(0, examples.n_rows - 1, min(examples.n_rows, _SOME_ROWS)).astype(np.intp)
-    counts = examples.counts[some]
-    worth = alpha * counts - (mask[some] * counts[:, examples.default])[:, None]
-    gains = np.where(allowed.T, examples.literals[:, some] @ worth, -np.inf)
+    counts, charged = examples.counts[some], problem.mask[some]
+    worth = problem.alpha * counts - (charged * counts[:, examples.default])[:, None]
+    gains = np.where(problem.allowed.T, examples.literals[:, some] @ worth, -np.inf)
     return (int(gains.max(axis=1).argmax()),)
 
 
 def _beam_search(
     problem: _Problem, width: int, stopped: Callable[[], bool]
-) -> tuple[float, tuple[int, ...]] | None:
+) -> tuple[float, Literals] | None:
     """Keep some children of every layer; then leave literals out of the best, as long as
     that leads to better ones.
 
@@ -575,16 +619,16 @@ class _State(NamedTuple):
     """
 
     potential: float
-    condition: tuple[int, ...]
+    condition: Literals
     rows: NDArray[Any]
 
-    def with_literal(self, literal: int) -> tuple[int, ...]:
+    def with_literal(self, literal: int) -> Literals:
         return tuple(sorted((*self.condition, literal)))
 
 
 def _exhaust(
-    problem: _Problem, best: float, found: tuple[int, ...], limit: int, stopped: Callable[[], bool]
-) -> tuple[tuple[int, ...], float]:
+    problem: _Problem, best: float, found: Literals, limit: int, stopped: Callable[[], bool]
+) -> tuple[Literals, float]:
     """Keep every child that can still win, of equal covers the shortest; returns the best
     and a bound on all gains.
     """
@@ -665,7 +709,7 @@ def _modmod(
     Args:
         unsatisfied: Z, float32 (rows, literals).
         charge, reward: P and Q, float32 (rows,): the cost and the reward of covering a row.
-        penalty: the price of a literal.
+        penalty: of a literal.
         rounds: the most rounds.
 
     Returns:
@@ -721,48 +765,38 @@ def _modmod(
 _modmod_in_time = Patient(_modmod)
 
 
-def modmod(
-    examples: Examples,
-    first: NDArray[np.intp],
-    rule_labels: Sequence[int],
-    alpha: float,
-    mask: Bools,
-    penalty: float,
-    labels: Bools,
-    max_length: int,
-    stopped: Callable[[], bool],
-) -> tuple[int, ...]:
-    """Algorithm 4 for all positions and labels: the literals of the best condition.
+def modmod(problem: Subproblem, stopped: Callable[[], bool] = never) -> tuple[Literals, None]:
+    """Algorithm 4 for all positions and labels: the literals of the best condition; no bound.
 
     Conditions longer than `max_length` do not count. Nothing is found if already stopped.
     """
-    m, rows = len(rule_labels), np.arange(examples.n_rows)
-    right = np.where(
-        first < m, examples.counts[rows, np.append(rule_labels, 0).astype(int)[first]], 0.0
-    )
+    examples, first, alpha = problem.examples, problem.first, problem.alpha
+    m, rows = len(problem.rule_labels), np.arange(examples.n_rows)
+    label_of = np.append(problem.rule_labels, 0).astype(int)
+    right = np.where(first < m, examples.counts[rows, label_of[first]], 0.0)
     behind = first >= np.arange(m + 1)[:, None]
-    charge = alpha * behind * right + mask * examples.counts[:, examples.default]
+    charge = alpha * behind * right + problem.mask * examples.counts[:, examples.default]
     best = 0.0
-    condition: tuple[int, ...] = ()
-    for allowed in np.unique(
-        labels[labels.any(axis=1)], axis=0
-    ):  # labels that may have the same literals, together
-        some = (labels == allowed).all(axis=1)
+    condition: Literals = ()
+    may_say = problem.allowed
+    # labels that may have the same literals, together
+    for allowed in np.unique(may_say[may_say.any(axis=1)], axis=0):
+        some = (may_say == allowed).all(axis=1)
         reward = alpha * behind[:, None, :] * examples.counts.T[some]
-        unsatisfied = jnp.asarray(
-            ~examples.literals.T | ~allowed, jnp.float32
-        )  # other literals hold on no row
+        # a literal that is not allowed holds on no row
+        unsatisfied = jnp.asarray(~examples.literals.T | ~allowed, jnp.float32)
         for position, label in itertools.product(range(m + 1), range(int(some.sum()))):
             if stopped():
-                return condition
+                return condition, None
             weights = (
                 charge[position].astype(np.float32),
                 reward[position, label].astype(np.float32),
             )
-            answer = _modmod_in_time(stopped, unsatisfied, *weights, np.float32(penalty), rounds=8)
+            penalty = np.float32(problem.penalty)
+            answer = _modmod_in_time(stopped, unsatisfied, *weights, penalty, rounds=8)
             if answer is None:
-                return condition or _one_literal(examples, alpha, mask, labels)
+                return condition or _one_literal(problem), None
             chosen, gain = map(np.asarray, answer)
-            if chosen.sum() <= max_length and gain > best:
+            if chosen.sum() <= problem.limit and gain > best:
                 best, condition = float(gain), tuple(np.flatnonzero(chosen).tolist())
-    return condition
+    return condition, None

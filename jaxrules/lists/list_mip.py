@@ -1,9 +1,9 @@
-"""Exact rule lists by mixed-integer programming (CVXPY and HiGHS): for small problems, and
-as an independent oracle.
+"""Exact rule lists by mixed-integer programming (CVXPY and HiGHS): for small problems, and as an
+independent check.
 
 z_rlp: position p of the list has condition r with label l. w_glp: group g is captured there with
 that label. u_gp: it is free after position p. Maximise the correctly classified weight minus the
-prices of the conditions,
+penalties of the conditions,
 
     sum_p sum_g (sum_l n_gl w_glp) + sum_g,d n_gd v_gd - sum z_rlp price_r,
 
@@ -36,8 +36,8 @@ def search(
     stopped: Callable[[], bool] = never,
     remaining: Callable[[], float] = lambda: math.inf,
 ) -> None:
-    """Improve and prove a certificate by one program. Only the conditions of its
-    solution are taken from it.
+    """Improve and prove a certificate by one program. Only the conditions of its solution are taken
+    from it.
 
     Args:
         candidates: the conditions and groups.

@@ -16,36 +16,35 @@ from jaxrules.conditions import (
     readable_quantiles,
 )
 from jaxrules.runs import checkpoint
+from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.table import MISSING, Table
 
 
 def literals_of(
     table: Table,
     *,
-    quantiles: int | Sequence[float] = 9,
+    max_cut_points: int | None = 9,
     cut_points: Mapping[str, Sequence[float]] | None = None,
 ) -> PropositionPool:
     """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
 
-    A number is cut at quantiles, see `readable_quantiles`, or at every value if it has no more
-    distinct values than quantiles. A column with missing values also gets "is missing" and its
-    negation. A missing value satisfies no comparison but every ``!=``, as does a category first
-    seen at prediction. Literals that hold on all rows or on none, and copies, are left out.
+    A number is cut at evenly spaced quantiles, see `readable_quantiles`, or at every value if it
+    has no more distinct values than `max_cut_points`. A column with missing values also gets
+    "is missing" and its negation. A missing value satisfies no comparison but every ``!=``, as does
+    a category first seen at prediction. Literals that hold on all rows or on none, and copies, are
+    left out.
 
     Args:
         table: the columns.
-        quantiles: how many evenly spaced quantiles (9: the deciles), or the shares of
-            rows below them, in (0, 1).
+        max_cut_points: the number of quantiles (9: the deciles); None for every value.
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
 
     Raises:
-        TypeError, ValueError: for bad shares, or cut points of unknown or non-numeric columns.
+        TypeError, ValueError: for bad numbers, cut points of unknown or non-numeric columns, or
+            more literals than memory allows.
     """
-    if isinstance(quantiles, (int, np.integer)) and not isinstance(quantiles, bool):
-        n = checks.integer("quantiles", quantiles, at_least=1, at_most=100_000)
-        shares = np.arange(1, n + 1) / (n + 1)
-    else:
-        shares = checks.sequence("quantiles", quantiles, above=0, below=1)
+    most = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
+    check_cut_points(table, most)
     if cut_points is not None and not isinstance(cut_points, Mapping):
         raise TypeError(
             f"cut_points must map names of columns to numbers, got {type(cut_points).__name__}"
@@ -69,7 +68,8 @@ def literals_of(
             values = np.unique(table.columns[index][~missing])
             if feature.name in given:
                 values = np.unique(given[feature.name])
-            elif len(values) > len(shares):
+            elif most is not None and len(values) > most:
+                shares = np.arange(1, most + 1) / (most + 1)
                 values = readable_quantiles(table.columns[index][~missing], shares)
             for cut in values.tolist():
                 literals += [Threshold(index, "<", cut), Threshold(index, ">=", cut)]

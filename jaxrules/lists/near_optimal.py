@@ -41,18 +41,18 @@ _SHOWN = 10
 
 @dataclass(frozen=True, eq=False)
 class NearOptimal:
-    """The lists whose objective is within a share of the optimum, the best first.
-    Indexing gives them as models.
+    """The lists whose objective is within a share of the optimum, the best first. Indexing gives
+    them as models.
 
     Attributes:
         conditions: the conditions that occur in them.
         lists: each as positions in `conditions`, in order.
         labels: the class codes of its rules and of its default.
-        decided: the weight of every class among the training rows that each rule
-            captures, and the default gets.
+        decided: the weight of every class among the training rows that each rule captures, and that
+            the default decides.
         objectives: (lists,), descending.
-        optimum: the best objective known; `bound` is proved for all lists, and equal
-            to it if it is the optimum.
+        optimum: the best objective known; `bound` is proved for all lists, and equal to it if it is
+            the optimum.
         threshold: lists below it are not near-optimal.
         floor: every list with an objective above it is included; `threshold` if all are.
         at_most: a bound on the number of near-optimal lists; their number if all are included.
@@ -98,8 +98,8 @@ class NearOptimal:
         )
 
     def possible(self, X: Any) -> Bools:
-        """Which classes the lists predict for each row, bool (rows, classes); if
-        only one, all lists agree.
+        """Which classes the lists predict for each row, bool (rows, classes); if only one, all
+        lists agree.
 
         Args:
             X: data with the columns of fit, the training data or others.
@@ -128,7 +128,7 @@ class NearOptimal:
             else []
         )
         if len(self.conditions) > _SHOWN:
-            lines.append(f"and {len(self.conditions) - _SHOWN} conditions more")
+            lines.append(f"and {len(self.conditions) - _SHOWN} more conditions")
         return "\n".join([*lines, "The best:", str(self[0])])
 
     def _repr_html_(self) -> str:
@@ -151,11 +151,11 @@ class NearOptimal:
         best = f"the best: {display.number(self.optimum)}{proved}"
         lines = [f"{display.counted(n, 'rule list')} with an objective of at least {least}; {best}"]
         if not self.complete:
-            what = "what there is was not looked through"
+            what = "the search did not get that far"
             if self.floor < self.optimum:
                 what = f"all above {display.number(self.floor)} are listed"
             lines.append(
-                f"There may be more, {self.at_most} at most: {what}. Raise the limits, or lower "
+                f"There may be more, at most {self.at_most}: {what}. Raise the limits, or lower "
                 "`within`."
             )
         return lines
@@ -201,24 +201,18 @@ class Enumeration:
         self.problem, self.candidates, self.limit = problem, problem.candidates, limit
         self.optimum, self.bound, self.least = optimum, bound, optimum - within * abs(optimum)
         self.search = Prefixes(problem.candidates, problem.max_rules)
-        # without the expert's rules: what is no better is not looked for; nothing that is
-        # better than the floor is lost
-        self.threshold = (
-            self.least - problem.offset - TOLERANCE * float(self.candidates.counts.sum())
-        )
-        self.floor, self.lost, self.ran = (
-            self.threshold,
-            0,
-            False,
-        )  # bound on the lost lists above the threshold
+        # of lists without the expert's rules: no list above the floor is lost; `lost` bounds the
+        # number of those between the threshold and the floor
+        rounding = TOLERANCE * float(self.candidates.counts.sum())
+        self.threshold = self.least - problem.offset - rounding
+        self.floor, self.lost, self.ran = self.threshold, 0, False
         empty = np.full(1, self.candidates.evaluate(()))
         none = _Found(
             np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64)
         )
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
-        self.trail: list[
-            tuple[NDArray[np.int64], NDArray[np.int64]]
-        ] = []  # parents and moves of the prefixes
+        # parents and moves of the prefixes of one rule, of two, ...
+        self.trail: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
 
     def run(self, stopped: Callable[[], bool] = never) -> None:
         """All lists of at least one rule."""
@@ -300,9 +294,7 @@ class Enumeration:
         if self.floor > self.threshold:
             self.lost += int((~inside).sum()) * longer
         children = children.take(inside)
-        order = np.argsort(
-            -children.bounds, kind="stable"
-        )  # what is not reached in time is the worst
+        order = np.argsort(-children.bounds, kind="stable")  # the worst are not reached in time
         room = min(_MOST_PREFIXES, self.search.max_open // 2)
         if len(order) > room:
             self.lose(float(children.bounds[order[room]]), (len(order) - room) * longer)

@@ -1,5 +1,5 @@
-"""The compiled part of exact rule lists: the continuations of a prefix.
-Imported on first use (numba).
+"""The compiled part of exact rule lists: the continuations of a prefix. Imported on first use
+(numba).
 
 The rows that a prefix has captured determine its continuations: for all conditions at once, the
 classes of the rows that each would capture are counted. These give the value of stopping there and
@@ -26,11 +26,10 @@ class Given(NamedTuple):
     covers: Any  # the groups that each condition covers, uint64 (conditions, words)
     dense: Any  # the same as numbers, (64 words, conditions), or empty if too large
     counts: Any  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
-    # of groups of one class that weigh the same: those of each class, uint64
-    # (classes, words); or (0, 0)
+    # the groups of each class if they weigh the same, uint64 (classes, words); else (0, 0)
     members: Any
     scale: Any  # and the weights, (classes,)
-    prices: Any  # of the conditions, (conditions,)
+    prices: Any  # the penalties of the conditions, (conditions,)
     labels: Any  # which labels the rule of a condition may have, (classes, conditions)
     defaults: Any  # which labels the default may be, (classes,)
     uses: Any  # which of the required features a condition uses, as bits, (conditions,)
@@ -63,8 +62,8 @@ _lowest: Any = intrinsic(_place)
 def _capture(
     free: Any, words: Any, cover: Any, counts: Any, members: Any, scale: Any, sums: Any
 ) -> None:
-    """The weight of the free rows that a condition covers, by class and of the
-    heaviest classes, into `sums`.
+    """The weight of the free rows that a condition covers, by class and of the heaviest classes,
+    into `sums`.
     """
     K = len(scale)
     for k in range(K + 1):
@@ -88,7 +87,8 @@ def _capture(
 
 @_jit
 def _captures(given: Any, free: Any, sums: Any, right: Any) -> Any:
-    """The free rows that every condition captures, and the weight that its best label gets right.
+    """The free rows that every condition captures, and the weight that its best label classifies
+    correctly.
 
     Args:
         given: the problem.
@@ -146,15 +146,15 @@ def expand(
     Args:
         given: the problem, a `Given`.
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
-        values: the weight that its rules get right minus their prices, (prefixes,).
+        values: the weight that its rules classify correctly minus their penalties, (prefixes,).
         used: the required features that it uses.
         after: how many rules may follow the next.
         settled: children that cannot be better are left out.
-        parents, moves, bounds, reached, stops: filled as in `Children`; at most one for
-            every prefix and condition.
+        parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every
+            prefix and condition.
 
     Returns:
-        How many there are.
+        The number of children.
     """
     given = Given(*given)
     R, K, prices = len(given.covers), len(given.scale), given.prices
@@ -184,13 +184,12 @@ def expand(
                 if given.defaults[d]:
                     rest = sums[d, R] - sums[d, r]
                     more = 0.0
-                    if after > 0:
+                    if after > 0:  # the bound of `jaxrules.lists.prefixes`, in both its forms
                         potential = sums[K, r] - sums[d, r] - prices[r]
                         for i in range(after):
                             more += top[d, i]
-                        if (
-                            potential > top[d, after]
-                        ):  # another takes the place of the condition itself
+                        # r does not follow itself: the next one takes its place
+                        if potential > top[d, after]:
                             more += top[d, after] - potential
                         more = max(0.0, min(more, sums[K, R] - sums[K, r] - rest - cheapest))
                     stop = max(stop, value + rest)
@@ -209,10 +208,10 @@ def finish(
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
     The second rule q is examined only if its potential, or its gain if the first rule r took from
-    it only rows that it gets wrong, could suffice.
+    it only rows that it classifies wrongly, could suffice.
 
     Returns:
-        The prefix, its two conditions (the second -1 where there is one), and the list's objective;
+        The prefix, its two conditions (the second -1 for a single rule), and the list's objective;
         the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
     given = Given(*given)

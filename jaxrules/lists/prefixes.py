@@ -7,12 +7,12 @@ that no condition distinguishes form one group.
 
 **Bound.** Let a group weigh n_l in class l, and d be the default label. Beyond what a prefix and
 the default classify correctly, a group can add at most max_l n_l - n_d, its potential. A list with
-m further rules adds at most the remaining potential, less the price of a rule; and at most the m
-greatest potentials of conditions on the remaining rows, each less its price.
+m further rules adds at most the remaining potential, less the penalty of the cheapest rule; and at
+most the m greatest potentials of conditions on the remaining rows, each less its penalty.
 
 **The last two rules** are found together unless there are too many conditions: the second is
-examined only if its potential, or its gain if the first took from it only rows that it gets wrong,
-could suffice (`prefix_kernels.finish`).
+examined only if its potential, or its gain if the first took from it only rows that it classifies
+wrongly, could suffice (`prefix_kernels.finish`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ Choice = tuple[int, ...]
 """A list: its conditions, in order."""
 
 TOLERANCE = 1e-11
-"""Objectives that differ by less than this share of the rows' weight
-are equal: sums are rounded.
-"""
+"""Objectives that differ by less than this share of the weight are equal: sums are rounded."""
 _MOST_DENSE = 1 << 24
 """The most groups x conditions for which covers are also kept as numbers: 128 MiB."""
 _MOST_PAIRED = 2048
@@ -49,7 +47,7 @@ class Layer(NamedTuple):
     """Prefixes of equal length."""
 
     free: Words  # the groups that they have not captured, (prefixes, words)
-    values: Floats  # correct weight of their rules minus their prices
+    values: Floats  # correct weight of their rules minus their penalties
     used: NDArray[np.uint64]  # the required features that they use
 
 
@@ -60,9 +58,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
     Attributes:
         candidates: the conditions, and the weight of every class in every group.
         max_rules: the most rules.
-        listed: the most children listed per chunk of prefixes, the most promising
-            ones; set it with the width.
-        evaluations: how many conditions were tried after prefixes.
+        listed: the most children listed per chunk of prefixes, the most promising ones; set it with
+            the width.
+        evaluations: the number of conditions tried after prefixes.
     """
 
     def __init__(self, candidates: Candidates, max_rules: int) -> None:

@@ -22,36 +22,41 @@ ELSE target = 0 (p = 0.941)
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.conditions import PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import choose, spread
-from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
+from jaxrules.cross_validation import SHARE, CrossValidation, choose, spread
+from jaxrules.fits import Details, Fit, Status
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.insertion import (
-    MOST_ROWS,
     Examples,
+    Finder,
     Insertion,
     Subproblem,
     best_insertion,
+    by_beam,
+    exactly,
     gains_of,
+    modmod,
 )
 from jaxrules.lists.literals import literals_of
-from jaxrules.losses import logistic
+from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
 from jaxrules.models import RuleList
+from jaxrules.options import Folds, learner, option, options
 from jaxrules.rows import Activations
-from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import Label, MissingRule
-from jaxrules.training import TrainingData, settings, training_data
+from jaxrules.runs import Run
+from jaxrules.table import Label, Table
+from jaxrules.training import TrainingData
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
 Floats = NDArray[np.float64]
@@ -59,271 +64,371 @@ Bools = NDArray[np.bool_]
 
 _TIE = 1e-9
 """f must rise by more than this share of the rows' weight to count as better."""
+_LARGEST_PENALTY = 1e30
+"""float32, in which the kernels count, holds it."""
 
 
-@guarded
-def fit(
-    X: Any,
-    y: ArrayLike,
-    *,
-    max_rules: int = 20,
-    literal_penalty: float = 1.0,
-    max_length: int | None = None,
-    quantiles: int | Sequence[float] = 9,
-    cut_points: Mapping[str, Sequence[float]] | None = None,
-    literals: PropositionPool | None = None,
-    default: Label | Literal["majority"] = "majority",
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    first_labels: Sequence[Label] | None = None,
-    start: Fit[RuleList] | RuleList | None = None,
-    subproblem: Subproblem = "beam",
-    beam_width: int = 36,
-    local_search: bool = True,
-    max_rounds: int = 2,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleList]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SSRLDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        n_literals: the number of literals that rules are built from.
+        rounds: of minorise-maximise.
+        insertions: the number of sub-problems solved.
+        greedy_objective: f before the local search.
+    """
+
+    n_literals: int
+    rounds: int
+    insertions: int
+    greedy_objective: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossValidatedDetails(SSRLDetails):
+    """What `cross_validate` reports: the figures of the last fit, and of the folds.
+
+    Attributes:
+        cross_validation: the folds as a `jaxrules.CrossValidation`; its risk is the share of the
+            held-out weight that is classified wrongly.
+        literal_penalty, max_rules: the chosen setting.
+        accuracies: on the held-out rows, shape (folds, literal_penalties, max_rules); NaN if time
+            ran out.
+        rules, literals: the size of every list, of the same shape.
+    """
+
+    literal_penalty: float
+    max_rules: int
+    accuracies: Floats
+    rules: Floats
+    literals: Floats
+
+
+def _subproblem(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value == "modmod":
+        raise ValueError(
+            'subproblem="modmod" is a function of its own, jaxrules.ssrl.published(X, y, ...)'
+        )
+    return checks.choice(name, value, ("beam", "exact"))
+
+
+def _penalties(name: str, values: Any) -> tuple[float, ...]:
+    found = checks.sequence(name, values, at_least=0, at_most=_LARGEST_PENALTY)
+    return tuple(found.tolist())
+
+
+def _sizes(name: str, values: Any) -> tuple[int, ...]:
+    if not isinstance(values, (list, tuple, range, np.ndarray)) or not np.size(values):
+        raise TypeError(f"{name} must be a non-empty sequence of integers, got {values!r}")
+    return tuple(
+        checks.integer(name, size, at_least=1, at_most=10_000) for size in np.ravel(values).tolist()
+    )
+
+
+@options
+class _Lists(ListOptions):
+    """What all functions of this module have in common.
+
+    Attributes:
+        max_length: the most literals of a rule; None for no limit.
+        propositions: the literals to build rules from; None takes
+            `jaxrules.lists.literals.literals_of`.
+        default: the label of rows that no rule covers; "majority" takes the heaviest class.
+        required: columns that the list must use; if the search leaves one out, the cheapest literal
+            on it is added.
+        local_search: delete, exchange, replace and insert rules after the greedy rounds, until
+            nothing helps.
+        max_rounds: the most rounds of minorise-maximise; None goes on until f does not rise. After
+            two, the local search ends as well as after ten.
+    """
+
+    learner = "ssrl"
+    renamed: ClassVar[Mapping[str, str]] = {**ListOptions.renamed, "literals": "propositions"}
+
+    max_length: int | None = option(limit, default=None, at_least=1)
+    propositions: PropositionPool | None = None
+    default: Label | Literal["majority"] = "majority"
+    local_search: bool = option(checks.flag, default=True)
+    max_rounds: int | None = option(limit, default=2, at_least=1)
+
+
+@options
+class _Shared(_Lists):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        subproblem: how the rule to insert is found: "beam"; or "exact", which examines all
+            conditions that can still win and may take long (limit it by `max_length` and
+            `time_limit`). The paper's own ModMod procedure is `published`.
+        beam_width: conditions that the beam refines at once.
+    """
+
+    subproblem: Literal["beam", "exact"] = option(_subproblem, default="beam")
+    beam_width: int = option(checks.integer, default=36, at_least=1, at_most=10_000)
+
+    def find(self) -> Finder:
+        """The search for the rule to insert."""
+        return partial(exactly if self.subproblem == "exact" else by_beam, width=self.beam_width)
+
+
+@options
+class PathOptions(_Shared):
+    """The options of `path`.
+
+    Attributes:
+        max_rules: the paper's nu, the most rules.
+        literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
+    """
+
+    max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
+    literal_penalty: float = option(
+        checks.number, default=1.0, at_least=0, at_most=_LARGEST_PENALTY
+    )
+
+
+@options
+class Options(PathOptions):
+    """The options of `fit`.
+
+    Attributes:
+        start: a Fit, or its model, a list of any learner on the same columns and for the same
+            classes: the search starts from its rules, after those of `first`, and with the default
+            of this fit; its conditions are extra literals. The result is no worse than that list.
+    """
+
+    start: Fit[RuleList] | RuleList | None = None
+
+
+@options
+class Grid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        literal_penalties: the penalties to choose from.
+        max_rules: the limits on the number of rules to choose from.
+        one_standard_error: choose the setting with the fewest literals within one standard error of
+            the best mean accuracy, not the best (ties go to the fewest literals).
+        seed: of the folds.
+        time_limit: seconds for everything; four fifths are for the folds; settings that no fold
+            reached are excluded.
+    """
+
+    literal_penalties: Sequence[float] = option(_penalties, default=(0.5, 1.0, 5.0, 7.0, 10.0))
+    max_rules: Sequence[int] = option(_sizes, default=(10, 20, 30, 40))
+
+    def settings_tried(self) -> list[dict[str, Any]]:
+        """Every penalty with every number of rules, which changes fastest."""
+        return [
+            {"literal_penalty": penalty, "max_rules": size}
+            for penalty in self.literal_penalties
+            for size in self.max_rules
+        ]
+
+
+@learner(Options)
+def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
     """Learn a rule list, for two classes or many.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> fit(X, X.sum(axis=1), max_rules=2).objective
+    16.0
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: class labels, shape (rows,).
-        max_rules: the paper's nu, the most rules.
-        literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
-        max_length: the most literals of a rule; None for no limit.
-        quantiles, cut_points: cut points of numbers, see `jaxrules.lists.literals.literals_of`.
-        literals: the literals to build rules from, instead of these.
-        default: the label of rows that no rule covers; "majority" takes the heaviest class.
-        forbidden: columns, by name or position, that no rule may use.
-        required: columns that the list must use; if the search leaves one out, the
-            cheapest literal on it is added.
-        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only
-            move towards the last class, or the first; see `jaxrules.constraints`.
-        first: an expert's rules, which come first; they count among `max_rules` and
-            their literals are penalised.
-        first_labels: their labels; None for the heaviest class among the rows that each captures.
-        start: a Fit, or its model, a list of any learner on the same columns and for the same
-            classes: the search starts from its rules, after those of `first`, and with the default
-            of this fit; its conditions are extra literals. The result is no worse than that list.
-        subproblem: how the rule to insert is found: "beam"; "modmod", the paper's ModMod procedure;
-            or "exact", which examines all conditions that can still win and may take long (limit it
-            by `max_length` and `time_limit`).
-        beam_width: conditions that the beam refines at once.
-        local_search: delete, exchange, replace and insert rules after the greedy
-            rounds, until nothing helps.
-        max_rounds: the most rounds of minorise-maximise. After two, the local search
-            ends as well as after ten.
         sample_weight: weight of every row, shape (rows,); f then counts weights.
-        missing: rule for missing values, see `jaxrules.as_table`.
-        seed: unused, since the search is deterministic; every learner takes it.
-        time_limit: seconds; the best list so far is returned when they run
-            out, see `jaxrules.Deadline`.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
 
     Returns:
-        A Fit with f as objective, to be maximised; "converged" is a local optimum. The
-        probabilities of the model are the weights of the classes among the training rows that
-        each rule decides, one row of each class added. The history has a step per insertion.
-        ``details``: n_literals, rounds, insertions (sub-problems solved), and greedy_objective,
-        f before the local search.
+        A Fit with f as objective, to be maximised, and `SSRLDetails`; "converged" is a local
+        optimum. The probabilities of the model are the weights of the classes among the training
+        rows that each rule decides, one row of each class added. The history has a step per
+        insertion.
 
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: for a bad value of an argument, a single class, columns without variation, or
             more rows than can be counted exactly (2^24).
     """
-    options = settings("ssrl", locals())
-    chosen = _Settings.of(options)
-    run = Run("ssrl", time_limit, progress)
-    task = _Task.of(
-        run,
-        X,
-        y,
-        sample_weight,
-        missing,
-        literals,
-        quantiles,
-        cut_points,
-        default,
-        chosen.max_rules,
-        forbidden,
-        required,
-        monotone,
-        first,
-        first_labels,
-        start,
-        chosen.max_length,
-    )
-    return task.fit(chosen, options, run)
+    run = options.run()
+    task = _Task.of(X, y, sample_weight, options, run, options.max_rules, options.start)
+    search = task.search(task.data.weights, options, run, start=task.start)
+    return task.finished(search, run, options.settings())
 
 
-@guarded
+@learner(PathOptions)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+) -> list[Fit[RuleList]]:
+    """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
+    what `fit` returns with that limit and that start. No list is worse than a shorter one.
+
+    The lists are no prefixes of one run: the gains of the greedy steps depend on `max_rules`. Data
+    are read and kernels compiled once.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> [one.objective for one in path(X, X.sum(axis=1), max_rules=3)]
+    [13.0, 16.0, 16.0]
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. With rules in `first` the sizes begin after them. Every size has an equal share of
+        the remaining time; the list is shorter if that runs out.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run()
+    task = _Task.of(X, y, sample_weight, options, run, options.max_rules)
+    sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
+    fits: list[Fit[RuleList]] = []
+    start: _Start = ()
+    while not fits:  # repeats only after Ctrl-C, for a first incumbent
+        with run:
+            for size in sizes:
+                part = run.child(1 / (sizes[-1] + 1 - size))
+                one = replace(options, max_rules=size)
+                search = task.search(task.data.weights, one, part, options.max_rules, start)
+                fits.append(task.finished(search, part, one.settings()))
+                start = tuple(zip(search.best.conditions, search.best.labels, strict=True))
+                if run.stopped():
+                    break
+    return fits
+
+
+@learner(Grid)
 def cross_validate(
-    X: Any,
-    y: ArrayLike,
-    *,
-    literal_penalties: Sequence[float] = (0.5, 1.0, 5.0, 7.0, 10.0),
-    max_rules: Sequence[int] = (10, 20, 30, 40),
-    n_folds: int = 5,
-    one_standard_error: bool = True,
-    max_length: int | None = None,
-    quantiles: int | Sequence[float] = 9,
-    cut_points: Mapping[str, Sequence[float]] | None = None,
-    literals: PropositionPool | None = None,
-    default: Label | Literal["majority"] = "majority",
-    forbidden: Iterable[str | int] = (),
-    required: Iterable[str | int] = (),
-    monotone: Mapping[str | int, int] | None = None,
-    first: Conjunctions | None = None,
-    first_labels: Sequence[Label] | None = None,
-    subproblem: Subproblem = "beam",
-    beam_width: int = 36,
-    local_search: bool = True,
-    max_rounds: int = 2,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleList]:
-    """Choose the penalty and the number of rules by stratified cross-validation;
-    fit with them on all rows.
+    """Choose the penalty and the number of rules by stratified cross-validation; fit with them on
+    all rows.
 
     The cut points are quantiles of all rows of X and do not depend on labels: all folds have the
     same literals and share one set of compiled kernels. To measure the accuracy of the whole
     procedure, call it inside the training rows of an outer split.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> chosen = cross_validate(
+    ...     X, X.sum(axis=1), literal_penalties=[1.0], max_rules=[1, 2], n_folds=2
+    ... )
+    >>> chosen.details.max_rules
+    2
+
     Args:
-        literal_penalties, max_rules: the values to choose from.
-        n_folds: how many folds.
-        one_standard_error: choose the setting with the fewest literals within one standard error of
-            the best mean accuracy, not the best (ties go to the fewest literals).
-        seed: of the folds.
-        time_limit: seconds for everything; four fifths are for the folds; settings that no
-            fold reached are excluded.
-        X, y, max_length, quantiles, cut_points, literals, default, forbidden, required,
-        monotone, first, first_labels,
-            subproblem, beam_width, local_search, max_rounds, sample_weight,
-            missing, progress: as in `fit`.
+        X, y, sample_weight: as for `fit`.
 
     Returns:
-        The Fit on all rows; ``details`` hold, besides those of `fit`: literal_penalty and
-        max_rules, the chosen setting; accuracies, rules and literals, shape (folds,
-        literal_penalties, max_rules), NaN if time ran out.
+        The Fit on all rows, with `CrossValidatedDetails`.
 
     Raises:
         TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
     """
-    options = settings(
-        "ssrl", {name: value for name, value in locals().items() if name not in _GRID}
-    )
-    penalties = checks.sequence("literal_penalties", literal_penalties, at_least=0)
-    if not isinstance(max_rules, (list, tuple, range, np.ndarray)) or not np.size(max_rules):
-        raise TypeError(f"max_rules must be a non-empty sequence of integers, got {max_rules!r}")
-    sizes = [
-        checks.integer("max_rules", size, at_least=1, at_most=10_000)
-        for size in np.ravel(max_rules).tolist()
-    ]
-    grid = [(float(penalty), size) for penalty in penalties for size in sizes]
-    checks.integer("n_folds", n_folds, at_least=2)
-    one_standard_error = checks.flag("one_standard_error", one_standard_error)
-    run = Run("ssrl", time_limit, progress)
-    task = _Task.of(
-        run,
-        X,
-        y,
-        sample_weight,
-        missing,
-        literals,
-        quantiles,
-        cut_points,
-        default,
-        min(sizes),
-        forbidden,
-        required,
-        monotone,
-        first,
-        first_labels,
-    )
-    task.check_folds(n_folds)
-    fold = spread(len(task.codes), task.codes, n_folds, checks.seed(seed))
-    figures = np.full((3, n_folds, len(grid)), np.nan)  # accuracy, rules, literals
-    part = run.child(_SHARE, "ssrl, cross-validation", n_folds * len(grid))
+    run = options.run()
+    task = _Task.of(X, y, sample_weight, options, run, min(options.max_rules))
+    task.check_folds(options.n_folds)
+    fold = spread(len(task.codes), task.codes, options.n_folds, options.seed)
+    grid = options.settings_tried()
+    part = run.child(SHARE, "ssrl, cross-validation", options.n_folds * len(grid))
     with part:
-        _measure(figures, task, fold, grid, options, part)
-    penalty, size = grid[choose(1 - figures[0], figures[2], one_standard_error, otherwise=0)]
-    options |= {"literal_penalty": penalty, "max_rules": size}
-    accuracies, rules, lengths = figures.reshape(3, n_folds, len(penalties), len(sizes))
-    return task.fit(
-        _Settings.of(options, max(sizes)), options, run, literal_penalty=penalty, max_rules=size,
-        accuracies=accuracies, rules=rules, literals=lengths,
-    )  # fmt: skip
+        figures = _figures(task, fold, grid, options, part)
+    accuracies, rules, literals = figures
+    chosen = choose(1 - accuracies, literals, options.one_standard_error, otherwise=0)
+    last = options.to(PathOptions, **grid[chosen])
+    search = task.search(task.data.weights, last, run, max(options.max_rules))
+    fit = task.finished(search, run, last.settings())
+    shape = options.n_folds, len(options.literal_penalties), len(options.max_rules)
+    found = CrossValidation(tuple(grid), 1 - accuracies, rules, chosen)
+    details = CrossValidatedDetails(
+        **{**fit.details, "cross_validation": found},
+        **grid[chosen],
+        accuracies=accuracies.reshape(shape),
+        rules=rules.reshape(shape),
+        literals=literals.reshape(shape),
+    )
+    return replace(fit, details=details)
 
 
-def _measure(
-    figures: Floats, task: _Task, fold: NDArray[np.intp], grid: Sequence[tuple[float, int]],
-    options: Mapping[str, Any], part: Run,
-) -> None:  # fmt: skip
-    """Fill in accuracy, rules and literals of every fold and setting, (3, folds,
-    settings), as far as the time goes.
+def _figures(
+    task: _Task,
+    fold: NDArray[np.int64],
+    grid: Sequence[dict[str, Any]],
+    options: Grid,
+    part: Run,
+) -> Floats:
+    """Accuracy, rules and literals of every fold and setting, (3, folds, settings); NaN if the time
+    ran out before.
     """
-    room = max(size for _, size in grid)
-    for k, (at, (penalty, size)) in itertools.product(range(figures.shape[1]), enumerate(grid)):
-        chosen = _Settings.of({**options, "literal_penalty": penalty, "max_rules": size}, room)
+    n_folds, first = options.n_folds, task.first
+    figures = np.full((3, n_folds, len(grid)), np.nan)
+    for k, (at, setting) in itertools.product(range(n_folds), enumerate(grid)):
         inside, outside = task.data.weights * (fold != k), task.data.weights * (fold == k)
-        search = task.search(inside, chosen, part.child(task="ssrl, one fold"))
+        one = options.to(PathOptions, **setting)
+        child = part.child(task="ssrl, one fold")
+        search = task.search(inside, one, child, max(options.max_rules))
         if part.stopped():
             break
-        examples = task.examples(outside * task.first.rest, search.examples.default)
-        right = replace(search.best, examples=examples).right() + outside @ task.first.right
-        n_literals = int(task.first.rules.propositions.sum()) + sum(
-            map(len, search.best.conditions)
-        )
+        examples = task.examples(outside * first.rest, search.examples.default)
+        right = replace(search.best, examples=examples).right() + outside @ first.right
+        n_literals = int(first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
         figures[:, k, at] = right / outside.sum(), search.before + len(search.best), n_literals
         part.report(k * len(grid) + at + 1)
+    return figures
 
 
-_GRID = ("literal_penalties", "n_folds", "one_standard_error")
-_SHARE = 0.8
-"""Share of the time limit for the folds."""
+@options
+class PublishedOptions(_Lists):
+    """The options of `published`; they mean what they mean for `fit`.
+
+    Attributes:
+        max_rules: the paper's nu, the most rules.
+        literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
+        max_length: the most literals of a rule: longer conditions that ModMod finds are dropped.
+        max_rounds: the most rounds of minorise-maximise; None, as in the paper, goes on until f
+            does not rise.
+    """
+
+    learner = "ssrl.published"
+
+    max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
+    literal_penalty: float = option(
+        checks.number, default=1.0, at_least=0, at_most=_LARGEST_PENALTY
+    )
+    max_rounds: int | None = option(limit, default=None, at_least=1)
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """The checked options that do not depend on the data."""
+@learner(PublishedOptions)
+def published(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+) -> Fit[RuleList]:
+    """The paper's own algorithm, with its ModMod procedure (Algorithm 4) for the rule to insert.
 
-    max_rules: int
-    penalty: float
-    max_length: int | None
-    subproblem: Subproblem
-    beam_width: int
-    local_search: bool
-    max_rounds: int
-    room: int
-    """Lists of up to this many rules share compiled kernels."""
+    ModMod replaces the gain, a difference of submodular functions, by modular bounds in turn. `fit`
+    has a beam search instead.
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any], room: int = 0) -> _Settings:
-        max_rules = checks.integer("max_rules", options["max_rules"], at_least=1, at_most=10_000)
-        checks.seed(options["seed"])
-        return cls(
-            max_rules,
-            checks.number(
-                "literal_penalty", options["literal_penalty"], at_least=0, at_most=1e30
-            ),  # float32 holds it
-            checks.optional(checks.integer, "max_length", options["max_length"], at_least=1),
-            checks.choice("subproblem", options["subproblem"], ("beam", "modmod", "exact")),
-            checks.integer("beam_width", options["beam_width"], at_least=1, at_most=10_000),
-            checks.flag("local_search", options["local_search"]),
-            checks.integer("max_rounds", options["max_rounds"], at_least=1),
-            4 * -(-max(room, max_rules) // 4),
-        )
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> published(X, X.sum(axis=1), max_rules=2).objective
+    16.0
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit, as from `fit`.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run()
+    task = _Task.of(X, y, sample_weight, options, run, options.max_rules)
+    task = replace(task, find=modmod)
+    search = task.search(task.data.weights, options.to(PathOptions), run)
+    return task.finished(search, run, options.settings())
 
 
 _Start = tuple[tuple[tuple[int, ...], int], ...]
@@ -332,85 +437,70 @@ _Start = tuple[tuple[tuple[int, ...], int], ...]
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """The data of a fit, and their rows by literals."""
+    """The data of a fit, and their rows by literals.
+
+    Attributes:
+        default: the code of the default label; None for the heaviest class.
+        start: the list that the search starts from.
+        find: the search for the rule to insert.
+    """
 
     data: TrainingData
     pool: PropositionPool
     rows: Activations
     codes: NDArray[np.intp]
-    default: Any
+    default: int | None
     constraints: Constraints
     first: FirstRules
-    start: _Start | None
+    start: _Start
+    find: Finder
 
     @classmethod
     def of(
         cls,
-        run: Run,
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
-        missing: MissingRule,
-        literals: PropositionPool | None,
-        quantiles: int | Sequence[float],
-        cut_points: Mapping[str, Sequence[float]] | None,
-        default: Any,
+        options: _Lists,
+        run: Run,
         max_rules: int,
-        forbidden: Any,
-        required: Any,
-        monotone: Any,
-        first: Any,
-        first_labels: Any,
-        start: Any = None,
-        max_length: int | None = None,
+        start: Fit[RuleList] | RuleList | None = None,
     ) -> _Task:
-        data = training_data(X, y, logistic, sample_weight=sample_weight, missing=missing)
-        table, classes = data.table, data.classes or ()
-        codes = (
-            (data.target > 0).astype(np.intp)
-            if data.target.ndim == 1
-            else data.target.argmax(axis=1)
-        )
-        if table.n_rows > MOST_ROWS:
-            raise ValueError(
-                f"X has {table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a "
-                "sample"
-            )
-        if literals is None:
+        """Read the data and make the literals; `first` and `start` fit into `max_rules` rules."""
+        data = list_data(X, y, sample_weight, options)
+        table, codes, n_classes = data.table, data.codes, len(data.classes or ())
+        if options.propositions is None:
             run.preparing("literals")
-            pool = literals_of(table, quantiles=quantiles, cut_points=cut_points)
-        else:
-            pool = checks.instance(
-                "literals", literals, PropositionPool, "jaxrules.lists.literals.literals_of"
-            )
-            if pool.schema.features != table.schema.features:
-                raise ValueError(
-                    "literals were built for columns other than those of X; build them from the "
-                    "same table"
-                )
-        if not len(pool):
-            raise ValueError("no column of X varies across the cut points; nothing can be learned")
-        constraints = Constraints.of(data.schema, forbidden, required, monotone)
-        class_weights = data.weights[:, None] * (codes[:, None] == np.arange(len(classes)))
-        before = FirstRules.of(data, class_weights, first, first_labels, max_rules)
+        pool = _pool(table, options)
+        constraints = Constraints.of(
+            data.schema, options.forbidden, options.required, options.monotone
+        )
+        class_weights = data.weights[:, None] * (codes[:, None] == np.arange(n_classes))
+        before = FirstRules.of(data, class_weights, options, max_rules)
         given = given_start(start, RuleList, data, constraints)
         begun = None if given is None else before.behind(given, max_rules)
         if begun is not None:
-            pool = PropositionPool.concatenate(
-                [pool, propositions_in(begun.conjunctions.with_schema(pool.schema))]
-            )
-            pool = pool.distinct(table, constraints.allows(pool, len(classes)))
-        pool = pool.take(np.flatnonzero(constraints.allows(pool, len(classes)).any(axis=1)))
+            parts = propositions_in(begun.conjunctions.with_schema(pool.schema))
+            pool = PropositionPool.concatenate([pool, parts])
+            pool = pool.distinct(table, constraints.allows(pool, n_classes))
+        pool = pool.take(np.flatnonzero(constraints.allows(pool, n_classes).any(axis=1)))
         checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")
-        majority = isinstance(default, str) and default == "majority" and "majority" not in classes
-        if not majority and (np.ndim(default) or default not in classes):
-            raise ValueError(
-                f'default must be "majority" or one of the classes {classes}, got {default!r}'
-            )
-        label = None if majority else classes.index(default)
-        task = cls(data, pool, Activations.of(pool, table), codes, label, constraints, before, None)
-        return task if begun is None else replace(task, start=task.begin(begun, max_length))
+        label = default_label(options.default, data, ("majority",))
+        task = cls(
+            data=data,
+            pool=pool,
+            rows=Activations.of(pool, table),
+            codes=codes,
+            default=label if isinstance(label, int) else None,
+            constraints=constraints,
+            first=before,
+            start=(),
+            find=options.find() if isinstance(options, _Shared) else modmod,
+        )
+        if begun is None:
+            return task
+        return replace(task, start=task.begin(begun, options.max_length))
 
     def check_folds(self, n_folds: int) -> None:
         """Refuse more folds than some class has rows."""
@@ -419,8 +509,7 @@ class _Task:
             least = (self.data.classes or ())[int(rows.argmin())]
             raise ValueError(
                 f"y has a class with fewer rows than n_folds = {n_folds}: {rows.min()} of class "
-                f"{least!r}; "
-                "use fewer folds, or drop the class"
+                f"{least!r}; use fewer folds, or drop the class"
             )
 
     def begin(self, model: RuleList, max_length: int | None) -> _Start:
@@ -458,43 +547,67 @@ class _Task:
         class_weights = self.rows.class_weights(self.codes, n_classes, weights)
         return Examples(self.rows.by_rule, class_weights, default, allowed)
 
-    def search(self, weights: Floats, chosen: _Settings, run: Run) -> _Search:
-        """A finished search on rows of these weights, for what comes after the expert's rules."""
+    def search(
+        self,
+        weights: Floats,
+        options: PathOptions,
+        run: Run,
+        room: int = 0,
+        start: _Start = (),
+    ) -> _Search:
+        """A finished search on rows of these weights, for what comes after the expert's rules.
+
+        Lists of up to `room` rules share compiled kernels.
+        """
         totals = np.bincount(self.codes, weights, len(self.data.classes or ()))
         default = int(totals.argmax()) if self.default is None else self.default
-        chosen = replace(chosen, max_rules=chosen.max_rules - len(self.first.rules))
-        examples = self.examples(weights * self.first.rest, default)
         search = _Search(
-            examples, chosen, run, self.constraints.using(self.pool), self.first, self.start or ()
-        )
+            self.examples(weights * self.first.rest, default), options, run, self.find,
+            room=room, required=self.constraints.using(self.pool), first=self.first, start=start,
+        )  # fmt: skip
         search.run()
         return search
 
-    def fit(
-        self, chosen: _Settings, options: Mapping[str, Any], run: Run, **details: Any
+    def finished(
+        self, search: _Search, run: Run, settings: tuple[tuple[str, Any], ...]
     ) -> Fit[RuleList]:
-        """Search on all rows; make a model of the best list."""
-        search = self.search(self.data.weights, chosen, run)
-        best, examples, default = search.best, search.examples, search.examples.default
+        """The best list of a search on all rows as a model."""
+        best, examples = search.best, search.examples
         decided = np.zeros((len(best) + 1, examples.n_classes))
         np.add.at(decided, best.first(), examples.counts)
-        rules, labels = (
-            self.pool.conjunctions(best.conditions, self.data.schema),
-            np.append(best.labels, default),
-        )
-        model = self.first.before(rules, labels.astype(np.int32), decided, tuple(options.items()))
-        status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
+        rules = self.pool.conjunctions(best.conditions, self.data.schema)
+        labels = np.append(best.labels, examples.default).astype(np.int32)
         return run.finish(
-            model,
+            self.first.before(rules, labels, decided, settings),
             search.offset + best.objective(),
             "max",
-            status,
-            n_literals=len(self.pool),
-            rounds=search.rounds,
-            insertions=search.insertions,
-            greedy_objective=search.offset + search.greedy_objective,
-            **details,
+            Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED,
+            details=SSRLDetails(
+                n_literals=len(self.pool),
+                rounds=search.rounds,
+                insertions=search.insertions,
+                greedy_objective=search.offset + search.greedy_objective,
+            ),
         )
+
+
+def _pool(table: Table, options: _Lists) -> PropositionPool:
+    """The literals to build rules from."""
+    pool = options.propositions
+    if pool is None:
+        pool = literals_of(
+            table, max_cut_points=options.max_cut_points, cut_points=options.cut_points
+        )
+    checks.instance("propositions", pool, PropositionPool, "jaxrules.lists.literals.literals_of")
+    if pool.schema.features != table.schema.features:
+        raise ValueError(
+            "propositions was built for columns other than those of X; build them from the same "
+            "table"
+        )
+    checks.require(
+        len(pool) > 0, "no column of X varies across the cut points; nothing can be learned"
+    )
+    return pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -567,14 +680,26 @@ class _Search:
     """
 
     def __init__(
-        self, examples: Examples, settings: _Settings, run: Run, required: Sequence[Bools] = (),
-        first: FirstRules | None = None, start: _Start = (),
-    ) -> None:  # fmt: skip
-        self.examples, self.settings, self.watch = examples, settings, run
+        self,
+        examples: Examples,
+        options: PathOptions,
+        run: Run,
+        find: Finder,
+        *,
+        room: int = 0,
+        required: Sequence[Bools] = (),
+        first: FirstRules | None = None,
+        start: _Start = (),
+    ) -> None:
+        self.examples, self.options, self.watch, self.find = examples, options, run, find
         self.required = required  # for each required column, the literals on it
-        self.offset = 0.0 if first is None else first.objective(settings.penalty)
+        self.penalty = options.literal_penalty
+        self.offset = 0.0 if first is None else first.objective(self.penalty)
         self.before = 0 if first is None else len(first.rules)
-        self.best = _Rules(examples, settings.penalty)
+        self.max_rules = options.max_rules - self.before
+        # few sizes of kernels: lists of one to four rules share theirs, and so on
+        self.room = 4 * -(-max(room, options.max_rules) // 4)
+        self.best = _Rules(examples, self.penalty)
         self.start = replace(
             self.best,
             conditions=tuple(rule for rule, _ in start),
@@ -645,7 +770,7 @@ class _Search:
                 for grown in (longer, (literal,)):  # the rule longer, or another in its place
                     if self.allows(grown, label) and examples.cover(grown).any():
                         lists.append(rest.insert(Insertion(0.0, grown, place, label)))
-            if len(rules) < self.settings.max_rules and self.allows((literal,), label):
+            if len(rules) < self.max_rules and self.allows((literal,), label):
                 lists += [
                     rules.insert(Insertion(0.0, (literal,), place, label)) for place in places
                 ]
@@ -655,25 +780,26 @@ class _Search:
 
     def allows(self, condition: tuple[int, ...], label: int) -> bool:
         """Whether a rule with this condition may have this label, and is not too long."""
-        allowed, longest = self.examples.allowed, self.settings.max_length
+        allowed, longest = self.examples.allowed, self.options.max_length
         fits = longest is None or len(condition) <= longest
         return fits and (allowed is None or bool(allowed[label, list(condition)].all()))
 
     def improve(self) -> None:
         """Greedy rounds and local search."""
-        settings, rises = self.settings, True
+        options, rises = self.options, True
+        most = math.inf if options.max_rounds is None else options.max_rounds
         self.watch.phase = "search"
         if len(self.start):
             self.keep(self.start)
-        while rises and not self.watch.stopped() and self.rounds < settings.max_rounds:
+        while rises and not self.watch.stopped() and self.rounds < most:
             known = self.best
             rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])
             self.rounds += 1
         self.greedy_objective, self.exhausted = (
             self.best_objective,
-            rises and not settings.local_search,
+            rises and not options.local_search,
         )
-        rises, self.watch.phase = settings.local_search, "local search"
+        rises, self.watch.phase = options.local_search, "local search"
         while rises and not self.watch.stopped():
             before = self.best_objective
             self.reorder()
@@ -691,20 +817,19 @@ class _Search:
         """The sub-problem: the best rule to insert into a list, if it
         gains more than `at_least`.
         """
-        settings = self.settings
         self.insertions += 1
-        return best_insertion(
-            self.examples, first, rules.labels, alpha=alpha, mask=mask, penalty=settings.penalty,
-            max_length=settings.max_length, max_rules=settings.room, method=settings.subproblem,
-            width=settings.beam_width, at_least=at_least, stopped=self.watch.stopped,
+        problem = Subproblem(
+            self.examples, first, rules.labels, alpha, mask, self.penalty, self.options.max_length,
+            self.room, at_least,
         )  # fmt: skip
+        return best_insertion(problem, self.find, self.watch.stopped)
 
     def greedy(self, known: _Rules, bound: int) -> bool:
         """Algorithm 1 with d bounded at a known list: d_1 charges a rule for all rows of the
         default label that it covers (a rule of the list for those that it alone covers), d_2 for
         those that the list does not cover.
         """
-        examples, nu = self.examples, self.settings.max_rules
+        examples, nu = self.examples, self.max_rules
         covering = np.sum(known.covers, axis=0) if len(known) else np.zeros(examples.n_rows, int)
         charged = np.ones(examples.n_rows, bool) if bound == 1 else covering == 0
         alone = covering == 1 if bound == 1 else np.zeros(examples.n_rows, bool)
@@ -718,7 +843,7 @@ class _Search:
             ):
                 if (condition, label) not in used:
                     gains = gains_of(cover, examples, first, rules.labels, alpha, alone)[:, label]
-                    gain = float(gains.max()) - self.settings.penalty * len(condition)
+                    gain = float(gains.max()) - self.penalty * len(condition)
                     if gain > found.gain:
                         found = Insertion(gain, condition, int(gains.argmax()), label)
             return max(
@@ -727,7 +852,7 @@ class _Search:
                 key=lambda rule: rule.gain,
             )
 
-        rules, better, step = _Rules(examples, self.settings.penalty), False, 1
+        rules, better, step = _Rules(examples, self.penalty), False, 1
         while step <= nu and not self.watch.stopped():
             found = best(step)
             if found.gain > 0:
@@ -767,14 +892,14 @@ class _Search:
         """Replace each rule in turn by the best one; at the end insert
         one more if there is room.
         """
-        for place in [*range(self.settings.max_rules), None]:
+        for place in [*range(self.max_rules), None]:
             rules = self.best
             if self.watch.stopped() or (place is not None and place >= len(rules)):
                 continue
             if place is not None:
                 rules = rules.take([k for k in range(len(rules)) if k != place])
             if (
-                len(rules) == self.settings.max_rules
+                len(rules) == self.max_rules
                 or (known := (rules.conditions, rules.labels)) in self.replaced
             ):
                 continue

@@ -207,8 +207,8 @@ def measure_settings(cell: Cell, settings: Settings) -> list[Row]:
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "magic": {
         "k/9 quantiles, penalty 1, 40 rules": {},
-        "deciles": {"quantiles": 9},
-        "19 quantiles": {"quantiles": 19},
+        "deciles": {"max_cut_points": 9},
+        "19 quantiles": {"max_cut_points": 19},
         "penalty 0.25": {"literal_penalty": 0.25},
         "penalty 2.5": {"literal_penalty": 2.5},
         "penalty 5": {"literal_penalty": 5.0},
@@ -220,8 +220,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "iris": {
         "k/9 quantiles, penalty 1, 2 rules": {},
-        "deciles": {"quantiles": 9},
-        "k/9 quantiles, < and >=": {"quantiles": NINTHS},
+        "deciles": {"max_cut_points": 9},
+        "k/9 quantiles, < and >=": {"max_cut_points": NINTHS},
         "penalty 0.5": {"literal_penalty": 0.5},
         "10 rules": {"max_rules": 10},
         "default setosa": {"default": "setosa"},
@@ -260,7 +260,7 @@ def measure_variant(cell: Cell, settings: Settings) -> Row:
         settings.seed,
     )
     options = BASE[name] | VARIANTS[name][cell["variant"]]
-    if "quantiles" not in options:
+    if "max_cut_points" not in options:
         options["cut_points"] = closed(part.train.X, NINTHS)
     fit, seconds = timed(part.train.X, part.train.y, **options)
     train = 100 * jr.accuracy(fit.model, part.train.X, part.train.y)
@@ -324,9 +324,9 @@ def measure_time(cell: Cell, settings: Settings) -> Row:
     chosen = np.random.default_rng([settings.seed, cell["repeat"]]).permutation(len(pool))[
         : cell["features"]
     ]
-    timed(data.X, y, literals=pool.take(np.sort(chosen)), max_rules=10)
+    timed(data.X, y, propositions=pool.take(np.sort(chosen)), max_rules=10)
     started = time.perf_counter()
-    fit, seconds = timed(data.X, y, literals=pool.take(np.sort(chosen)), max_rules=10)
+    fit, seconds = timed(data.X, y, propositions=pool.take(np.sort(chosen)), max_rules=10)
     return {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": seconds,

@@ -1,0 +1,87 @@
+"""What the learners of rule lists share: their options, and how they read data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions
+from jaxrules.losses import logistic
+from jaxrules.options import FitOptions, option, options
+from jaxrules.table import Label
+from jaxrules.training import TrainingData, training_data
+
+MOST_ROWS = 2**24
+"""The most rows that every kernel counts exactly: float32 holds no more integers in a row."""
+
+limit = partial(checks.optional, checks.integer)
+"""The check of an option that is an integer, or None for no limit."""
+
+
+@options
+class ListOptions(FitOptions):
+    """What `jaxrules.ssrl` and `jaxrules.exact_list` have in common.
+
+    Attributes:
+        max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
+            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
+        cut_points: the cut points of some numeric columns by name, instead of quantiles.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that the list must use.
+        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only
+            move towards the last class, or the first; see `jaxrules.constraints`.
+        first: an expert's rules, which come first; they count among `max_rules` and their literals
+            are penalised.
+        first_labels: their labels; None for the heaviest class among the rows that each captures.
+        seed: unused, since the search is deterministic; every learner takes it.
+        time_limit: seconds; the best list so far is returned when they run out, see
+            `jaxrules.Deadline`.
+    """
+
+    renamed: ClassVar[Mapping[str, str]] = {"quantiles": "max_cut_points"}
+
+    max_cut_points: int | None = option(limit, default=9, at_least=1)
+    cut_points: Mapping[str, Sequence[float]] | None = None
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    first_labels: Sequence[Label] | None = None
+
+
+def list_data(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: FitOptions
+) -> TrainingData:
+    """The data of a fit, with classes.
+
+    Raises:
+        TypeError, ValueError: as `training_data`; for more rows than can be counted exactly.
+    """
+    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+    checks.require(
+        data.table.n_rows <= MOST_ROWS,
+        f"X has {data.table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample",
+    )
+    return data
+
+
+def default_label(default: Any, data: TrainingData, words: Sequence[str]) -> int | str:
+    """The code of the default label, or the word that says how to choose it.
+
+    Raises:
+        ValueError: if it is neither a class nor one of the words.
+    """
+    classes = data.classes or ()
+    if isinstance(default, str) and default in words and default not in classes:
+        return default
+    if np.ndim(default) or default not in classes:
+        known = ", ".join(f'"{word}"' for word in words)
+        raise ValueError(
+            f"default must be {known} or one of the classes {classes}, got {default!r}"
+        )
+    return classes.index(default)
