@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints, columns
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Details, Fit, Status
@@ -210,7 +210,7 @@ class _Shared(FitOptions):
         partial(checks.optional, checks.integer), default=9, at_least=1
     )
     linear_terms: bool = option(checks.flag, default=False)
-    forbidden: Iterable[str | int] = option(columns, default=())
+    forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
     beam_width: int = option(checks.integer, default=10, at_least=1)

@@ -132,7 +132,7 @@ class _Shared(FitOptions):
     loss: LossOption = None
     linear_terms: bool = option(checks.flag, default=False)
     winsorise: float = option(checks.number, default=0.025, at_least=0, below=0.5)
-    forbidden: Iterable[str | int] = option(columns, default=())
+    forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
     tolerance: float = option(checks.number, default=1e-6, above=0, below=1)
