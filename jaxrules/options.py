@@ -2,7 +2,9 @@
 
     @options
     class Options(FitOptions):
-        '''Attributes:
+        '''The options of `fit`.
+
+        Attributes:
             max_rules: the most rules.
         '''
 
@@ -163,7 +165,13 @@ OptionsIn = TypeVar("OptionsIn", bound=FitOptions, contravariant=True)
 
 
 class Learner(Protocol[Arguments, OptionsIn, Result]):
-    """A function of X, y, the weights of the rows and the options of a class, as keywords."""
+    """A function of X, y, the weights of the rows and the options of a class, as keywords.
+
+    Attributes:
+        options: the class.
+    """
+
+    options: type[FitOptions]
 
     def __call__(
         self,
@@ -209,7 +217,7 @@ def learner(
 
         @functools.wraps(body)
         def call(*args: Any, **kwargs: Any) -> Result:
-            kwargs = _renamed(of, kwargs, body.__name__)
+            kwargs = present_names(of, kwargs, f"{of.learner}.{body.__name__}")
             with deferred(body, kwargs, known):
                 try:
                     bound = signature.bind(*args, **kwargs).arguments
@@ -225,6 +233,7 @@ def learner(
         call.__signature__ = signature  # type: ignore[attr-defined]
         call.__doc__ = documented(body.__doc__, of)
         call.with_options = with_options  # type: ignore[attr-defined]
+        call.options = of  # type: ignore[attr-defined]
         return cast("Learner[Arguments, OptionsT, Result]", call)
 
     return decorated
@@ -234,34 +243,38 @@ def _signature(body: Callable[..., Any], kind: type[FitOptions]) -> inspect.Sign
     """X, y, sample_weight=None, and the options as keywords."""
     written = inspect.signature(body)
     X, y, weights = list(written.parameters.values())[:3]
-    keywords = [
+    return written.replace(parameters=[X, y, weights.replace(default=None), *keywords(kind)])
+
+
+def keywords(kind: type[FitOptions]) -> list[inspect.Parameter]:
+    """The fields as parameters of a function."""
+    none, keyword = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    return [
         inspect.Parameter(
             field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty
-            if field.default is dataclasses.MISSING
-            else field.default,
+            keyword,
+            default=none if field.default is dataclasses.MISSING else field.default,
             annotation=field.type,
         )
         for field in in_order(kind)
     ]
-    return written.replace(parameters=[X, y, weights.replace(default=None), *keywords])
 
 
-def _renamed(kind: type[FitOptions], given: dict[str, Any], function: str) -> dict[str, Any]:
-    """The arguments under their present names."""
-    for old in given.keys() & kind.renamed.keys():
+def present_names(
+    kind: type[FitOptions], given: Mapping[str, Any], function: str
+) -> dict[str, Any]:
+    """The arguments of a function under their present names; old ones warn the caller."""
+    for old in [name for name in given if name in kind.renamed]:
         new = kind.renamed[old]
         if new in given:
             raise TypeError(f"{old} is the old name of {new}; give {new} alone")
         warnings.warn(
-            f"{kind.learner}.{function}: {old} is now called {new}; the old name goes in "
-            "jaxrules 0.4",
+            f"{function}: {old} is now called {new}; the old name goes in jaxrules 0.4",
             FutureWarning,
             stacklevel=3,
         )
         given = {(new if name == old else name): value for name, value in given.items()}
-    return given
+    return dict(given)
 
 
 def documented(text: str | None, kind: type[FitOptions]) -> str | None:
