@@ -207,7 +207,7 @@ FOUND = [
     (10, 'has incompatible type "str"; expected "int"'),
     (12, 'Revealed type is "jaxrules.estimators.RuleBoostingClassifier"'),
     (13, 'Unexpected keyword argument "max_rulez"'),
-    (14, 'Argument "penalty" .* has incompatible type "Literal\\[\'best\'\\]"'),
+    (14, "incompatible type \"Literal['best']\"; expected \"Literal['fit', 'cv']\""),
 ]
 
 
