@@ -276,7 +276,9 @@ def grown(
 @pytest.mark.parametrize("corrective", [False, True])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective: bool) -> None:
-    """A proposition more has to raise |g'q| by more than 30 %; beaten is at least what plain greedy growth ends in."""
+    """A further proposition must raise |g'q| by more than 30 %. The rule is at least as good as the
+    one in which greedy growth ends.
+    """
     y, coded = (LABEL, np.where(LABEL == "yes", 1.0, -1.0)) if name == "logistic" else (Y, Y)
     loss, table = losses.loss_by_name(name), jr.as_table(X)
     options: Any = {

@@ -105,7 +105,8 @@ from test_mip import market_split, mip
 
 mip._PATIENCE = 0.0
 solvers = [market_split()[0] for _ in range(2)]
-print([mip.solve(program, iter([False, True]).__next__, lambda: np.inf).bound for program in solvers])
+stop = [iter([False, True]).__next__ for program in solvers]
+print([mip.solve(program, s, lambda: np.inf).bound for program, s in zip(solvers, stop)])
 """
     done = subprocess.run(
         [sys.executable, "-c", code],

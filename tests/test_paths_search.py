@@ -34,7 +34,9 @@ from jaxrules.solvers.layered import never
 def stacked_best(
     X: np.ndarray, y: np.ndarray, start: np.ndarray, weights: np.ndarray, sequence: Any
 ) -> float:
-    """The least sum_k alpha_k |y - X b_k|^2 / n along a sequence: least squares on the rows of all steps at once."""
+    """The least sum_k alpha_k |y - X b_k|^2 / n along a sequence: least squares on the rows of all
+    steps at once.
+    """
     n = len(y)
     design = np.zeros((len(sequence), n, len(sequence)))
     for step, feature in enumerate(sequence):
