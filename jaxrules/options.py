@@ -37,6 +37,7 @@ from typing import (
     TypeVar,
     cast,
     dataclass_transform,
+    overload,
 )
 
 from numpy.typing import ArrayLike
@@ -189,13 +190,52 @@ class Learner(Protocol[Arguments, OptionsIn, Result]):
         ...
 
 
+class ModelLearner(Protocol[Arguments, OptionsIn, Result]):
+    """The same for X, y and a model, in the order of the function."""
+
+    def __call__(
+        self,
+        first: Any,
+        second: Any,
+        third: Any,
+        /,
+        sample_weight: ArrayLike | None = None,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result: ...
+
+    def with_options(
+        self,
+        first: Any,
+        second: Any,
+        third: Any,
+        sample_weight: ArrayLike | None,
+        options: OptionsIn,
+        /,
+    ) -> Result:
+        """The same, for options that are made."""
+        ...
+
+
 Body = Callable[[Any, ArrayLike, ArrayLike | None, OptionsT], Result]
+ModelBody = Callable[[Any, Any, Any, ArrayLike | None, OptionsT], Result]
 
 
-def learner(
-    kind: Callable[Arguments, OptionsT],
-) -> Callable[[Body[OptionsT, Result]], Learner[Arguments, OptionsT, Result]]:
+class Decorator(Protocol[Arguments, OptionsT]):
+    """What `learner` returns."""
+
+    @overload
+    def __call__(self, body: Body[OptionsT, Result]) -> Learner[Arguments, OptionsT, Result]: ...
+    @overload
+    def __call__(
+        self, body: ModelBody[OptionsT, Result]
+    ) -> ModelLearner[Arguments, OptionsT, Result]: ...
+
+
+def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, OptionsT]:
     """Decorate a function of (X, y, sample_weight, options): callers pass options as keywords.
+
+    A function of a model too has it before the weights: (X, y, model, sample_weight, options).
 
     The clock of `time_limit` starts with the call, and Ctrl-C is deferred until the return (see
     `jaxrules.guard`). The fields of `kind` join the signature, and their documentation the section
@@ -211,22 +251,23 @@ def learner(
     """
     of = cast(type[FitOptions], kind)
 
-    def decorated(body: Body[OptionsT, Result]) -> Learner[Arguments, OptionsT, Result]:
+    def decorated(body: Callable[..., Any]) -> Any:
         signature = _signature(body, of)
         known = list(signature.parameters)
+        data = known[: known.index("sample_weight") + 1]
 
         @functools.wraps(body)
-        def call(*args: Any, **kwargs: Any) -> Result:
+        def call(*args: Any, **kwargs: Any) -> Any:
             kwargs = present_names(of, kwargs, f"{of.learner}.{body.__name__}")
             with deferred(body, kwargs, known):
                 try:
                     bound = signature.bind(*args, **kwargs).arguments
                 except TypeError as error:
                     raise TypeError(f"{body.__name__}() {error}") from None
-                data = [bound.pop(name, None) for name in known[:3]]
-                return body(*data, kind(**bound))  # type: ignore[call-arg]
+                given = [bound.pop(name, None) for name in data]
+                return body(*given, kind(**bound))  # type: ignore[call-arg]
 
-        def with_options(*args: Any) -> Result:
+        def with_options(*args: Any) -> Any:
             with deferred(body):
                 return body(*args)
 
@@ -234,16 +275,16 @@ def learner(
         call.__doc__ = documented(body.__doc__, of)
         call.with_options = with_options  # type: ignore[attr-defined]
         call.options = of  # type: ignore[attr-defined]
-        return cast("Learner[Arguments, OptionsT, Result]", call)
+        return call
 
     return decorated
 
 
 def _signature(body: Callable[..., Any], kind: type[FitOptions]) -> inspect.Signature:
-    """X, y, sample_weight=None, and the options as keywords."""
+    """The data, sample_weight=None, and the options as keywords."""
     written = inspect.signature(body)
-    X, y, weights = list(written.parameters.values())[:3]
-    return written.replace(parameters=[X, y, weights.replace(default=None), *keywords(kind)])
+    *data, weights, _ = written.parameters.values()
+    return written.replace(parameters=[*data, weights.replace(default=None), *keywords(kind)])
 
 
 def keywords(kind: type[FitOptions]) -> list[inspect.Parameter]:
