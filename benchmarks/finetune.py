@@ -1,7 +1,8 @@
 """Rule ensembles by gradient descent: the speed of LTRNet, and what fine-tuning
 gains and where it harms.
 
-    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/finetune.py [--only speed|tuning] [--repeats 10]
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/finetune.py \\
+        [--only speed|tuning] [--repeats 10]
 
 - speed: six restarts of 250 steps, ten rules of five propositions, 500 rows, with discretisation
   and refits. It times the first fit of a fresh process with an empty compilation cache, and warm

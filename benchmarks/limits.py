@@ -53,7 +53,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "paths mip": ("paths", {"method": "mip", "cost": "squared"}),
     "paths squared": ("paths", {"cost": "squared"}),
 }
-HEAD = f"{'case':20s} {'limit':>6s} {'first':>7s} {'third':>7s} {'CPU':>7s} {'status':>12s} {'rules':>6s} {'load':>5s}"
+HEAD = (
+    f"{'case':20s} {'limit':>6s} {'first':>7s} {'third':>7s} {'CPU':>7s} {'status':>12s} "
+    f"{'rules':>6s} {'load':>5s}"
+)
 
 
 def frame_of(table: Any) -> Any:

@@ -108,7 +108,9 @@ from memory import peak_memory
 
 data = jr.datasets.load("adult_train")
 rows = np.sort(np.random.default_rng(0).permutation(len(data))[len(data) // 10 :])
-problem = {"loss": "exponential", "l2_penalty": 0.0, "global_penalty": 0.001, "local_penalty": 0.002}
+problem = {
+    "loss": "exponential", "l2_penalty": 0.0, "global_penalty": 0.001, "local_penalty": 0.002
+}
 fit = jr.lire.fit(data.X[rows], data.y[rows], **problem, missing="own_category")
 print(f"G {fit.objective:.5f}, fit with its trees {fit.seconds:.2f} s, ", end="")
 print(f"CPU {time.process_time():.1f} s, peak memory {peak_memory():.2f} GiB")

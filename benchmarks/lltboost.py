@@ -291,8 +291,8 @@ before = peak_memory()
 cpu = time.process_time()
 fit = jr.lltboost.fit(X, y, max_rules=3)
 stages = fit.details["stages"]
-print(n, d, stages[0].seconds, np.mean([stage.seconds for stage in stages[1:]]), time.process_time() - cpu, before,
-      peak_memory())
+print(n, d, stages[0].seconds, np.mean([stage.seconds for stage in stages[1:]]),
+      time.process_time() - cpu, before, peak_memory())
 """
 
 

@@ -1,7 +1,7 @@
 """Coordinate paths: certified and local search against peers, and the sizes that can be proved.
 
-    python benchmarks/paths.py [--peers PYTHON] [--limit 60]    # takes minutes, mostly for the peers
-    python benchmarks/paths.py --restarts 600                   # renew paths_best.json, in CPU seconds
+    python benchmarks/paths.py [--peers PYTHON] [--limit 60]   # takes minutes, mostly for the peers
+    python benchmarks/paths.py --restarts 600                  # renew paths_best.json, CPU seconds
 
 ``PYTHON`` is the interpreter of an environment with numpy, gurobipy (its size-limited package) and
 pyscipopt. Peers that it lacks are reported as not run. Both sides get the same float64 Gram
@@ -225,7 +225,10 @@ def local_search(rows: list[dict[str, Any]]) -> None:
         if BEST.exists()
         else {"objective": float("nan"), "cpu_seconds": 0}
     )
-    behind = f"{value / stored['objective'] - 1:+.1e} from the best of {stored['cpu_seconds']:.0f} CPU seconds of restarts"
+    behind = (
+        f"{value / stored['objective'] - 1:+.1e} from the best of {stored['cpu_seconds']:.0f} "
+        "CPU seconds of restarts"
+    )
     print(
         f"d=100 K=30, q=2 from greedy: {warm:.3f} s warm (least {least:.3f}, first {first:.2f}), "
         f"{behind}"

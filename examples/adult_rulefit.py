@@ -21,7 +21,8 @@ print(f"{'penalty':>10}{'support':>9}{'local support':>15}{'test accuracy':>15}"
 for fit in fits:
     print(
         f"{fit.details['l1_penalty']:>10.5f}{jr.support(fit.model):>9}"
-        f"{jr.local_support(fit.model, test.X):>15.1f}{jr.accuracy(fit.model, test.X, test.y):>15.4f}"
+        f"{jr.local_support(fit.model, test.X):>15.1f}"
+        f"{jr.accuracy(fit.model, test.X, test.y):>15.4f}"
     )
 
 small = next(fit for fit in fits if jr.support(fit.model) >= 10)

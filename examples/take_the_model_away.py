@@ -25,7 +25,8 @@ print(model)
 
 
 def equal(found: list) -> str:
-    return f"{sum(a == b for a, b in zip(found, expected, strict=True))} of {len(expected)} rows have the same label"
+    same = sum(a == b for a, b in zip(found, expected, strict=True))
+    return f"{same} of {len(expected)} rows have the same label"
 
 
 # %% [markdown]

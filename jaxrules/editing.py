@@ -6,7 +6,7 @@ can be saved, explained and exported as before::
     smaller = jr.without_rules(model, [2])                # by position, or by its text
     by_hand = jr.with_weights(smaller, {0: 1.5})          # an expert's weight for one rule
     model = jr.refit(by_hand, X, y, keep=[0])             # the best weights for the others
-    model = jr.calibrate(model, held_out_X, held_out_y)   # probabilities that agree with held-out rows
+    model = jr.calibrate(model, held_out_X, held_out_y)   # probabilities fitted to held-out rows
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""scikit-learn estimators: each learner as a class, for pipelines, searches over
-settings and cross-validation::
+"""scikit-learn estimators: each learner as a class, for pipelines, searches over settings and
+cross-validation::
 
     from jaxrules.estimators import LIREClassifier
 
@@ -7,19 +7,19 @@ settings and cross-validation::
     print(model.model_)             # the rules
     model.predict(X_new)
 
-The parameters are the keyword arguments of the learner's
-`fit`, with its defaults and the loss that suits the class. ``penalty="cv"`` (LIRE, RuleFit, GLRM
-and boosting) chooses the penalties, or the number of rules up to
-`max_rules`, by the learner's `cross_validate`. `fit` keeps the learner's result in ``fit_``
-(status, certificate, history) and its model in ``model_``, for `jaxrules.explain`, `jaxrules.save`
-and so on. Dataframes may have columns of text and categories; arrays hold numbers.
+The parameters are the options of the learner's `fit`, with its defaults and the loss that suits the
+class. ``penalty="cv"`` chooses the penalties, or the size up to its limit, by the learner's
+`cross_validate`. `fit` keeps the learner's result in ``fit_`` (status, certificate, history) and
+its model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and so on. Dataframes may have
+columns of text and categories; arrays hold numbers.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, cast
 
 import narwhals as nw
 import numpy as np
@@ -34,6 +34,13 @@ from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
 from jaxrules.fits import Fit
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name
+from jaxrules.options import (
+    FitOptions,
+    documented,
+    keywords,
+    options,
+    present_names,
+)
 from jaxrules.paths import fitting
 from jaxrules.table import Table, target_array
 
@@ -57,8 +64,64 @@ __all__ = [
 ]
 
 
+Arguments = ParamSpec("Arguments")
+
+
+@options
+class _ForNumbers(FitOptions):
+    """What estimators have beside the options of the learner.
+
+    Attributes:
+        penalty: "fit" for the penalties and the size given; "cv" for the learner's
+            `cross_validate`, which chooses them.
+    """
+
+    penalty: Literal["fit", "cv"] = "fit"
+
+
+@options
+class _ForClasses(_ForNumbers):
+    """The same for classifiers.
+
+    Attributes:
+        class_weight: the weight of every row by its class; "balanced" for weights that make all
+            classes weigh the same. None for no such weights.
+    """
+
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+
+
+def _constructor(
+    kind: Callable[Arguments, FitOptions],
+) -> Callable[[Callable[[Any], None]], Callable[Concatenate[Any, Arguments], None]]:
+    """Decorate an `__init__`: it takes the fields of a class of options as keywords and only
+    stores them, as scikit-learn requires. `fit` checks them.
+    """
+    of = cast(type[FitOptions], kind)
+    known = {parameter.name: parameter.default for parameter in keywords(of)}
+
+    def decorated(
+        body: Callable[[Any], None],
+    ) -> Callable[Concatenate[Any, Arguments], None]:
+        @functools.wraps(body)
+        def __init__(self: Any, **given: Any) -> None:
+            given = present_names(of, given, type(self).__name__)
+            for name in given.keys() - known.keys():
+                function = f"{type(self).__module__}.{type(self).__name__}"
+                raise checks.unknown_argument(function, name, list(known))
+            for name, value in (known | given).items():
+                setattr(self, name, value)
+
+        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature([this, *keywords(of)])  # type: ignore[attr-defined]
+        __init__.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of)
+        return cast("Callable[Concatenate[Any, Arguments], None]", __init__)
+
+    return decorated
+
+
 class _RuleModel(BaseEstimator):
-    """The common base: parameters from the learner's signature, data read as scikit-learn does."""
+    """What all have in common; data are read as scikit-learn does."""
 
     _learner: ClassVar[Callable[..., Fit[Any]]]
     _chooser: ClassVar[Callable[..., Fit[Any]] | None] = None
@@ -76,7 +139,15 @@ class _RuleModel(BaseEstimator):
             cls._learner = staticmethod(learner)
             if chooser is not None:
                 cls._chooser, defaults = staticmethod(chooser), defaults | {"penalty": "fit"}
-            cls.__init__ = _constructor(learner, defaults)  # type: ignore[method-assign]  # with a written signature
+            if "__init__" not in vars(cls):
+                if issubclass(cls, _Classifier):
+                    defaults = defaults | {"class_weight": None}
+                cls.__init__ = _constructor_of(learner, defaults)  # type: ignore[method-assign]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, as scikit-learn does."""
+        kind = getattr(self._learner, "options", FitOptions)
+        return super().set_params(**present_names(kind, params, type(self).__name__))
 
     def _columns(self, X: Any, reset: bool = False) -> Any:
         """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything
@@ -148,11 +219,6 @@ class _RuleModel(BaseEstimator):
 
 
 class _Classifier(ClassifierMixin, _RuleModel):
-    def __init_subclass__(
-        cls, learner: Callable[..., Fit[Any]] | None = None, **defaults: Any
-    ) -> None:
-        super().__init_subclass__(learner, class_weight=None, **defaults)
-
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the rules to class labels.
 
@@ -229,7 +295,9 @@ def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter
     return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "sample_weight"}
 
 
-def _constructor(learner: Callable[..., Fit[Any]], defaults: dict[str, Any]) -> Callable[..., None]:
+def _constructor_of(
+    learner: Callable[..., Fit[Any]], defaults: dict[str, Any]
+) -> Callable[..., None]:
     """An `__init__` with the learner's keyword arguments that only stores them,
     as scikit-learn requires.
     """
@@ -295,15 +363,27 @@ class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate, l
 
 
 class RuleBoostingClassifier(
-    _ScoredClassifier, learner=boosting.fit, chooser=boosting.cross_validate, loss="logistic"
+    _ScoredClassifier, learner=boosting.fit, chooser=boosting.cross_validate
 ):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
+    @options
+    class _Parameters(boosting.Options, _ForClasses):
+        loss: boosting.LossOption = "logistic"
 
-class RuleBoostingRegressor(
-    _Regressor, learner=boosting.fit, chooser=boosting.cross_validate, loss="squared"
-):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.cross_validate):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
+
+    @options
+    class _Parameters(boosting.Options, _ForNumbers):
+        loss: boosting.LossOption = "squared"
+
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
 
 
 class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, loss="logistic"):

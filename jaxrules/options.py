@@ -2,7 +2,9 @@
 
     @options
     class Options(FitOptions):
-        '''Attributes:
+        '''The options of `fit`.
+
+        Attributes:
             max_rules: the most rules.
         '''
 
@@ -173,7 +175,13 @@ OptionsIn = TypeVar("OptionsIn", bound=RunOptions, contravariant=True)
 
 
 class Learner(Protocol[Arguments, OptionsIn, Result]):
-    """A function of X, y, the weights of the rows and the options of a class, as keywords."""
+    """A function of X, y, the weights of the rows and the options of a class, as keywords.
+
+    Attributes:
+        options: the class.
+    """
+
+    options: type[FitOptions]
 
     def __call__(
         self,
@@ -259,7 +267,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
 
         @functools.wraps(body)
         def call(*args: Any, **kwargs: Any) -> Any:
-            kwargs = _renamed(of, kwargs, body.__name__)
+            kwargs = present_names(of, kwargs, f"{of.learner}.{body.__name__}")
             with deferred(body, kwargs, known):
                 try:
                     bound = signature.bind(*args, **kwargs).arguments
@@ -275,6 +283,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
         call.__signature__ = signature  # type: ignore[attr-defined]
         call.__doc__ = documented(body.__doc__, of)
         call.with_options = with_options  # type: ignore[attr-defined]
+        call.options = of  # type: ignore[attr-defined]
         return call
 
     return decorated
@@ -284,34 +293,38 @@ def _signature(body: Callable[..., Any], kind: type[RunOptions]) -> inspect.Sign
     """The data, sample_weight=None, and the options as keywords."""
     written = inspect.signature(body)
     *data, weights, _ = written.parameters.values()
-    keywords = [
+    return written.replace(parameters=[*data, weights.replace(default=None), *keywords(kind)])
+
+
+def keywords(kind: type[RunOptions]) -> list[inspect.Parameter]:
+    """The fields as parameters of a function."""
+    none, keyword = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    return [
         inspect.Parameter(
             field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty
-            if field.default is dataclasses.MISSING
-            else field.default,
+            keyword,
+            default=none if field.default is dataclasses.MISSING else field.default,
             annotation=field.type,
         )
         for field in in_order(kind)
     ]
-    return written.replace(parameters=[*data, weights.replace(default=None), *keywords])
 
 
-def _renamed(kind: type[RunOptions], given: dict[str, Any], function: str) -> dict[str, Any]:
-    """The arguments under their present names."""
-    for old in given.keys() & kind.renamed.keys():
+def present_names(
+    kind: type[RunOptions], given: Mapping[str, Any], function: str
+) -> dict[str, Any]:
+    """The arguments of a function under their present names; old ones warn the caller."""
+    for old in [name for name in given if name in kind.renamed]:
         new = kind.renamed[old]
         if new in given:
             raise TypeError(f"{old} is the old name of {new}; give {new} alone")
         warnings.warn(
-            f"{kind.learner}.{function}: {old} is now called {new}; the old name goes in "
-            "jaxrules 0.4",
+            f"{function}: {old} is now called {new}; the old name goes in jaxrules 0.4",
             FutureWarning,
             stacklevel=3,
         )
         given = {(new if name == old else name): value for name, value in given.items()}
-    return given
+    return dict(given)
 
 
 def documented(text: str | None, kind: type[RunOptions]) -> str | None:

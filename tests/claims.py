@@ -163,7 +163,9 @@ def glrm(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 @functools.cache
 def l1_optimum(loss: str, columns: Literal["pool", "all"], penalty: float, price: float) -> float:
-    """Least mean loss + sum_k (penalty + price length_k) |w_k| with a free intercept, by a general convex solver."""
+    """Least mean loss + sum_k (penalty + price length_k) |w_k| with a free intercept, by a general
+    convex solver.
+    """
     import cvxpy as cp
 
     y = coded(LOSSES[loss].target)

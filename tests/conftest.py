@@ -28,6 +28,12 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("patient")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without the folder of data sets, its tests are skipped: none asks the network."""
+    if item.get_closest_marker("needs_data") and "JAXRULES_DATA" not in os.environ:
+        pytest.skip("JAXRULES_DATA names no folder of data sets")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def strict_ranks() -> Iterator[None]:
     """Shapes are never stretched by accident: JAX raises where an

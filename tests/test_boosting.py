@@ -276,7 +276,9 @@ def grown(
 @pytest.mark.parametrize("corrective", [False, True])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_threshold_boosting_with_the_tolerance_of_lltboost(name: Any, corrective: bool) -> None:
-    """A proposition more has to raise |g'q| by more than 30 %; beaten is at least what plain greedy growth ends in."""
+    """A further proposition must raise |g'q| by more than 30 %. The rule is at least as good as the
+    one in which greedy growth ends.
+    """
     y, coded = (LABEL, np.where(LABEL == "yes", 1.0, -1.0)) if name == "logistic" else (Y, Y)
     loss, table = losses.loss_by_name(name), jr.as_table(X)
     options: Any = {
@@ -477,11 +479,18 @@ def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None
         assert len(fit.model.conjunctions) == len(fit.model.weights) <= len(fit.details["stages"])
 
 
-@pytest.mark.parametrize("name", ["breast_cancer", "banknote", "tic_tac_toe", "heart"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "breast_cancer",
+        *(
+            pytest.param(n, marks=pytest.mark.needs_data)
+            for n in ("banknote", "tic_tac_toe", "heart")
+        ),
+    ],
+)
 def test_weights_on_separable_data_can_be_read(name: str) -> None:
     """The default ridge keeps the log-odds that a rule says within 8; without one they run off."""
-    if name not in jr.datasets.available():
-        pytest.skip("needs the data folder")
     train, test = jr.datasets.train_test_split(jr.datasets.load(name), seed=0)
     fit = boosting.fit(train.X, train.y, search="beam", max_length=None)
     without = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=0.0)

@@ -173,9 +173,7 @@ def test_openml_frames_become_tables(monkeypatch):
     assert data.y.tolist() == [1, 2]
 
 
-@pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets"
-)
+@pytest.mark.needs_data
 def test_the_data_folder_matches_its_manifest():
     data = jr.datasets.load("adult")
     assert data.X.shape == (48842, 14)
@@ -186,9 +184,7 @@ def test_the_data_folder_matches_its_manifest():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA names no folder of data sets"
-)
+@pytest.mark.needs_data
 def test_every_set_of_the_folder_loads():
     with open(os.path.join(os.environ["JAXRULES_DATA"], "manifest.json"), encoding="utf-8") as file:
         entries = json.load(file)

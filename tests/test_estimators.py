@@ -72,7 +72,7 @@ def test_scikit_learns_checks_of_the_others(estimator: Any, check: Callable[[Any
 def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
     parameters = inspect.signature(kind._learner).parameters.values()
     given = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    del given["sample_weight"]
+    given.pop("sample_weight", None)
     own = kind().get_params()
     added = {"class_weight"} if is_classifier(kind()) else set()
     assert own.keys() - given.keys() == added | ({"penalty"} if kind._chooser else set())
@@ -82,6 +82,18 @@ def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
     assert repr(kind(time_limit=5.0)) == f"{kind.__name__}(time_limit=5.0)"
     with pytest.raises(TypeError, match="unexpected keyword argument 'rulez'"):
         kind(rulez=1)
+
+
+def test_old_names_of_parameters_warn_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jr.boosting.Options, "renamed", {"n_rules": "max_rules"})
+    with pytest.warns(FutureWarning, match="RuleBoostingClassifier: n_rules is now called max_ru"):
+        model = RuleBoostingClassifier(n_rules=2)
+    with pytest.warns(FutureWarning, match="n_rules is now called max_rules"):
+        assert model.set_params(n_rules=4, seed=1) is model
+    assert (model.max_rules, model.seed) == (4, 1)
+    assert "n_rules" not in clone(model).get_params()
+    with pytest.raises(ValueError, match="Invalid parameter 'rulez'"):
+        model.set_params(rulez=1)
 
 
 def people(rows: int = 120) -> tuple[pd.DataFrame, np.ndarray]:

@@ -39,11 +39,14 @@ print(json.dumps({{
     "loaded": [name for name in {HEAVY!r} if name in sys.modules],
     "learners": [name for name in sys.modules if name.startswith({LEARNERS!r})],
     "narwhals": "narwhals" in sys.modules,
-    "changed": [name for name, value in jax.config.values.items() if before.get(name, value) != value],
+    "changed": [
+        name for name, value in jax.config.values.items() if before.get(name, value) != value
+    ],
     "threads": threading.active_count() - threads,
     "missing": [name for name in jaxrules.__all__ if not hasattr(jaxrules, name)],
     # made under the precision of the import, they would keep it when the user's flag changes
-    "arrays": [f"{{name}}.{{key}}" for name, module in list(sys.modules.items()) if name.startswith("jaxrules")
+    "arrays": [f"{{name}}.{{key}}" for name, module in list(sys.modules.items())
+               if name.startswith("jaxrules")
                for key, value in vars(module).items() if isinstance(value, jax.Array)],
 }}))
 """
@@ -73,7 +76,8 @@ for path in sorted(pathlib.Path({str(GOLDEN)!r}).glob("*.json")):
     if model.schema.classes:
         jr.predict_proba(model, X), jr.accuracy(model, X, y)
     if type(model).__name__ == "RuleEnsemble":
-        jr.decision_function(model, X), jr.complexity(model), jr.support(model), jr.local_support(model, X)
+        jr.decision_function(model, X), jr.complexity(model)
+        jr.support(model), jr.local_support(model, X)
     if "RuleEnsemble-2" in path.name:
         jr.to_python(model), jr.to_sql(model), jr.importance(model, X)
     answers[path.stem] = y.tolist()

@@ -5,7 +5,6 @@ data, and two small cells.
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from pathlib import Path
 
@@ -30,9 +29,6 @@ from paper_reproductions.report import write
 from paper_reproductions.sections import Canvas
 
 QUICK = Settings(quick=True)
-needs_data = pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
-)
 ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Figure 5", "Table 2"]
 
 
@@ -95,7 +91,7 @@ def test_every_row_of_the_paper_has_a_data_set():
         assert row.optimal > row.greedy > row.rulefit
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_the_authors_settings_fit_the_data():
     for name, source in data.SETS.items():
         whole = data.load(name, source.seeds[0])
@@ -174,7 +170,7 @@ def test_small_cells_are_measured_and_shown(tmp_path, monkeypatch, timeless):
     )
 
 
-@needs_data
+@pytest.mark.needs_data
 @pytest.mark.parametrize("name", ["used cars", "tic-tac-toe"])
 def test_table_1_is_the_papers(name, timeless):
     """Quick sets of the 24; greedy and optimal areas over the five splits."""
@@ -190,7 +186,7 @@ def test_table_1_is_the_papers(name, timeless):
         assert ours == pytest.approx(printed, abs=0.0001 if name == "tic-tac-toe" else 0.003)
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_the_program_without_a_stop_counts_more_propagated_bounds(timeless):
     """The paper, for tic-tac-toe: 4303, 7772, 2179, 0."""
     cells = [cell for cell in effort.prunings.cells(QUICK) if cell["data"] == "tic-tac-toe"]
@@ -241,7 +237,7 @@ def a_program(tmp_path, monkeypatch):
     return write
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_the_authors_program_gets_its_columns_and_settings(a_program):
     a_program("import json, sys\nprint(json.dumps({'task': json.load(sys.stdin)}))")
     train, test = data.split("tic-tac-toe", 0)

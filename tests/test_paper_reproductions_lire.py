@@ -357,15 +357,11 @@ def small_fold(monkeypatch):
 
     monkeypatch.setattr(protocol, "default_forest", forest)
     protocol.fold_of.cache_clear()
-    try:
-        yield protocol.fold_of("compas", 0, 0, 600)
-    except FileNotFoundError:
-        pytest.skip("needs the data folder")
-    finally:
-        protocol.fold_of.cache_clear()
+    yield protocol.fold_of("compas", 0, 0, 600)
+    protocol.fold_of.cache_clear()
 
 
-@pytest.mark.usefixtures("data_home")
+@pytest.mark.needs_data
 class TestOneFold:
     """Every method on a small fold."""
 
@@ -391,11 +387,3 @@ class TestOneFold:
         assert len(choosing.y) == pytest.approx(len(small_fold.train.y) / 5, abs=1)
         assert len(fitting.y) + len(choosing.y) == len(small_fold.train.y)
         assert fitting.y.mean() == pytest.approx(choosing.y.mean(), abs=0.02)
-
-
-@pytest.fixture
-def data_home():
-    import os
-
-    if "JAXRULES_DATA" not in os.environ:
-        pytest.skip("JAXRULES_DATA names no folder of data sets")

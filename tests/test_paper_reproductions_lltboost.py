@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from pathlib import Path
 
@@ -20,9 +19,6 @@ from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Value
 
 QUICK = Settings(quick=True)
 ALL = ["Figure 1", "Table 1", "Figure 2", "Figure 4", "Table 2", "Table 3", "Table 4"]
-needs_data = pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
-)
 
 
 def test_all_exhibits_are_there():
@@ -268,7 +264,7 @@ def test_small_cells_are_measured_and_shown(tmp_path, timeless):
     assert tables.show_table_4(results, Canvas(tmp_path)).tables[0].values["Cancer", "TGB"].ours > 0
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_one_oblique_rule_separates_banknotes(tmp_path):
     store = Store(tmp_path)
     for method in ("TGB", "LLTBoost"):

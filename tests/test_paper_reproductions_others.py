@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,10 +21,6 @@ from paper_reproductions.others import (
 )
 from paper_reproductions.others.problems import PROBLEMS, rows_of
 
-needs_data = pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
-)
-
 
 def test_every_problem_has_published_numbers():
     assert set(PROBLEMS) == set(published.PUBLISHED)
@@ -38,7 +33,7 @@ def test_breast_cancer_is_split_as_in_the_notebook():
     assert (len(train), len(test)) == (455, 114)
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_heloc_is_that_of_the_tutorial():
     """Its first training rows, as the tutorial prints them."""
     train, test = rows_of("HELOC, AIX360", 0)
@@ -49,7 +44,7 @@ def test_heloc_is_that_of_the_tutorial():
     assert np.isnan(columns["MSinceMostRecentDelq"][2])
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_adult_has_the_counts_of_the_demo():
     _, test = rows_of("adult, rulelearn", 0)
     assert ((test.y == 0).sum(), (test.y == 1).sum()) == known_splits.COUNTS["adult, rulelearn"]

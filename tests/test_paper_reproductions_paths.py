@@ -4,7 +4,6 @@ data where they are at hand.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -28,9 +27,6 @@ from paper_reproductions.report import write
 from paper_reproductions.sections import Canvas
 
 QUICK = Settings(quick=True)
-needs_data = pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
-)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +125,7 @@ def test_report_of_nothing_measured(tmp_path, capsys):
     assert text.count("Not finished") == 6
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_quick_run_of_the_real_data(tmp_path, capsys):
     paper = load_paper("coordinate_paths")
     real = [exhibit for exhibit in paper.exhibits if exhibit not in toy.EXHIBITS]
@@ -151,7 +147,7 @@ def test_quick_run_of_the_real_data(tmp_path, capsys):
     assert lasso.values("feature") == published.LASSO_FEATURES
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_printed_bike_models_are_priced_as_least_squares_prices_them():
     columns, rides = data.bike_columns()
     row = bikes.measure_alternative(Cell.of(preparation=bikes.ALL_ROWS), QUICK)

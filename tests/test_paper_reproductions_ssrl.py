@@ -4,8 +4,6 @@ report, and a small cell.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
@@ -17,9 +15,6 @@ from paper_reproductions.ssrl import exhibits, protocol, published
 
 QUICK = Settings(quick=True)
 ALL = ["Table 4", "Table 5", "Table 6", "Table 7", "Figure 4", "Table 8", "Table 9"]
-needs_data = pytest.mark.skipif(
-    "JAXRULES_DATA" not in os.environ, reason="JAXRULES_DATA is not set"
-)
 
 
 def test_all_exhibits_are_there() -> None:
@@ -111,7 +106,7 @@ def test_printed_list_of_iris() -> None:
     assert np.mean(protocol.printed_list("iris", data) == data.y) > 0.94
 
 
-@needs_data
+@pytest.mark.needs_data
 def test_printed_list_of_compas() -> None:
     data = jr.datasets.load("compas_binary")
     assert np.mean(protocol.printed_list("COMPAS-binary", data) == data.y) > 0.64

@@ -15,8 +15,9 @@ SNAPSHOT = """
 import collections, copyreg, gc, locale, logging, os, random, signal, sys, warnings
 
 # what a fit may import, and what it registers, is there before
-import cvxpy, highspy, jax, joblib, matplotlib, matplotlib.pyplot, numba, numpy as np, optax, pandas, scipy.optimize
-import scipy.sparse.linalg, sklearn.ensemble, sklearn.linear_model, sklearn.model_selection, threadpoolctl
+import cvxpy, highspy, jax, joblib, matplotlib, matplotlib.pyplot, numba, numpy as np, optax, pandas
+import scipy.optimize, scipy.sparse.linalg, sklearn.ensemble, sklearn.linear_model
+import sklearn.model_selection, threadpoolctl
 import numba.extending
 from jax._src import monitoring, tree_util
 from numba.core import imputils, registry
@@ -31,7 +32,7 @@ def ours(thing):
 
 
 def of_others(template):
-    '''Whether a template is not numba's own, some of which come on first use, and not of a function of ours.'''
+    '''Whether a template is neither numba's own, some of which come on first use, nor of ours.'''
     source = getattr(template, "_overload_func", template).__module__
     return not str(source).startswith("numba.") and not ours(template.key)
 
@@ -46,9 +47,12 @@ def numbas():
     registry.cpu_target.target_context.refresh()
     typing, lowering = templates.builtin_registry, imputils.builtin_registry
     yield "functions", names(t.key for t in typing.functions if of_others(t))
-    yield "globals", names(t.key for _, kind in typing.globals for t in getattr(kind, "templates", ()) if of_others(t))
-    yield "attributes", names((t.key, getattr(t, "_attr", None)) for t in typing.attributes if of_others(t))
-    yield "lowered functions", names((f, types) for _, f, types in lowering.functions if not ours(f))
+    templates_of = (getattr(kind, "templates", ()) for _, kind in typing.globals)
+    yield "globals", names(t.key for found in templates_of for t in found if of_others(t))
+    attributes = (t for t in typing.attributes if of_others(t))
+    yield "attributes", names((t.key, getattr(t, "_attr", None)) for t in attributes)
+    lowered = ((f, types) for _, f, types in lowering.functions if not ours(f))
+    yield "lowered functions", names(lowered)
     for kind in ("getattrs", "setattrs"):
         yield kind, names((types, attribute) for _, attribute, types in getattr(lowering, kind))
     yield "casts", names(types for _, types in lowering.casts)
@@ -59,7 +63,8 @@ def settings():
     yield from (("numba " + name, value) for name, value in numbas())
     yield "jax.config", dict(jax.config.values)
     yield "pytrees", names(kind for kind in tree_util._registry if not ours(kind))
-    yield "listeners", names([*monitoring.get_event_listeners(), *monitoring.get_event_duration_listeners()])
+    yield "listeners", names(monitoring.get_event_listeners())
+    yield "listeners of durations", names(monitoring.get_event_duration_listeners())
     yield "np.geterr", np.geterr()
     yield "np.geterrcall", np.geterrcall()
     yield "np.get_printoptions", np.get_printoptions()
@@ -67,7 +72,8 @@ def settings():
     yield "random", random.getstate()
     yield "sklearn", sklearn.get_config()
     yield "matplotlib", dict(matplotlib.rcParams)
-    yield "threads", [(pool["filepath"], pool["num_threads"]) for pool in threadpoolctl.threadpool_info()]
+    pools = threadpoolctl.threadpool_info()
+    yield "threads", [(pool["filepath"], pool["num_threads"]) for pool in pools]
     yield "warnings", list(warnings.filters)
     yield "warnings.showwarning", warnings.showwarning
     yield "signals", {number: signal.getsignal(number) for number in signal.valid_signals()}
@@ -75,7 +81,8 @@ def settings():
     yield "folder", os.getcwd()
     yield "locale", locale.setlocale(locale.LC_ALL)
     yield "recursion", sys.getrecursionlimit()
-    yield "hooks", [sys.excepthook, sys.displayhook, sys.gettrace(), sys.getprofile(), *sys.meta_path, *sys.path_hooks]
+    yield "hooks", [sys.excepthook, sys.displayhook, sys.gettrace(), sys.getprofile()]
+    yield "import hooks", [*sys.meta_path, *sys.path_hooks]
     yield "streams", [sys.stdin, sys.stdout, sys.stderr]
     yield "garbage", [gc.isenabled(), gc.get_threshold()]
     yield "copyreg", names(kind for kind in copyreg.dispatch_table if not ours(kind))
@@ -108,8 +115,9 @@ for case in CASES:
 after = dict(settings())
 for name, value in before.items():
     if isinstance(value, dict):
-        changed = {{key: (value.get(key), after[name].get(key)) for key in value.keys() | after[name].keys()
-                   if value.get(key) != after[name].get(key)}}
+        now = after[name]
+        changed = {{key: (value.get(key), now.get(key)) for key in value.keys() | now.keys()
+                   if value.get(key) != now.get(key)}}
         assert not changed, (name, changed)
     assert after[name] == value, (name, value, after[name])
 """

@@ -87,8 +87,7 @@ def optimality(X, y, solution, loss, weight=None, factors=None) -> tuple[float, 
     return objective, violation.max(initial=0.0), abs(weight @ slopes)
 
 
-# ------------------------------------------------------------------------------
-# oracles
+# Oracles
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,8 +187,7 @@ def _null_deviance(y: np.ndarray, share: np.ndarray) -> float:
     return 2 * float(share @ (xlogy(y, y) - y * np.log(share @ y)))
 
 
-# ------------------------------------------------------------------------------------
-# certificates, properties
+# Certificates, properties
 
 
 @settings(max_examples=30)
@@ -395,8 +393,7 @@ def test_working_sets_reach_the_optimum_of_many_correlated_columns(loss: str) ->
     assert violation < 1e-4 * penalty
 
 
-# --------------------------------------------------------------------------------------------
-# degenerate cases
+# Degenerate cases
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -498,8 +495,7 @@ def test_columns_without_penalty(loss: str) -> None:
     assert optimality(X, y, solution, loss, factors=factors)[1] < 1e-6
 
 
-# ----------------------------------------------------------------------------------------------
-# designs, starts
+# Designs, starts
 
 
 def test_a_tuple_of_matrices_stands_side_by_side() -> None:
@@ -541,8 +537,7 @@ def test_equal_input_gives_equal_output() -> None:
     np.testing.assert_array_equal(first.coefficients, second.coefficients)
 
 
-# ------------------------------------------------------------------------------
-# the path
+# The path
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -570,8 +565,7 @@ def test_path_takes_penalties_in_any_order_and_stops_at_max_support() -> None:
     assert short[-1] is short.solutions[-1]
 
 
-# ------------------------------------------------------------------------------------------- the
-# quadratic model
+# The quadratic model
 
 
 @settings(max_examples=30)
@@ -594,8 +588,7 @@ def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: flo
     assert violation.max() <= tolerance + 1e-12 * np.abs(slope).max()
 
 
-# ------------------------------------------------------------------------------------------ limits,
-# compilation
+# Limits, compilation
 
 
 def test_a_second_solve_of_the_same_shapes_compiles_nothing() -> None:
@@ -683,8 +676,7 @@ def test_the_global_precision_does_not_matter() -> None:
     assert plain.coefficients.dtype == np.float64
 
 
-# ------------------------------------------------------------------------------
-# bad input
+# Bad input
 
 X_OK, Y_OK = np.array([[0.0, 1.5], [1.0, 0.0], [1.0, 1.0]]), np.array([-1.0, 1.0, 1.0])
 

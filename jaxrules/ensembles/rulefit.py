@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.bits import take_columns
 from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints, asks, columns
+from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import (
     SHARE,
     CrossValidation,

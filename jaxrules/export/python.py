@@ -104,7 +104,8 @@ def _test(test: Test, program: Program) -> str:
             return f"{column} {'==' if operator == 'in' else '!='} {listed[0]!r}"
         return f"{column} {operator} {listed!r}"
     if len(test.asked) == 2:
-        text = f"{value!r} {operator.replace('>', '<')} {column} {test.asked[1][0]} {test.asked[1][1]!r}"
+        above, (below, end) = operator.replace(">", "<"), test.asked[1]
+        text = f"{value!r} {above} {column} {below} {end!r}"
     else:
         text = f"{column} {operator} {value!r}"  # does not hold for NaN
     return f"({text} or missing({column}))" if test.missing else text
@@ -164,7 +165,8 @@ def _functions(program: Sum) -> list[str]:
 _HEAD = '''\
 """A model that jaxrules wrote; it needs Python alone.
 
-A row is a dict of column names and values: numbers, text for categories, None or NaN for a missing value.
+A row is a dict of column names and values: numbers, text for categories, None or NaN for a missing
+value.
 """
 
 import math'''
@@ -240,13 +242,14 @@ def probabilities(row):
 
 _EXPLAIN = '''\
 def explain(row):
-    """The prediction and what it is made of, the largest rules first: (in words, what it adds to the score)."""
+    """The prediction and its parts, the largest first: (as text, what it adds to the score)."""
     x = read(row)
     held = sorted((rule for rule in RULES if rule[2](x)), key=lambda rule: -max(map(abs, rule[1])))
     added = [("intercept", INTERCEPT), *((text, weights) for text, weights, _ in held)]
     added += [(text, [weight * value(x) for weight in weights]) for text, weights, value in TERMS]
     parts = [(text, in_form(weights)) for text, weights in added]
-    return {"prediction": predict(row), "score": score(row), "probabilities": SHARES, "parts": parts}'''
+    answer = {"prediction": predict(row), "score": score(row)}
+    return {**answer, "probabilities": SHARES, "parts": parts}'''
 
 _LIST = '''\
 def first(row):
@@ -278,7 +281,9 @@ def explain(row):
 
 _READ = '''\
 def read(row):
-    """The columns that the model looks at, checked: numbers as float, NaN where missing; text, None where missing."""
+    """The columns that the model uses, checked: numbers as float, NaN if missing; text, None if
+    missing.
+    """
     x = {}
     for name in NUMBERS + CATEGORIES:
         if name not in row:
@@ -286,7 +291,10 @@ def read(row):
         value = row[name]
         if missing(value):
             if name in REQUIRED:
-                raise ValueError(f"row has no value in {name!r}; the model was fitted without missing values there")
+                raise ValueError(
+                    f"row has no value in {name!r}; the model was fitted without missing values "
+                    "there"
+                )
             x[name] = math.nan if name in NUMBERS else None
         elif name in NUMBERED and not isinstance(value, str):
             x[name] = str(int(value)) if float(value).is_integer() else str(float(value))

@@ -216,7 +216,10 @@ def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> s
 
     def exp(exponent: str) -> str:
         low, high = _number(-_LARGEST_EXPONENT), _number(_LARGEST_EXPONENT)
-        clipped = f"CASE WHEN {exponent} < {low} THEN {low} WHEN {exponent} > {high} THEN {high} ELSE {exponent} END"
+        clipped = (
+            f"CASE WHEN {exponent} < {low} THEN {low} WHEN {exponent} > {high} THEN {high} "
+            f"ELSE {exponent} END"
+        )
         return f"EXP({exponent if bounded else clipped})"
 
     place = (program.schema.classes or ()).index(chosen)
