@@ -603,7 +603,7 @@ def test_separable_data_have_finite_weights() -> None:
     half = {"loss": "exponential"}
     for options, cap in ((half, 2 * CAP), (half | {"encoding": "binary"}, 2 * CAP), ({}, 4 * CAP)):
         for penalty in (0.0, 1e-3):
-            common = {"global_penalty": penalty, "local_penalty": 0.0, "max_support": 3, **options}
+            common = {"global_penalty": penalty, "local_penalty": 0.0, "max_rules": 3, **options}
             fit = fit_pool(satisfied, target, l2_penalty=0.0, **common)
             assert np.abs(fit.model.weights).max() <= cap + 1e-6
             assert fit.objective < 0.01
@@ -626,7 +626,7 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
         satisfied, target, np.ones(150), tuple(range(10)), "exponential", l2_penalty=1.0
     )
     assert fit.objective == pytest.approx(every, abs=1e-4)
-    limited = fit_pool(satisfied, target, **options, max_support=4)
+    limited = fit_pool(satisfied, target, **options, max_rules=4)
     assert jr.support(limited.model) <= 4
     assert limited.objective >= fit.objective
 
@@ -1219,8 +1219,8 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         ({"loss": "hinge"}, ValueError, "loss must be"),
         ({"encoding": "ternary"}, ValueError, "encoding must be"),
         ({"search": "best"}, ValueError, "search must be"),
-        ({"max_support": 0}, ValueError, "max_support must be at least 1"),
-        ({"max_support": 2.5}, TypeError, "max_support must be an integer"),
+        ({"max_rules": 0}, ValueError, "max_rules must be at least 1"),
+        ({"max_rules": 2.5}, TypeError, "max_rules must be an integer"),
         ({"restarts": -1}, ValueError, "restarts must be at least 0"),
         ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1"),
         ({"max_iterations": None}, TypeError, "max_iterations must be an integer"),

@@ -32,9 +32,12 @@ from jaxrules.lire.fitting import cross_validate, fit, path
 from jaxrules.lire.objective import best_weight, objective, penalty_increase
 from jaxrules.lire.options import PAPER
 from jaxrules.lire.published import published
+from jaxrules.lire.solution import LireDetails, PublishedDetails
 
 __all__ = [
     "PAPER",
+    "LireDetails",
+    "PublishedDetails",
     "best_weight",
     "cross_validate",
     "fit",
