@@ -165,7 +165,6 @@ def test_modules_form_no_circle(modules: dict[str, Path]) -> None:
 LONGEST = 60
 LONG = {
     "jaxrules.lire.bound_kernels.relax": "one node's relaxation for numba, where calls with so many arrays are slow",
-    "jaxrules.lire.fitting.cross_validate": "a third of it is the signature, which repeats that of fit",
 }
 """Functions of more than `LONGEST` lines, and why they have so many."""
 

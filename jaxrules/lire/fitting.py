@@ -51,9 +51,9 @@ def fit(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> result = fit(X, (X[:, 0] > 0) & (X[:, 1] > 0))
+    >>> result = fit(X, X[:, 0] > 0)
     >>> result.model.conjunctions.describe(0), result.details.swap_optimal
-    ('x0 >= 1 & x1 >= 1', True)
+    ('x0 > 0.5', True)
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
@@ -122,7 +122,7 @@ def path(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> fits = path(X, (X[:, 0] > 0) & (X[:, 1] > 0), global_penalties=[0.01, 1.0])
+    >>> fits = path(X, X[:, 0] > 0, global_penalties=[0.01, 1.0])
     >>> [len(one.model.conjunctions) for one in fits]
     [0, 1]
 
@@ -173,8 +173,8 @@ def cross_validate(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> y = (X[:, 0] > 0) & (X[:, 1] > 0)
-    >>> chosen = cross_validate(X, y, global_penalties=[0.01, 1.0], l2_penalties=[0.25], n_folds=2)
+    >>> grid = {"global_penalties": [0.01, 1.0], "l2_penalties": [0.25]}
+    >>> chosen = cross_validate(X, X[:, 0] > 0, n_folds=2, **grid)
     >>> chosen.details.cross_validation.setting["global_penalty"]
     0.01
 

@@ -105,7 +105,7 @@ def published(
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
     >>> result = published(X, X[:, 0] > 0, global_penalty=0.02)
     >>> result.model.conjunctions.describe(0)
-    'x0 >= 1'
+    'x0 > 0.5'
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
@@ -288,8 +288,8 @@ class PublishedSearch:
         return Incumbent(self.weights.copy(), self.objective())
 
     def iterate(self, stopped: Callable[[], bool]) -> bool:
-        """One iteration of Algorithm 1: the first move that improves, and a refit; whether there was
-        one.
+        """One iteration of Algorithm 1: the first move that improves, and a refit; whether there
+        was one.
         """
         support = self.support
         for m in support[np.argsort(self.failures[support], kind="stable")].tolist():
