@@ -320,6 +320,31 @@ def _share_and_rise(
 
 
 @_compiled
+def _dual_point(
+    data: Data, state: Any, weights: Any, intercept: float, centre: float, loss: float
+) -> tuple[float, Any]:
+    """-L*(theta), less what the sum of theta may subtract, and -theta: the gradient of the loss at
+    these scores, with the best intercept.
+    """
+    scores, reach = np.full(len(data.target), intercept), abs(centre)
+    for j in range(len(state)):
+        if state[j] != OUT:
+            reach += data.cap[j]
+            if weights[j] != 0:
+                _add(scores, weights[j], data.columns[j])
+    downhill, curvature = np.empty_like(scores), np.empty_like(scores)
+    value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    for _ in range(_CENTRING_STEPS):  # the best intercept
+        tilt = downhill.sum()
+        if abs(tilt) * reach <= _CENTRED * loss:
+            break
+        scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
+        value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    # -L*(theta) = L(f) - theta'f with theta = -downhill
+    return value + _dot(downhill, scores) - abs(downhill.sum()) * reach, downhill
+
+
+@_compiled
 def dual(
     data: Data,
     state: Any,
@@ -342,23 +367,8 @@ def dual(
         subtracts, (columns,); lower bounds for every size, (columns + 1,), infinite outside the
         range; and with and without every free column.
     """
+    value, downhill = _dual_point(data, state, weights, intercept, centre, loss)
     n = len(state)
-    scores, reach = np.full(len(data.target), intercept), abs(centre)
-    for j in range(n):
-        if state[j] != OUT:
-            reach += data.cap[j]
-            if weights[j] != 0:
-                _add(scores, weights[j], data.columns[j])
-    downhill, curvature = np.empty_like(scores), np.empty_like(scores)
-    value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
-    for _ in range(_CENTRING_STEPS):  # the best intercept
-        tilt = downhill.sum()
-        if abs(tilt) * reach <= _CENTRED * loss:
-            break
-        scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
-        value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
-    # -L*(theta) = L(f) - theta'f with theta = -downhill, minus what its sum may subtract
-    value += _dot(downhill, scores) - abs(downhill.sum()) * reach
 
     # w_j = max of g_j b - r_j b^2 / 2 within the cap: b = g_j / r_j, or the cap
     worth, free, inside, covered = np.zeros(n), np.empty(n, np.int64), 0, 0.0

@@ -51,9 +51,9 @@ def fit(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> result = fit(X, X[:, 0] > 0)
+    >>> result = fit(X, X[:, 0] > 0, global_penalty=0.1)
     >>> result.model.conjunctions.describe(0), result.details.swap_optimal
-    ('x0 > 0.5', True)
+    ('x0 <= 0.5', True)
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
@@ -122,7 +122,7 @@ def path(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> fits = path(X, X[:, 0] > 0, global_penalties=[0.01, 1.0])
+    >>> fits = path(X, X[:, 0] > 0, global_penalties=[0.1, 1.0])
     >>> [len(one.model.conjunctions) for one in fits]
     [0, 1]
 
