@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import numpy as np
@@ -272,7 +271,7 @@ def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:
 
 
 def _normal_equations(
-    columns: NDArray[Any], weight: Floats, target: Floats
+    columns: NDArray[np.int8], weight: Floats, target: Floats
 ) -> tuple[Floats, Floats]:
     """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
     gram = np.zeros((len(columns), len(columns)))
