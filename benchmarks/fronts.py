@@ -188,7 +188,7 @@ def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
                 train.y,
                 global_penalty=share * price,
                 start=model,
-                max_support=most + 10,
+                max_rules=most + 10,
                 restarts=0,
                 **given,
             )

@@ -364,7 +364,7 @@ def folds(names: Sequence[str], n_folds: int) -> list[dict[str, Any]]:
         most = round(
             float(np.mean([row["support"] for (data, _), row in paper.items() if data == name]))
         )
-        common: dict[str, Any] = {"missing": "own_category", "max_support": most}
+        common: dict[str, Any] = {"missing": "own_category", "max_rules": most}
         for fold in range(n_folds):
             train, test = fronts.split(f"{name}_folds", fold)
             outside = np.random.default_rng(fold).permutation(len(train)) < len(train) // 5

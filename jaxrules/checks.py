@@ -27,7 +27,7 @@ _ALSO_CALLED = {
     "verbose": ("progress",),
     "timeout": ("time_limit",),
     "max_depth": ("max_length",),
-    "n_rules": ("max_rules", "max_support"),
+    "n_rules": ("max_rules",),
     "warm_start": ("start", "first"),
     "start": ("first",),
 }

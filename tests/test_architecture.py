@@ -166,7 +166,6 @@ LONGEST = 60
 LONG = {
     "jaxrules.lire.bound_kernels.relax": "one node's relaxation; numba's calls with so many arrays "
     "are slow",
-    "jaxrules.lire.fitting.cross_validate": "a third of it is the signature",
 }
 """Functions of more than `LONGEST` lines, and why they have so many."""
 

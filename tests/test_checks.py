@@ -191,7 +191,7 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
             r"boosting.fit\(\) got .*; did you mean 'max_rules'",
         ),
         (lambda: jr.lire.fit(SIZES, LABELS, random_state=3), "'random_state'; did you mean 'seed'"),
-        (lambda: jr.lire.fit(SIZES, LABELS, n_rules=3), "'n_rules'; did you mean 'max_support'"),
+        (lambda: jr.lire.fit(SIZES, LABELS, n_rules=3), "'n_rules'; did you mean 'max_rules'"),
         (
             lambda: jr.lire.path(SIZES, LABELS, warm_start=FITTED),
             "'warm_start'; did you mean 'start'",
@@ -203,7 +203,7 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
         ),
         (
             lambda: jr.estimators.LIREClassifier(n_rules=3),
-            r"LIREClassifier\(\) got .*; did you mean 'max_support'",
+            r"LIREClassifier\(\) got .*; did you mean 'max_rules'",
         ),
         (
             lambda: jr.estimators.SSRLClassifier(C=3),

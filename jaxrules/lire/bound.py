@@ -2,10 +2,11 @@
 
 Primal. Over supports S of at most K columns, weights b and a free intercept b_0, as in `search`:
 
-    minimise  L(b_0 + X b) + sum_{j in S} r_j b_j^2 / 2 + gamma |S| + lambda P(S) / |S|,    |b_j| <= B_j, 0 outside S
+    minimise  L(b_0 + X b) + sum_{j in S} r_j b_j^2 / 2 + gamma |S| + lambda P(S) / |S|,
+    |b_j| <= B_j, 0 outside S
 
-L is the mean loss, P(S) the sum of the coverages p_j over S, r_j the ridge
-and B_j the cap on weights.
+L is the mean loss, P(S) the sum of the coverages p_j over S, r_j the ridge and B_j the cap on
+weights.
 
 Relaxation. Where |S| <= u and no coverage is below p, lambda P(S) / |S| >= lambda p + lambda sum_S
 (p_j - p) / u. So column j has a price of its own, c_j = gamma + lambda (p_j - p) / u. The largest
@@ -29,17 +30,18 @@ by Fenchel's inequality, so that
 The minimum over supports is exact, mean coverage included: for every size k it takes the k
 columns of the smallest lambda p_j / k - w_j (`Relaxation.bounds`). theta is the gradient of
 the loss at the relaxation's solution f, where -L*(theta) = L(f) - theta'f, and the bound is no
-lower than the relaxation. The intercept of f makes it sum to nearly 0. What is left of the sum
-is paid for: the best intercept of any model within the caps is at most sum_j B_j away from
-that of the best constant.
+lower than the relaxation. Without a ridge, on nearly separable rows, Newton's steps may end before
+the solution; then the bound is lower, and still valid. The intercept of f makes theta sum to nearly
+0. The remainder is subtracted: the best intercept of any model within the caps is at most sum_j B_j
+away from that of the best constant.
 
 Branching. A node has columns that are in, columns that are out, and a range of sizes; of a required
-set of which none is in, one of the free columns has to enter, the cheapest at least. The bounds by
-size narrow the range; the same sorted sums tell what it costs each free column to enter, or to stay
-out, and columns for which one of the two exceeds the incumbent are fixed. The node of the least
-bound is split where both halves promise to rise, by a second-order estimate of what it costs the
-relaxation to drop a column, and to pay its whole price. The supports that relaxations suggest are
-refitted; one that is better is improved by the local search, and is the new incumbent.
+set of which none is in, one of the free columns must enter, at least the cheapest. The bounds by
+size narrow the range; the same sorted sums bound the supports with, and without, each free column,
+and columns for which one of the two exceeds the incumbent are fixed. The node of the least bound is
+split at the column for which both halves promise to rise, by a second-order estimate of what
+dropping it, and paying its whole price, adds to the relaxation. The supports that relaxations
+suggest are refitted; a better one is improved by the local search, and is the new incumbent.
 
 Rounding. All is float64. Sums over patterns, in any order, err by some 1e-14 of the loss; bounds
 are lowered by 1e-9 of the loss of the best constant, far more than that.
@@ -68,14 +70,14 @@ _ROUNDING = 1e-9  # of the loss of the best constant, off every bound
 _ACCURACY = 1e-7  # predicted decrease, relative to the incumbent, at which a relaxation is solved
 _ACCURACY_OF_GAP = 0.01  # or relative to what the node's bound lacks
 _NEWTON_STEPS = 40
-_ENTRIES = 20_000_000  # of the matrix, between two looks at the clock
+_ENTRIES = 20_000_000  # of the matrix, between two checks of the clock
 _LEAST_RISE = 1e-4  # of the node's gap: estimates below that count as this
 _PASSES = 3  # solutions of one node, while it fixes columns
 
 
 class Node(NamedTuple):
-    """A part of all supports: those with every column that is IN, others that are FREE
-    alone, of sizes from..to.
+    """A part of all supports: those with all columns that are IN, some that are FREE and no others,
+    of sizes from..to.
     """
 
     bound: float
@@ -92,8 +94,8 @@ class Solution(NamedTuple):
     Attributes:
         weights, intercept: (columns,), and a number.
         share: z, (columns,).
-        rise: estimates of how much it rises where a column is left out, and where it
-            must enter, (columns, 2).
+        rise: estimates of how much it rises if a column is left out, and if it must enter,
+            (columns, 2).
     """
 
     weights: Floats
@@ -105,8 +107,8 @@ class Solution(NamedTuple):
 class Bounds(NamedTuple):
     """What one dual point proves about the supports of a node."""
 
-    value: float  # the dual's value but for what depends on the support
-    worth: Floats  # what each column of a support takes off, (columns,)
+    value: float  # the dual's value without what depends on the support
+    worth: Floats  # what each column of a support subtracts, (columns,)
     of_size: Floats  # lower bounds, (columns + 1,); infinite outside the node's sizes
     entering: Floats  # with this column in the support, (columns,); infinite where it is not free
     leaving: Floats  # without it
@@ -182,8 +184,8 @@ class Relaxation:
         return Solution(weights, intercept, share, rise)
 
     def bounds(self, node: Node, weights: Floats, intercept: float) -> Bounds:
-        """What the gradient of the loss at these weights proves, by size, and with and
-        without every free column.
+        """What the gradient of the loss at these weights proves, by size, and with and without
+        every free column.
         """
         value, *found = self.kernels.dual(
             self.data, node.state, *node.sizes, weights, intercept, self.centre, self.loss
@@ -215,8 +217,8 @@ class BranchAndBound:
         self._tried: set[bytes] = set()
 
     def run(self, max_nodes: int | None = None) -> None:
-        """Split the node of the least bound until the gap is closed, `max_nodes` are,
-        or the search is stopped.
+        """Split the node of the least bound until the gap is closed, `max_nodes` are split, or the
+        search is stopped.
         """
         search = self.search
         self._relaxation = relaxation = Relaxation(search)
@@ -225,8 +227,7 @@ class BranchAndBound:
         fixed = np.isin(relaxation.columns, search.problem.fixed)
         state = np.where(fixed, relaxation.kernels.IN, relaxation.kernels.FREE).astype(np.int8)
         root = Node(0.0, 0, state, (int(fixed.sum()), largest), np.zeros(n), relaxation.centre)
-        # Parts that wait to be bounded, or split, have the bound of the part
-        # that they were split from.
+        # Parts that wait have the bound of the part that they were split from.
         waiting, number = [root], 0
         while waiting and waiting[0].bound < self._goal:
             known, self.bound = self.bound, max(self.bound, min(waiting[0].bound, self._finished))
@@ -259,9 +260,7 @@ class BranchAndBound:
             # The dual bound of the node, and the sizes that it leaves open
             bound, open_ = max(node.bound, found.least), np.flatnonzero(found.of_size < self._goal)
             is_free, last = node.state == free, np.zeros(len(node.state), bool)
-            for (
-                serves
-            ) in self._required:  # of a required set one has to enter, the cheapest at least
+            for serves in self._required:  # one of the set must enter, at least the cheapest
                 if not (node.state[serves] == inside).any():
                     choices = serves & is_free
                     bound = max(bound, found.entering[choices].min(initial=np.inf))
@@ -302,7 +301,7 @@ class BranchAndBound:
         return halves
 
     def _try(self, chosen: Mask, weights: Floats, found: Bounds) -> None:
-        """Refit a support that may be better than the incumbent; where it is, search on from it."""
+        """Refit a support that may be better than the incumbent; if it is, search on from it."""
         search, key = self.search, np.packbits(chosen).tobytes()
         columns = np.append(0, self._relaxation.columns[chosen])
         least = (

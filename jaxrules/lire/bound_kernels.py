@@ -14,9 +14,9 @@ from jaxrules.solvers.linear.coordinate_descent import reverse_huber_sweep
 
 LOSSES = ("exponential", "logistic", "squared")
 OUT, IN, FREE = 0, 1, 2
-"""What a node says of a column."""
+"""The state of a column in a node."""
 _SWEEPS = 200  # of coordinate descent in a Newton step
-# of the loss of the best constant: what the slope along the intercept may take off the bound
+# of the loss of the best constant: what the slope along the intercept may subtract from the bound
 _CENTRED = 1e-10
 _CENTRING_STEPS = 20
 _SUMS = {"reassoc", "contract", "nsz"}  # sums in any order, no other liberty
@@ -97,8 +97,8 @@ def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvat
 
 @_summing
 def _second_order(data: Data, chosen: Any, curvature: Any) -> tuple[Any, Any, float]:
-    """The Hessian of these columns once the intercept follows, their products with
-    the intercept, and its own.
+    """The Hessian of these columns once the intercept follows, their products with the intercept,
+    and its own.
     """
     size, total = len(chosen), curvature.sum()
     hessian, along, weighted = np.empty((size, size)), np.empty(size), np.empty(len(curvature))
@@ -124,12 +124,12 @@ def _second_order(data: Data, chosen: Any, curvature: Any) -> tuple[Any, Any, fl
 
 @_compiled
 def _reverse_huber(data: Data, state: Any, largest: int) -> tuple[Any, Any, Any, Any]:
-    """What stands for the price of every column in a node, each (columns,):
-    price, slope, turn and cap.
+    """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
+    (columns,).
 
-    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond; with a cap before the
-    turn, which is infinite then, the line to the cap. Columns that are in cost their ridge alone;
-    a cap of 0 keeps a column out.
+    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond; with a cap before the turn,
+    which is then infinite, the line to the cap. Columns that are in cost only their ridge; a cap of
+    0 keeps a column out.
     """
     n = len(state)
     price, slope, turn, cap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
@@ -198,14 +198,14 @@ def relax(
     Args:
         state: OUT, IN or FREE, (columns,).
         largest: size of the supports in this node.
-        weights: a first guess, (columns,), changed in place; so is the
-            intercept, which is returned.
+        weights: a first guess, (columns,), changed in place.
+        intercept: a first guess.
         accuracy: predicted decrease at which they end.
-        steps: how many at most.
+        steps: at most this many.
 
     Returns:
-        The intercept, z of every column, estimates of how much the minimum rises where a column is
-        left out, and where it must enter, (columns, 2), to second order once the others follow, and
+        The intercept, z of every column, estimates of how much the minimum rises if a column is
+        left out, and if it must enter, (columns, 2), to second order once the others follow, and
         whether the accuracy was reached.
     """
     n, ridge = len(state), data.ridge
@@ -292,8 +292,8 @@ def _share_and_rise(
     turn: Any,
     cap: Any,
 ) -> tuple[Any, Any]:
-    """z of every column, and the estimates of `relax`; `hessian` is that of the chosen
-    columns, changed in place.
+    """z of every column, and the estimates of `relax`; `hessian` is that of the chosen columns,
+    changed in place.
     """
     n, ridge = len(state), data.ridge
     share, rise = np.zeros(n), np.zeros((n, 2))
@@ -303,9 +303,7 @@ def _share_and_rise(
             share[j] = 1.0
         elif state[j] == FREE:
             share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
-    for a in range(
-        len(chosen)
-    ):  # the Hessian of loss and penalty: reverse Huber's has its ridge beyond t alone
+    for a in range(len(chosen)):  # the Hessian of loss and penalty, which has a ridge beyond t only
         j = chosen[a]
         hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
     spread = _spread(hessian)
@@ -313,13 +311,37 @@ def _share_and_rise(
         j = chosen[a]
         size_of = abs(weights[j])
         rise[j, 0] = size_of**2 / (2 * spread[a])  # left out: b^2 / (2 (H^-1)_jj)
-        if (
-            size_of <= turn[j]
-        ):  # enters: price and ridge in place of the slope, less what the weight then wins
+        # Enters: price and ridge in place of the slope, minus what the weight then gains
+        if size_of <= turn[j]:
             uphill = max(slope[j] - ridge[j] * size_of, 0.0)
             more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of
             rise[j, 1] = max(more - uphill**2 / 2 / (1 / spread[a] + ridge[j]), 0.0)
     return share, rise
+
+
+@_compiled
+def _dual_point(
+    data: Data, state: Any, weights: Any, intercept: float, centre: float, loss: float
+) -> tuple[float, Any]:
+    """-L*(theta), less what the sum of theta may subtract, and -theta: the gradient of the loss at
+    these scores, with the best intercept.
+    """
+    scores, reach = np.full(len(data.target), intercept), abs(centre)
+    for j in range(len(state)):
+        if state[j] != OUT:
+            reach += data.cap[j]
+            if weights[j] != 0:
+                _add(scores, weights[j], data.columns[j])
+    downhill, curvature = np.empty_like(scores), np.empty_like(scores)
+    value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    for _ in range(_CENTRING_STEPS):  # the best intercept
+        tilt = downhill.sum()
+        if abs(tilt) * reach <= _CENTRED * loss:
+            break
+        scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
+        value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    # -L*(theta) = L(f) - theta'f with theta = -downhill
+    return value + _dot(downhill, scores) - abs(downhill.sum()) * reach, downhill
 
 
 @_compiled
@@ -341,27 +363,12 @@ def dual(
         centre, loss: of the best constant: its intercept and its loss.
 
     Returns:
-        The dual's value but for what depends on the support; what each column of a support takes
-        off, (columns,); lower bounds of every size, (columns + 1,), infinite outside the range; and
-        with and without every free column.
+        The dual's value without what depends on the support; what each column of a support
+        subtracts, (columns,); lower bounds for every size, (columns + 1,), infinite outside the
+        range; and with and without every free column.
     """
+    value, downhill = _dual_point(data, state, weights, intercept, centre, loss)
     n = len(state)
-    scores, reach = np.full(len(data.target), intercept), abs(centre)
-    for j in range(n):
-        if state[j] != OUT:
-            reach += data.cap[j]
-            if weights[j] != 0:
-                _add(scores, weights[j], data.columns[j])
-    downhill, curvature = np.empty_like(scores), np.empty_like(scores)
-    value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
-    for _ in range(_CENTRING_STEPS):  # the best intercept
-        tilt = downhill.sum()
-        if abs(tilt) * reach <= _CENTRED * loss:
-            break
-        scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
-        value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
-    # -L*(theta) = L(f) - theta'f with theta = -downhill, less what its sum may take off
-    value += _dot(downhill, scores) - abs(downhill.sum()) * reach
 
     # w_j = max of g_j b - r_j b^2 / 2 within the cap: b = g_j / r_j, or the cap
     worth, free, inside, covered = np.zeros(n), np.empty(n, np.int64), 0, 0.0
@@ -381,8 +388,7 @@ def dual(
         else:
             free[n_free] = j
             n_free += 1
-    # For every size k: the k columns of the smallest lambda p_j / k - w_j,
-    # those that are in among them
+    # For every size k: those that are in, and the free columns of the smallest lambda p_j / k - w_j
     of_size, entering, leaving = np.full(n + 1, np.inf), np.full(n, np.inf), np.full(n, np.inf)
     cost = np.empty(n_free)
     for size in range(max(least, inside), min(largest, inside + n_free) + 1):
@@ -398,7 +404,7 @@ def dual(
         taken = size - inside
         bound = value - taken_off + data.gamma * size + per_unit * covered + cost[:taken].sum()
         of_size[size] = bound
-        # Who has to enter takes the place of the last one, who has to leave makes room for the next
+        # A column that must enter replaces the last; one that must leave makes room for the next
         last = cost[taken - 1] if taken > 0 else -np.inf
         following = cost[taken] if taken < n_free else np.inf
         for a in range(n_free):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
@@ -20,6 +21,7 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.training import TrainingData
+from jaxrules.warm_start import given_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class Candidates:
 
     Attributes:
         pool: rules, an expert's first and those of a start last.
-        n_first: how many are the expert's.
+        n_first: the number of the expert's.
         outputs: one per output of the model.
     """
 
@@ -39,42 +41,45 @@ class Candidates:
     @classmethod
     def of(
         cls,
-        rules: RuleSource | None,
-        first: Conjunctions | None,
-        constraints: Constraints,
         data: TrainingData,
-        run: Run,
+        rules: RuleSource | None,
+        constraints: Constraints,
         options: Options,
-        start: RuleEnsemble | None = None,
+        run: Run,
     ) -> Candidates:
-        """What the arguments of a fit of these names say about its rules.
+        """The rules, an expert's and those of a start, and the problems on them.
+
+        Args:
+            rules: as the option of this name.
 
         Raises:
-            TypeError, ValueError: as `jaxrules.lire.fit` for these arguments.
+            TypeError, ValueError: as `jaxrules.lire.fit` for the options about rules.
         """
-        experts = constraints.first(data.table.schema, first, len(data.outputs)).with_schema(
-            data.schema
+        start = given_start(options.start, RuleEnsemble, data, constraints)
+        experts = constraints.first(data.table.schema, options.first, len(data.outputs))
+        n_first, most = len(experts), options.max_rules
+        require(
+            most is None or n_first <= most,
+            f"first has {n_first} rules, but max_rules={most}; raise max_rules",
         )
-        n_first = len(experts)
-        if options.max_support is not None and n_first > options.max_support:
-            raise ValueError(f"first has {n_first} rules, but max_support is {options.max_support}")
         pool = rule_pool(rules, data, options.seed, run, n_first > 0, constraints)
         if n_first:
+            experts = experts.with_schema(data.schema)
             pool = RulePool(experts, Activations.of(experts, data.table)).with_rules(
                 pool.rules, data.table
             )
         n_rules = len(pool.rules)
         if start is not None:
             pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
-        required = _required(constraints, pool.rules, n_first, options.max_support)
+        required = _required(constraints, pool.rules, n_first, most)
 
         def outputs(encoding: Encoding) -> list[Output]:
             problems = _problems(pool, data, constraints, options, encoding, n_first, required)
             return [Output(problem, L1Start(problem, options.seed)) for problem in problems]
 
         found = outputs(options.encoding)
-        # The same models, where the intercept is free and no Gram matrix makes the search exact
-        one_problem = not (options.penalise_intercept or options.loss.quadratic)
+        # The same models if the intercept is free, and no Gram matrix makes the search exact
+        one_problem = not (options.penalise_intercept or data.loss.quadratic)
         if options.encoding == "binary" and one_problem and found[0].problem.size <= SMALL:
             for output, signed in zip(found, outputs("signed"), strict=True):
                 output.signed = signed
@@ -86,7 +91,7 @@ class Candidates:
         return cls(pool, n_first, found)
 
     def solve_ahead(self, gamma: float, run: Run) -> None:
-        """The L1 solutions that a search at this penalty starts from."""
+        """The L1 solutions that a search with this penalty starts from."""
         for output in self.outputs:
             output.l1_start.starts(gamma, run)
 
@@ -106,17 +111,18 @@ def _problems(
         pool.activations,
         data.outputs[0],
         data.weights,
-        options.loss,
+        data.loss,
         encoding,
         options.penalise_intercept,
         signs=constraints.allows(pool.rules, 2) if constraints.monotone else None,
         n_fixed=n_first,
         required=required,
     )
-    if not problem.required.any(axis=1).all():
-        raise ValueError(
-            "required names a column of which every rule holds on all rows, or on none"
-        )
+    require(
+        bool(problem.required.any(axis=1).all()),
+        "required names a column whose rules all hold for every row, or for none; add others to "
+        "rules",
+    )
     problems = [problem.with_target(target) for target in data.outputs]
     if not constraints.monotone:
         return problems
@@ -126,15 +132,14 @@ def _problems(
 
 
 def _required(
-    constraints: Constraints, rules: Conjunctions, n_first: int, max_support: int | None
+    constraints: Constraints, rules: Conjunctions, n_first: int, most: int | None
 ) -> list[NDArray[np.bool_]]:
     """For each required column that no expert's rule uses, which rules do."""
     constraints.require_spoken(rules, "rule; add one to rules")
-    left = [using for using in constraints.using(rules) if not using[:n_first].any()]
-    if max_support is not None and len(left) > max_support - n_first:
-        raise ValueError(
-            f"required names {len(left)} columns more than first uses, but "
-            f"max_support={max_support} leaves "
-            f"{max_support - n_first} rules"
-        )
-    return left
+    missing = [using for using in constraints.using(rules) if not using[:n_first].any()]
+    require(
+        most is None or len(missing) <= most - n_first,
+        f"required names {len(missing)} columns that first does not use, but max_rules={most}; "
+        "raise max_rules",
+    )
+    return missing

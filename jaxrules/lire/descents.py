@@ -1,8 +1,8 @@
 """The search from all its starts: what `jaxrules.lire.fit` does for one output.
 
-Local moves end in a local optimum (`jaxrules.lire.search`), so that the search descends from
-several starts and keeps the best: the empty model, L1 solutions, a given model, the previous model
-of a path, what falling ridges lead to, and the best model perturbed.
+Local moves end in a local optimum (`jaxrules.lire.search`), so the search descends from several
+starts and keeps the best: the empty model, L1 solutions, a given model, the previous model of a
+path, the ends of descents along falling ridges, and the best model perturbed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Floats = NDArray[np.float64]
 
 _RESTARTS = 20
 _PROMISING = 1.1
-"""Times the best objective: a descent that has to show promise is given up unless
-its first moves lead below.
+"""Times the best objective: a descent that must be promising is given up unless its first moves
+lead below.
 """
 _IDLE = 8
-"""Restarts in a row that are given up: more of them are not worth their time."""
+"""After so many restarts in a row that are given up, there are no more."""
 _RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
-"""Ridges that fall to none, in long steps and in short ones: neither ends lower on all problems."""
+"""Ridges that fall to none, in long steps and in short ones: neither is better on all problems."""
 
 
 class GivenStart(NamedTuple):
@@ -44,15 +44,15 @@ class GivenStart(NamedTuple):
 
 @dataclass(eq=False)
 class Output:
-    """One output's problem, and what one pair of penalties leaves for the next.
+    """The problem of one output, and what one pair of penalties leaves for the next.
 
     Attributes:
         problem: its data.
         l1_start: its L1 solutions, by penalty.
-        given: the start that the caller gave.
+        given: the caller's start.
         signed: for binary rules on small data: the same columns with signs, whose search ends
             lower.
-        previous: the best model at the penalties before.
+        previous: the best model at the previous penalties.
     """
 
     problem: Problem
@@ -63,12 +63,12 @@ class Output:
 
 
 class Watch:
-    """Keeps the best incumbent, so that a deadline or Ctrl-C loses nothing, and tells the run.
+    """Keeps the best incumbent, so that a deadline or Ctrl-C loses nothing, and reports to the run.
 
     Attributes:
         best: the best incumbent so far.
-        bound: what is proved of all, None as long as nothing is.
-        start, best_start: where the present descent began, and that which led to the best.
+        bound: proved of all supports; None as long as nothing is.
+        start, best_start: the start of the present descent, and of the one that led to the best.
         certified: whether no single move improves the best.
     """
 
@@ -89,8 +89,8 @@ class Watch:
         )
 
     def proved(self, bound: float) -> None:
-        """Tell of a bound that closes a hundredth of the gap."""
-        assert self.best is not None  # no proof begins without
+        """Report a bound that closes a hundredth of the gap."""
+        assert self.best is not None  # a proof starts from one
         if self.bound is None or self.best.objective - bound < 0.99 * (
             self.best.objective - self.bound
         ):
@@ -99,8 +99,8 @@ class Watch:
 
 
 def minimise(output: Output, search: Search, watch: Watch, options: Options) -> bool:
-    """Descend from every start, so that `watch` has the best; whether the limit
-    on moves ended one of them.
+    """Descend from every start, so that `watch` has the best; whether the limit on moves ended one
+    of the descents.
     """
     exhausted, run, idle = False, watch.run, 0
     begun = _first_incumbents(output, search, watch)
@@ -123,8 +123,8 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
 
 
 def _first_incumbents(output: Output, search: Search, watch: Watch) -> Incumbent | None:
-    """Something at once, before the first descent: the previous model, the given one (which is
-    returned), and, where time is short, L1 solutions, which need no kernel.
+    """Models before the first descent: the previous one, the given one (which is returned) and,
+    under a time limit, L1 solutions, which need no ranking of moves.
     """
     begun = None
     if output.previous is not None:
@@ -144,14 +144,14 @@ def _first_incumbents(output: Output, search: Search, watch: Watch) -> Incumbent
 class _Start(NamedTuple):
     name: str
     incumbent: Incumbent
-    promises: bool = False  # whether the descent from it has to show promise
+    promises: bool = False  # whether the descent from it must be promising
 
 
 def _starts(
     output: Output, search: Search, watch: Watch, options: Options, begun: Incumbent | None
 ) -> Iterator[_Start]:
-    """Each is made when the descent before it is over. On large data the previous model
-    stands for the empty one.
+    """Each is made after the descent before it. On large data the previous model replaces the empty
+    one.
     """
     small, restarts = search.problem.size <= SMALL, options.restarts
     ridges = small and not search.l2_penalty and output.signed is None and restarts != 0
@@ -187,7 +187,7 @@ def _starts(
 
 
 def _falling(search: Search) -> Iterator[Incumbent]:
-    """What descents lead to whose ridge falls: with a ridge there are fewer local optima."""
+    """The ends of descents whose ridge falls: with a ridge there are fewer local optima."""
     start = begun = search.start_empty()
     for ridges in _RIDGES:
         best = begun

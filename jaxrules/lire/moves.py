@@ -1,10 +1,10 @@
 """All moves at once, for `search`: rank all full-refit moves, and sweep closed-form moves.
 
 Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per
-entry, and serves predictions in float32; margins, weights and what is accepted are float64. Nearly
-all of the time goes to one product with the matrix. On a CPU it is BLAS's, so that nothing is
-compiled, for no shape of the data and for no size of the support; where JAX has an accelerator, a
-large matrix lies there, and the product is a kernel of JAX's.
+entry, and is read as float32 for predictions; margins, weights and what is accepted are float64.
+Nearly all of the time goes to one product with the matrix. On a CPU, BLAS computes it, and nothing
+is compiled for any shape of the data or size of the support. If JAX has an accelerator, a large
+matrix is kept there, and a kernel of JAX computes the product.
 """
 
 from __future__ import annotations
@@ -36,26 +36,24 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
 ADDITIONS = 8
-"""Columns that one closed-form sweep may add."""
+"""A closed-form sweep may add this many columns."""
 _BLOCK = 192, 1024
-"""Columns and patterns that are cast to float32 at once: the cast stays in the cache."""
+"""Columns and patterns that are cast to float32 at once: the result fits in the cache."""
 _FEW = 1 << 20
-"""Entries for which threads do not pay."""
+"""With at most this many entries, threads do not pay."""
 _ON_DEVICE = 256, 8192, 32
-"""What columns, patterns and rows are padded to on an accelerator: few shapes are compiled.
-Patterns are cast by blocks: a float32 copy of all would be four times as large.
+"""On an accelerator, columns, patterns and rows are padded to multiples of these: few shapes are
+compiled. Patterns are cast by blocks: a float32 copy of all would be four times as large.
 """
 ONES = 0
 """The column of ones, the intercept."""
 
-_quiet = np.errstate(
-    all="ignore"
-)  # predictions may overflow or be tiny; nothing is accepted unseen
+_quiet = np.errstate(all="ignore")  # predictions may overflow or vanish; refits decide
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), int8, and the mean target and the weight of every pattern (P,), float64;
-    and the matrix `on_accelerator`.
+    """The matrix (C, P), int8, the mean target and the weight of every pattern (P,), float64, and
+    the matrix `on_accelerator`.
     """
 
     columns: NDArray[np.int8]
@@ -65,8 +63,8 @@ class Data(NamedTuple):
 
 
 class Charges(NamedTuple):
-    """What every column costs (C,): its coverage, whether it counts (1 or 0), the price of half its
-    squared weight; the ends of its weight; and whether it may enter, and leave.
+    """The penalties on every column (C,): its coverage, whether it counts (1 or 0), its ridge; the
+    ends of its weight; and whether it may enter, and leave.
     """
 
     coverage: Floats
@@ -94,9 +92,9 @@ class Terms(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the patterns sum to at some margins: the loss, X d (C,), the curvature of every
-    column alone (C,), and X_S diag(v) X' (K, C), where d is the downhill slope and v the
-    curvature of every pattern.
+    """Sums over the patterns at some margins: the loss, X d (C,), the curvature of every column
+    alone (C,), and X_S diag(v) X' (K, C), where d is the downhill slope and v the curvature of
+    every pattern.
     """
 
     value: float
@@ -106,9 +104,7 @@ class Sums(NamedTuple):
 
 
 def _product(rows: Reals, data: Data) -> Reals:
-    """rows @ columns.T in float32, (R, C). How it rounds does not depend
-    on the number of threads.
-    """
+    """rows @ columns.T in float32, (R, C); it rounds alike for any number of threads."""
     if data.device is not None:
         size, (n_blocks, _, width) = len(rows), data.device.shape
         padding = (0, -size % _ON_DEVICE[2]), (0, n_blocks * width - rows.shape[1])
@@ -136,8 +132,8 @@ def _product(rows: Reals, data: Data) -> Reals:
 
 
 def on_accelerator(columns: NDArray[np.int8]) -> jax.Array | None:
-    """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of
-    JAX's accelerator, if any.
+    """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of JAX's
+    accelerator; None without one.
     """
     if not worth_an_accelerator(columns.size):
         return None
@@ -183,7 +179,7 @@ def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: E
     return Sums(float(value), products[size], own, products[:size])
 
 
-# What moves cost, and which are allowed
+# The penalties after moves, and which moves are allowed
 
 
 def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Any, Any]:
@@ -205,13 +201,13 @@ def _move_penalties(
 
 
 def _paid(charges: Charges, support: Support) -> float:
-    """What the ridge takes for the weights."""
+    """The ridge of the weights."""
     return float(charges.ridge[support.columns] @ support.weights**2) / 2
 
 
 def _allowed(charges: Charges, columns: Integers, terms: Terms) -> tuple[Bools, Bools, Bools]:
-    """Which columns of the support may leave it (K,), and which may enter by a
-    swap or an addition (C,).
+    """Which columns of the support may leave it (K,), and which may enter by a swap, or by an
+    addition (C,).
     """
     size, _ = _size_and_coverage(charges, columns)
     outside = charges.addable.copy()
@@ -226,7 +222,7 @@ def _allowed(charges: Charges, columns: Integers, terms: Terms) -> tuple[Bools, 
 def rank_moves(
     sums: Sums, charges: Charges, support: Support, terms: Terms, loss: Loss
 ) -> tuple[Reals, Reals, Reals, Floats]:
-    """`_rank` of what the patterns sum to; the ridge joins the Hessian's diagonal and the slope."""
+    """`_rank` of sums over patterns; the ridge joins the Hessian's diagonal and the slope."""
     columns, ridge = support.columns, charges.ridge.astype(np.float32)
     products, slope = sums.products.copy(), sums.slope.copy()
     products[np.arange(len(columns)), columns] += ridge[columns]
@@ -264,8 +260,8 @@ def _rank(
     terms: Terms,
     curved: float | None,
 ) -> tuple[Reals, Reals, Reals, Floats]:
-    """Predicted objective of every move, all weights refitted, by the
-    second-order model of loss and ridge.
+    """Predicted objective of every move, all weights refitted, by the second-order model of loss
+    and ridge.
 
     With H the Hessian on the support and g_j its products with column j, the curvature of j once
     the support follows is s_j = h_jj - g_j' H^-1 g_j; dropping column k costs b_k^2 / (2
@@ -276,8 +272,8 @@ def _rank(
         slope: X d (C,).
         own: h_jj (C,).
         value: the loss with the ridge.
-        curved: the exponential loss alone, whose gains are more than
-            quadratic; None for other losses.
+        curved: the exponential loss alone, whose gains are more than quadratic; None for other
+            losses.
 
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
@@ -299,9 +295,7 @@ def _rank(
         square = slope * slope
         square /= curvature
         square[np.where(slope > 0, charges.most <= 0, charges.least >= 0)] = 0
-        if (
-            curved is not None
-        ):  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
+        if curved is not None:  # exact for a signed column without a ridge: T - sqrt(T^2 - u^2)
             total = dtype.type(curved)
             return total * (1 - np.sqrt(1 - np.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
@@ -339,9 +333,9 @@ def sweep(
 ) -> tuple[Support, int]:
     """Score every move in closed form, the other weights fixed; then take the good ones in turn.
 
-    The best move of every column (a drop or a swap) and the best additions are sorted
-    by their objective; each is evaluated afresh in float64 after those taken before it,
-    and taken if it improves.
+    The best move of every column (a drop or a swap) and the best additions are sorted by their
+    objective; each is evaluated again in float64 after those taken before it, and taken if it
+    improves.
 
     Args:
         sums: at these margins.
@@ -395,8 +389,8 @@ class _Sweep(NamedTuple):
 def _take_if_better(
     state: _Sweep, slot: int, new: int, data: Data, charges: Charges, terms: Terms, tolerance: float
 ) -> _Sweep:
-    """One move, exactly: the column of the slot leaves (-1: none does), and another
-    one enters (-1: none does).
+    """One move, exactly: the column of the slot leaves (-1: none does), and another one enters (-1:
+    none does).
     """
     columns, weights, margins, size, covered, paid = (
         *state[:3],
@@ -422,7 +416,7 @@ def _take_if_better(
     if new < 0:
         if lost >= 0:
             return state
-    else:  # with the one that enters, if that is worth more than it costs and what was lost
+    else:  # with the one that enters, if that gains more than its penalty and what was lost
         entry = data.columns[new].astype(np.float64)
         moved, helping = float((mass * np.abs(entry)).sum()), float((slope * entry).sum())
         helped, harmed = max(moved + helping, 0.0) / 2, max(moved - helping, 0.0) / 2
@@ -446,9 +440,9 @@ def _closed_form_losses(
 ) -> tuple[Reals, Reals, Reals]:
     """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 
-    Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 =
-    1, so that e^(b x) = cosh b + x sinh b, and one product does; a binary one needs a product
-    for each sign of the target.
+    Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so
+    that e^(b x) = cosh b + x sinh b, and one product is enough; a binary one needs a product for
+    each sign of the target.
     """
     columns, weights, ridge = (
         support.columns,

@@ -1,8 +1,8 @@
-"""G: what a support costs, what a move changes (Lemma 1) and what one rule can win (Theorem 1 of
-Kanamori, 2023); and G of a whole model, `objective`.
+"""G: the penalty on a support, what a move adds to it (Lemma 1) and what one rule can gain (Theorem
+1 of Kanamori, 2023); and G of a whole model, `objective`.
 
-The formulas work element by element, on numbers, NumPy arrays and jax arrays, traced ones included:
-the searches call them, and so do the tests.
+The formulas work element by element on numbers, NumPy arrays and jax arrays, traced ones included.
+The searches call them, and so do the tests.
 """
 
 from __future__ import annotations
@@ -23,23 +23,21 @@ from jaxrules.table import check_sample_weight, conform, regression_target
 Array = Any  # a number, a NumPy array or a jax array
 
 SHARE_CLIP = 1e-10
-"""Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10]: separable
-data have finite weights.
+"""Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10], so that
+weights on separable data are finite.
 """
 WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
-"""The largest weight of a signed column under the exponential loss,
-which the clip implies: 11.5.
-"""
+"""The largest weight of a signed column under the exponential loss, by this clip: 11.5."""
 PUBLISHED = "lire.published"
-"""The name of `jaxrules.lire.published` in the options of its models: they
-count the intercept as a rule.
+"""The name of `jaxrules.lire.published` in the settings of its models, whose intercept counts as a
+rule.
 """
 _NEWTON_STEPS = 3  # to 1e-10 of the loss that a rule moves
-_PURE = 1e-24  # of the loss a rule moves, on wrong rows: less is as good as none
+_PURE = 1e-24  # a smaller share of the loss on wrong rows is negligible
 
 
 def penalty(size: Array, covered: Array, global_penalty: Array, local_penalty: Array) -> Array:
-    """gamma |supp| + lambda Omega_L, where Omega_L is the mean coverage of the support (0 when it is empty).
+    """gamma |supp| + lambda Omega_L; Omega_L is the mean coverage of the support, 0 if it is empty.
 
     Args:
         size: |supp|.
@@ -54,8 +52,7 @@ def penalty_increase(
 ) -> Array:
     """C_m: by how much the penalty rises when rule m joins the support (Lemma 1).
 
-    It is negative when the rule covers so little that it lowers Omega_L by
-    more than gamma is worth.
+    It is negative if the rule covers so few rows that it lowers lambda Omega_L by more than gamma.
 
     Args:
         size: |supp| before.
@@ -74,26 +71,29 @@ def best_weight(
     least: Array = -WEIGHT_CAP,
     most: Array = WEIGHT_CAP,
 ) -> Array:
-    """The weight of one rule outside the support that minimises G, the other
-    weights fixed (Theorem 1).
+    """The weight of one rule outside the support that minimises G, the other weights fixed (Theorem
+    1).
 
-    The printed theorem decides by an interval around 1/2, and squares an inequality to get it. That
-    loses a sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. The decrease itself
-    decides here: the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) > C_m. With a
-    ridge the decrease is that of eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2 / 2.
+    The printed theorem decides by an interval around 1/2, which comes from squaring an inequality.
+    Squaring loses a sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. Here the
+    decrease itself decides: the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) >
+    C_m. With a ridge the decrease is that of eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2 / 2.
+
+    >>> float(best_weight(1.0, 0.1, 0.01).round(4)), float(best_weight(1.0, 0.45, 0.01))
+    (1.0986, 0.0)
 
     Args:
-        loss: eps, the mean exponential loss on the rows that the rule moves
-            (0 elsewhere); at least 0.
+        loss: eps, the mean exponential loss on the rows that the rule moves (0 elsewhere); at least
+            0.
         wrong_share: eps-, the share of it on rows of the negative class, in [0, 1]. It is clipped
             to [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
         increase: C_m, see `penalty_increase`.
-        ridge: the price of half the squared weight.
-        least, most: the ends between which the weight has to lie; 0 lies between them, or is one.
+        ridge: on half the squared weight.
+        least, most: the ends of the weight; 0 lies between them, or is one of them.
 
     Returns:
-        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 where the rule stays out: also where eps =
-        0, and where eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
+        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 if the rule stays out: also if eps = 0, and
+        if eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
     """
     xp = jnp if isinstance(loss, jax.Array) else np
     helped, harmed = loss * (1 - wrong_share), loss * wrong_share
@@ -109,12 +109,12 @@ def least_loss(
     least: Array = -WEIGHT_CAP,
     most: Array = WEIGHT_CAP,
 ) -> Array:
-    """What the best weight leaves of the exponential loss on the rows that a rule
-    moves, its own ridge included.
+    """What the best weight leaves of the exponential loss on the rows that a rule moves, its own
+    ridge included.
 
     Args:
-        helped, harmed: that loss where a positive weight helps and harms:
-            eps (1 - eps-) and eps eps-.
+        helped, harmed: that loss on the rows that a positive weight helps and harms: eps (1 - eps-)
+            and eps eps-.
         ridge, least, most: as in `best_weight`.
     """
     xp = jnp if isinstance(helped, jax.Array) else np
@@ -129,8 +129,8 @@ def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array
 
 
 def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
-    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2; ties are 0. As this is convex, the
-    best b between two ends is the b that is clipped to them.
+    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2; ties are 0. Since this is convex,
+    clipping b gives the best b between two ends.
 
     With s = sqrt(helped harmed) and b_0 = 1/2 ln(helped / harmed), the best weight without a ridge,
     it solves b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the
@@ -157,8 +157,8 @@ def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
 def loss_terms(
     loss: Loss, target: Array, weight: Array, margins: Array
 ) -> tuple[Array, Array, Array]:
-    """The loss, summed, and downhill slope and curvature of every pattern at these
-    margins; all shape (patterns,).
+    """The summed loss, and downhill slope and curvature of every pattern at these margins, shape
+    (patterns,).
 
     Args:
         target, weight: the mean target and the weight of every pattern, see
@@ -182,23 +182,33 @@ def objective(
     penalise_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """G of a model, recomputed in float64 from its predictions: mean loss + gamma |supp| + lambda Omega_L, and a ridge.
+    """G of a model and a ridge, recomputed in float64 from its predictions.
 
-    Rules of weight 0 are not in the support, an expert's neither. (A fit charges for one
-    that `required` alone keeps.)
+    It is mean loss + gamma |supp| + lambda Omega_L + mu / (2 n) sum_m a_m^2.
+
+    Rules of weight 0 are not in the support, even if they are an expert's. (A fit penalises one
+    that is kept only for `required`.)
+
+    >>> import jaxrules, numpy as np
+    >>> X = np.array([[0], [1]] * 50)
+    >>> fit = jaxrules.lire.fit(X, X[:, 0] > 0)
+    >>> given = {f"{name}_penalty": fit.details[f"{name}_penalty"] for name in ("global", "local")}
+    >>> abs(objective(fit.model, X, X[:, 0] > 0, **given) - fit.details.paper_objective) < 1e-12
+    True
 
     Args:
-        model: an ensemble of rules without linear terms; of several outputs, G is
-            the mean over the classes.
+        model: an ensemble of rules without linear terms; of several outputs, G is the mean over the
+            classes.
         X, y: the data, shape (rows, features) and (rows,).
         global_penalty, local_penalty: gamma and lambda.
-        l2_penalty: mu: with that of a fit it is its objective, with 0 the paper's.
-        penalise_intercept: count the intercept as a rule of coverage 1 where it is not 0; None does
-            as the model was fitted, by `jaxrules.lire.published` always. With signed rules it is
-            a_0 + sum_m a_m / 2 that counts.
+        l2_penalty: mu; that of a fit gives its objective, 0 the paper's.
+        penalise_intercept: count the intercept as a rule of coverage 1 unless it is 0; None for
+            what the fit did (`jaxrules.lire.published` always does). With signed rules the
+            intercept is a_0 + sum_m a_m / 2.
         sample_weight: weight of every row; all means are weighted.
 
     Raises:
+        TypeError: if the model is not an ensemble.
         ValueError: if the data do not fit the model, or the model has linear terms.
     """
     if not isinstance(model, RuleEnsemble):

@@ -1,18 +1,27 @@
-"""The choices of a fit that do not depend on the data, checked, and the
-prices that follow the data.
-"""
+"""The options of LIRE's functions, and the penalties that follow the data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxrules import checks
+from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints, asks, columns
+from jaxrules.ensembles.extraction import RuleSource
+from jaxrules.fits import Fit
 from jaxrules.lire.moves import Encoding
-from jaxrules.losses import Loss, loss_by_name
-from jaxrules.training import TrainingData
+from jaxrules.losses import Loss
+from jaxrules.models import RuleEnsemble
+from jaxrules.options import FitOptions, Folds, option, options
+from jaxrules.table import Schema
+from jaxrules.training import TrainingData, loss_for
 
 LossName = Literal["exponential", "logistic", "squared"]
 SearchName = Literal["combo", "optimal"]
@@ -20,26 +29,29 @@ SearchName = Literal["combo", "optimal"]
 PAPER: Mapping[str, Any] = MappingProxyType(
     {"loss": "exponential", "l2_penalty": 0.0, "rules": "forest"}
 )
-"""The problem of the paper, ``fit(X, y, **PAPER)``; see
-`jaxrules.lire.published` for its algorithm.
-"""
+"""The problem of the paper, ``fit(X, y, **PAPER)``; `jaxrules.lire.published` has its algorithm."""
 
 _RIDGE = 1.0
-_PRICE = 0.005
-"""The default price of a rule, at least: this share of the mean loss of the best constant."""
+_SHARE = 0.005
+"""The default gamma is at least this share of the mean loss of the best constant."""
 _NOISE = 6.0
-"""Over the number of rows, the same for few of them: the best of many rules without effect lowers
-the sum of the losses by about the logarithm of their number (Foster and George, "The Risk
-Inflation Criterion", 1994).
+"""And this number over the number of rows: the best of many rules without effect lowers the sum of
+the losses by about the logarithm of their number (Foster and George, "The Risk Inflation
+Criterion", 1994).
 """
 _LITTLE, _SMALL_RIDGE = 0.25, 0.15
-"""A model that leaves less than this share of the constant's loss tells of little
-noise: such a ridge is enough.
+"""A model that leaves less than this share of the constant's loss indicates little noise: this
+ridge is enough.
 """
+_GRID = np.geomspace(4, 0.2, 5)
+"""Default values of gamma for paths and cross-validation, times the default of `fit`."""
+
+
+# The penalties
 
 
 class Prices(NamedTuple):
-    """gamma, lambda and mu: of a rule, of mean coverage, and of half the squared weights."""
+    """gamma, lambda and mu: on a rule, on mean coverage, and on half the squared weights."""
 
     global_penalty: float
     local_penalty: float
@@ -47,88 +59,238 @@ class Prices(NamedTuple):
 
     @classmethod
     def of(cls, data: TrainingData, gamma: float | None, lam: float | None, ridge: float) -> Prices:
-        """The given ones; where gamma is None it is the default, and lambda is 2 gamma."""
-        gamma = default_price(data) if gamma is None else gamma
-        return cls(float(gamma), float(2 * gamma if lam is None else lam), ridge)
+        """The given ones; gamma is by default that of the data, and lambda 2 gamma."""
+        gamma = default_penalty(data) if gamma is None else gamma
+        return cls(gamma, 2 * gamma if lam is None else lam, ridge)
 
     @classmethod
     def for_little_noise(cls, data: TrainingData, loss: float) -> Prices | None:
-        """What is enough where a model leaves so little of the mean loss;
-        None where it leaves more.
-        """
+        """Smaller ones, for a model that leaves little of the constant's loss; None for others."""
         if loss >= _LITTLE * data.constant_loss:
             return None
-        return cls.of(data, _PRICE * data.constant_loss, None, _SMALL_RIDGE)
+        return cls.of(data, _SHARE * data.constant_loss, None, _SMALL_RIDGE)
 
 
-def default_price(data: TrainingData) -> float:
-    """gamma, unless it is given: above what a rule explains by chance."""
+def default_penalty(data: TrainingData) -> float:
+    """The default gamma: more than a rule without effect explains by chance."""
     shares = data.weights / data.weights.sum()
-    return max(_PRICE, float(_NOISE * (shares @ shares))) * data.constant_loss
+    return max(_SHARE, float(_NOISE * (shares @ shares))) * data.constant_loss
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of `jaxrules.lire.fit` of these names; `made` are all
-    settings, which the model keeps.
+# The options
+
+
+def or_none(check: Callable[..., Any]) -> Callable[..., Any]:
+    """The check of an option that may be None."""
+    return partial(checks.optional, check)
+
+
+def _loss(name: str, value: Any) -> Any:
+    """A loss by its name; None for that of the target."""
+    known = (*get_args(LossName), None)
+    return checks.choice(name, value.name if isinstance(value, Loss) else value, known)
+
+
+def _search(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value == "published":  # as it once was called
+        raise ValueError(
+            'search="published" is a function of its own, jaxrules.lire.published(X, y, ...): the '
+            "paper's algorithm, for the paper's problem"
+        )
+    return checks.choice(name, value, get_args(SearchName))
+
+
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), or
+            "squared" for regression: the penalties are then in units of the squared target.
+        rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with
+            ``activations=True`` evaluated on `X` already; or a tree ensemble that it reads, which
+            is fitted to the data if it is unfitted. Of rules that hold for the same rows, or for
+            the opposite ones, one is a candidate.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that some rule must use. If the search would do without, the best rule of
+            the column joins, and is exchanged for others of the column as long as that improves. It
+            is penalised like the others, even with a weight of 0. If no rule of trees grown here
+            uses the column, conditions on it at nine quantiles become candidates. With several
+            classes, each uses those that it may.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. Weights then have signs, and rules between two
+            values of the column are no candidates.
+        first: an expert's rules. The model starts with them and keeps them; their weights are
+            fitted, and they are penalised like the others. A rule is not penalised if its weight is
+            0: if it holds for the same rows as another of them, or for the opposite ones, for all
+            or for none, or if no sign that `monotone` admits helps.
+        encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, as in the
+            author's program) or "binary" (0 / 1, as in Theorem 1). With a free intercept, models
+            and objective are the same; only the path of the search differs.
+        penalise_intercept: count the intercept as a rule that holds for every row, unless it is 0.
+        max_rules: the most rules, None for any number.
+        restarts: the number of searches from the best model after two to five of its rules are
+            dropped, or exchanged, at random. A restart makes its most promising moves first, and
+            goes on if they lead within a tenth of the best objective; after eight in a row that do
+            not, there are no more. None: 20 for small data (a million entries of distinct rows and
+            rules) unless ``swap_optimal`` holds, since they are cheap there and lower the
+            objective; else none. With restarts and without a ridge, the search on small data starts
+            with two descents along falling ridges, whose results hardly depend on the order of
+            rows; other starts must then be as promising.
+        max_iterations: the most moves from each start.
+        seed: of the trees that rules come from, of restarts and of liblinear.
     """
 
-    loss: Loss
-    l2_penalty: float
-    encoding: Encoding
-    penalise_intercept: bool
-    search: SearchName
-    max_support: int | None
-    restarts: int | None
-    max_iterations: int
-    max_nodes: int | None
-    seed: int
-    made: Mapping[str, Any]
+    learner = "lire"
+    renamed: ClassVar[Mapping[str, str]] = {"max_support": "max_rules"}
 
-    @classmethod
-    def of(cls, made: Mapping[str, Any]) -> Options:
-        """From the settings of a fit.
+    loss: LossName | Loss | None = option(_loss, default=None)
+    rules: RuleSource | None = None
+    forbidden: Iterable[str | int] = option(columns, default=())
+    required: Iterable[str | int] = option(columns, default=())
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))
+    penalise_intercept: bool = option(checks.flag, default=False)
+    max_rules: int | None = option(or_none(checks.integer), default=None, at_least=1)
+    restarts: int | None = option(or_none(checks.integer), default=None, at_least=0)
+    max_iterations: int = option(checks.integer, default=5000, at_least=1)
 
-        Raises:
-            TypeError, ValueError: for bad values, and for options that do not go together.
-        """
-        if made["search"] == "published":
-            raise ValueError(
-                'search="published" is a function of its own, jaxrules.lire.published(X, y, ...): '
-                "the paper's algorithm, for the paper's problem"
-            )
-        ridge = checks.optional(checks.penalty, "l2_penalty", made["l2_penalty"])
-        ridge = _RIDGE if ridge is None else ridge
-        penalise_intercept = checks.flag("penalise_intercept", made["penalise_intercept"])
-        options = cls(
-            loss_by_name(checks.choice("loss", made["loss"], get_args(LossName))),
-            ridge,
-            checks.choice("encoding", made["encoding"], get_args(Encoding)),
-            penalise_intercept,
-            checks.choice("search", made["search"], get_args(SearchName)),
-            checks.optional(checks.integer, "max_support", made["max_support"], at_least=1),
-            checks.optional(checks.integer, "restarts", made["restarts"], at_least=0),
-            checks.integer("max_iterations", made["max_iterations"], at_least=1),
-            checks.optional(checks.integer, "max_nodes", made.get("max_nodes"), at_least=1),
-            checks.seed(made["seed"]),
-            {**made, "penalise_intercept": penalise_intercept, "l2_penalty": ridge},
-        )
-        options._go_together()
-        return options
+    def for_target(self, y: ArrayLike) -> Self:
+        """The same, with the loss that None means for this target."""
+        return replace(self, loss=loss_for(y, self.loss))
 
-    def _go_together(self) -> None:
+    def constraints(self, schema: Schema) -> Constraints:
+        """What rules of these columns may say."""
+        return Constraints.of(schema, self.forbidden, self.required, self.monotone)
+
+
+@options
+class _Single(_Shared):
+    """What `fit` and `path` have in common.
+
+    Attributes:
+        l2_penalty: mu, the ridge on the weights of the rules, against the sum of the losses as in
+            `jaxrules.boosting`, at least 0. It shrinks large weights, most of all those of rules
+            that hold for few rows. 0 is the paper's problem. None: 1.
+        start: a Fit, or its model, of any learner, on the same columns: its rules join the
+            candidates, and the search starts from them, too. The result is at least as good as they
+            are with the best weights.
+    """
+
+    l2_penalty: float | None = option(or_none(checks.penalty), default=None)
+    start: Fit[RuleEnsemble] | RuleEnsemble | None = None
+
+
+@options
+class Options(_Single):
+    """The options of `fit`.
+
+    Attributes:
+        global_penalty: gamma, the penalty on a rule, at least 0. None: half a percent of the mean
+            loss of the best constant, so that a rule must explain as much; below 1200 rows 6/n of
+            it, because the best of some hundred rules explains as much by chance (n is the
+            effective number of rows, (sum w)^2 / sum w^2). If all three penalties are None, the
+            loss is logistic and a model with these penalties leaves less than a quarter of the
+            constant's loss, there is little noise: the search goes on from it with a ridge of .15
+            and a gamma of half a percent. With gamma = 0, every rule that lowers the loss, or holds
+            for fewer rows than the average rule of the model, joins it, and only `max_rules`,
+            `max_iterations` and `time_limit` end the fit.
+        local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
+            paper's experiments. Without it, lambda = 0, this is L0-penalised selection.
+        search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
+            the L1 solution and after `restarts`; the best result counts. "optimal": the same, and
+            then branch-and-bound, which proves a bound and improves the model if it can. Most pools
+            of 40 rules take less than a minute; with larger ones a gap remains, and without
+            `time_limit` or `max_nodes` the fit takes hours. It cannot be combined with `monotone`
+            and `penalise_intercept`. The author's algorithm is `jaxrules.lire.published`.
+        max_nodes: the most nodes of branch-and-bound (for "optimal"); None for no limit.
+        time_limit: seconds; the best model so far is returned when they run out, see
+            `jaxrules.Deadline`. With less than about a microsecond per entry of `X`, half of the
+            time fits a model to a sample of the rows (``details["sample"]``); its rules are the
+            candidates on all rows.
+    """
+
+    global_penalty: float | None = option(or_none(checks.penalty), default=None)
+    local_penalty: float | None = option(or_none(checks.penalty), default=None)
+    search: SearchName = option(_search, default="combo")
+    max_nodes: int | None = option(or_none(checks.integer), default=None, at_least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.search != "optimal":
             if self.max_nodes is not None:
                 raise ValueError('max_nodes needs search="optimal"')
             return
+        if asks(self.monotone):
+            raise ValueError(
+                'monotone needs search="combo": the bound of search="optimal" ignores signs'
+            )
         if self.penalise_intercept:
             raise ValueError(
-                'penalise_intercept needs search="combo": what search="optimal" proves is for a '
-                "free one"
+                'penalise_intercept needs search="combo": the bound of search="optimal" is for a '
+                "free intercept"
             )
-        if self.loss.quadratic and not self.l2_penalty:
+        if self.loss == "squared" and self.l2_penalty == 0:
             raise ValueError(
-                'l2_penalty must be positive for search="optimal" and the squared loss: without a '
-                "ridge nothing bounds "
-                "the weights"
+                'l2_penalty must be positive for search="optimal" and the squared loss: nothing '
+                "else bounds the weights"
             )
+
+    def prices(self, data: TrainingData) -> Prices:
+        """The penalties, those of the data if they are None."""
+        ridge = _RIDGE if self.l2_penalty is None else self.l2_penalty
+        return Prices.of(data, self.global_penalty, self.local_penalty, ridge)
+
+    @property
+    def follows_noise(self) -> bool:
+        """Whether the penalties are chosen by what a first model leaves of the loss."""
+        given = (self.global_penalty, self.local_penalty, self.l2_penalty)
+        return self.loss == "logistic" and given == (None, None, None)
+
+
+@options
+class _Grid(_Shared):
+    """Pairs of penalties.
+
+    Attributes:
+        global_penalties: values of gamma, in any order. None: five from 4 to 1/5 times the default
+            of `fit`.
+        local_penalties: one lambda for each of them, in the order given; None for lambda = 2 gamma.
+    """
+
+    global_penalties: Sequence[float] | None = option(or_none(checks.penalties), default=None)
+    local_penalties: Sequence[float] | None = option(or_none(checks.penalties), default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n = len(_GRID if self.global_penalties is None else self.global_penalties)
+        if self.local_penalties is not None and len(self.local_penalties) != n:
+            raise ValueError(
+                f"local_penalties has {len(self.local_penalties)} values for {n} global_penalties"
+            )
+
+    def pairs(self, data: TrainingData) -> list[tuple[float, float]]:
+        """gamma and lambda, from the largest gamma to the smallest."""
+        gammas = self.global_penalties or (_GRID * default_penalty(data)).tolist()
+        lambdas = self.local_penalties or [2 * gamma for gamma in gammas]
+        return sorted(zip(gammas, lambdas, strict=True), reverse=True)
+
+
+@options
+class PathOptions(_Grid, _Single):
+    """The options of `path`."""
+
+
+@options
+class Grid(Folds, _Grid):
+    """The options of `cross_validate`.
+
+    Attributes:
+        l2_penalties: values of mu, each tried with all pairs of penalties.
+        restarts: as for `fit`; None: none in the folds, and the default of `fit` at the end.
+    """
+
+    l2_penalties: Sequence[float] = option(checks.penalties, default=(0.25, 2.5, 25.0))

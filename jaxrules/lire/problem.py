@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import numpy as np
@@ -21,15 +20,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SMALL = 1_000_000
-"""Entries of the matrix of distinct rows up to which a problem counts as
-small: more starts are cheap.
+"""With at most this many entries of the matrix of distinct rows, a problem is small: more starts
+are cheap.
 """
 SAMPLED = 1 << 25
-"""Entries from which on a start is fitted on some of the patterns, drawn at
-random: enough for a start.
-"""
+"""With more entries, a start is fitted on a random sample of the patterns: enough for a start."""
 _SUPPORT = 96
-"""Columns of a support for which there must be memory."""
+"""Memory must suffice for supports of this many columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,25 +34,25 @@ class Problem:
     """Data and bookkeeping of one search; independent of the penalties.
 
     Attributes:
-        activations: the 0/1 columns that were kept, without the intercept, and
-            the pattern of every row.
+        activations: the 0/1 columns that were kept, without the intercept, and the pattern of every
+            row.
         weight: of every row, shape (rows,); sums to 1.
         total: the sum of the weights as given.
         columns: int8, shape (columns, patterns); column 0 is all ones.
         coverage: p_j, shape (columns,); 0 for an intercept that is free.
-        counted: 1 for columns that the penalty counts, shape (columns,); 0 for a free intercept.
+        counted: 1 for penalised columns, shape (columns,); 0 for a free intercept.
         addable: which columns may enter the support, shape (columns,).
         origin: index of the caller's column, shape (columns,); -1 for the intercept.
-        target, mass: the mean target and the weight of every pattern, shape
-            (patterns,); the weights sum to 1.
+        target, mass: the mean target and the weight of every pattern, shape (patterns,); the
+            weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
         device: the columns on an accelerator, see `jaxrules.lire.moves.on_accelerator`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
-        signs: whether the weight of every column may be negative, and positive, shape
-            (columns, 2); None for both.
+        signs: whether the weight of every column may be negative, and positive, shape (columns, 2);
+            None if all may be both.
         fixed: columns that are in every support.
-        required: of every one of these sets of columns, one is in every support, (sets, columns).
+        required: sets of columns; every support has one of each, shape (sets, columns).
     """
 
     loss: Loss
@@ -90,8 +87,8 @@ class Problem:
 
     @property
     def cap(self) -> float:
-        """Largest absolute weight of a column; twice as large where it is binary, so
-        that the models are the same.
+        """The largest absolute weight of a column; twice as large if it is binary, so that the
+        models are the same.
         """
         largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[
             self.loss.link
@@ -109,8 +106,8 @@ class Problem:
         return np.where(self.signs[:, 0], -cap, 0.0), np.where(self.signs[:, 1], cap, 0.0)
 
     def within(self, signs: NDArray[np.bool_]) -> Problem:
-        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`; a
-        set where none has any is not required.
+        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`.
+        A set in which no column admits a weight is not required.
         """
         ours = np.where(self.origin[:, None] >= 0, signs[self.origin], True)
         addable = self.addable & ours.any(axis=1)
@@ -129,12 +126,12 @@ class Problem:
         return chosen.T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
-        """0/1 columns, given by their bits on the patterns, and their weights,
-        as columns of the problem.
+        """0/1 columns, given by their bits on the patterns, and their weights, as columns of the
+        problem.
 
-        Equal columns add their weights, complements take them off, and one that tells no rows
-        apart is left out. Of equal columns the first that takes the weight has it, of those that
-        the most required sets hold.
+        Weights of equal columns add up, those of complements with opposite signs, and a column
+        that does not vary is left out. Of equal columns, those in the most required sets go first,
+        and the first whose sign admits the weight gets it.
         """
         everywhere, found = (
             pack(np.ones((1, self.activations.n_patterns), bool))[0],
@@ -159,11 +156,11 @@ class Problem:
         return np.array(list(found), np.int64), np.array(list(found.values())) / scale
 
     def ridge(self, l2_penalty: float) -> Floats:
-        """The price of half the squared weight of every column, shape
-        (columns,); none for the intercept.
+        """The penalty on half the squared weight of every column, shape (columns,); none on the
+        intercept.
 
         Args:
-            l2_penalty: of half the squared weights of 0/1 columns, against the sum of the losses.
+            l2_penalty: on half the squared weights of 0/1 columns, against the sum of the losses.
         """
         ridge = np.full(
             len(self.origin), l2_penalty / self.total * (4.0 if self.encoding == "signed" else 1.0)
@@ -202,24 +199,24 @@ def make_problem(
 ) -> Problem:
     """Drop columns that can never help, and encode the rest.
 
-    Columns that are the same for every row only shift the intercept and are left out; of equal
-    columns the first is kept; of complementary ones, where the encoding and the intercept make them
-    interchangeable, the one that covers less.
+    Columns that are the same for every row only shift the intercept and are left out. Of equal
+    columns the first is kept; of complementary ones, if encoding and intercept make them
+    interchangeable, the one of less coverage.
 
     Args:
         activations: the 0/1 columns.
         target: see `Problem.with_target`.
         sample_weight: positive, shape (rows,).
         loss, encoding, penalise_intercept: see `search`.
-        signs: of columns of different ones none stands for the other, see
-            `Activations.without_copies`.
-        n_fixed: how many columns, the first, are in every support; of equal ones, and of those that
-            are the same for every row, none but the first is.
-        required: sets of columns, bool (columns,) each, of which every support has one; of columns
-            of different sets none stands for the other.
+        signs: whether the weight of every column may be negative, and positive; equal columns of
+            different signs are all kept, see `Activations.without_copies`.
+        n_fixed: the number of columns, the first, that are in every support; of equal ones, only
+            the first is, and of those that are the same for every row, none.
+        required: sets of columns, bool (columns,) each; every support has one of each set. Equal
+            columns of different sets are all kept.
 
     Raises:
-        ValueError: if the matrix does not fit into memory.
+        ValueError: if the matrix does not fit in memory.
     """
     n_patterns = activations.n_patterns
     # The matrix as bits and, twice, as bytes; the sparse one of the L1 start; working space
@@ -229,7 +226,7 @@ def make_problem(
     weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
     interchangeable = encoding == "signed" or not penalise_intercept
-    # Of copies the first is kept: an expert's, then the one that covers least
+    # Of copies the first is kept: an expert's, then the one of least coverage
     order = np.lexsort((coverage, np.arange(len(coverage)) >= n_fixed))
     kinds = np.stack(required, axis=1) if len(required) else None
     kept, activations = activations.without_copies(
@@ -274,7 +271,7 @@ def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:
 
 
 def _normal_equations(
-    columns: NDArray[Any], weight: Floats, target: Floats
+    columns: NDArray[np.int8], weight: Floats, target: Floats
 ) -> tuple[Floats, Floats]:
     """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
     gram = np.zeros((len(columns), len(columns)))

@@ -1,30 +1,29 @@
-"""The algorithm of the LIRE paper as its author's program runs it, in NumPy: the
-reference for our own search.
+"""The algorithm of the LIRE paper as its author's program runs it, in NumPy: the reference for our
+own search.
 
 Algorithm 1 of Kanamori (2023) with what the published program (kelicht/lire) adds to the paper:
 
-- rules enter as -1 / +1, so that a weight moves all rows (``encoding="binary"`` is
-  Theorem 1 to the letter);
+- rules enter as -1 / +1, so that a weight moves all rows (``encoding="binary"`` is Theorem 1 to the
+  letter);
 - the intercept is a column of ones, penalised like a rule of coverage 1;
 - the start is the L1-penalised logistic regression of liblinear with C = 1 / (gamma N);
-- one move, then a refit: rules of the support are tried in the order of how often they failed
-  before. A rule is deleted if that pays with the other weights fixed, else its weight is set to
-  the best, else it is replaced by the first outside rule, in ascending order, that is strictly
+- one move, then a refit: rules of the support are tried in the order of the number of their earlier
+  failures. A rule is deleted if that pays with the other weights fixed, else its weight is set to
+  the best, else it is replaced with the first outside rule, in ascending order, that is strictly
   better; nothing is ever added;
-- an outside rule is left out by the printed interval of Theorem 1, also
-  where that is wrong (C_m < 0);
+- an outside rule is left out by the printed interval of Theorem 1, also where that is wrong
+  (C_m < 0);
 - the refit is cyclic: at most ten sweeps, until a sweep changes the loss by less than 1e-4.
 
-It keeps every row and every rule, equal ones included, and looks at the outside rules one by one.
+It keeps every row and every rule, equal ones included, and examines the outside rules one by one.
 `jaxrules.lire.fit` finds lower objectives faster.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
@@ -32,28 +31,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import options_of_fit, rows_of
+from jaxrules.constraints import Constraints, columns
+from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.fits import Fit, Status
-from jaxrules.guard import guarded
 from jaxrules.lire.moves import Encoding
 from jaxrules.lire.objective import PUBLISHED
-from jaxrules.lire.options import Prices
-from jaxrules.lire.solution import Solution
+from jaxrules.lire.options import Prices, or_none
+from jaxrules.lire.solution import PublishedDetails, Solution
 from jaxrules.lire.start import liblinear
 from jaxrules.losses import exponential
 from jaxrules.models import RuleEnsemble
+from jaxrules.options import FitOptions, learner, option, options
 from jaxrules.rows import check_memory
-from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import MissingRule
-from jaxrules.training import (
-    TrainingData,
-    one_against_rest,
-    sample_in_time,
-    settings,
-    training_data,
-)
+from jaxrules.runs import Run
+from jaxrules.training import TrainingData, one_against_rest, sample_in_time, training_data
 
 Floats = NDArray[np.float64]
 
@@ -61,111 +53,107 @@ _SHARE_CLIP = 1e-10
 _REFIT_SWEEPS = 10
 _REFIT_TOLERANCE = 1e-4
 _LIBLINEAR = 2e-7
-"""Seconds that liblinear takes per entry of the matrix, which cannot be cut in two: with less time
-left the search does without this start.
+"""Seconds that liblinear takes per entry of the matrix, without a way to interrupt it: with less
+time left the search does without this start.
 """
 
 
-@guarded
-def published(
-    X: Any,
-    y: ArrayLike,
-    *,
-    global_penalty: float | None = None,
-    local_penalty: float | None = None,
-    rules: RuleSource | None = "forest",
-    forbidden: Iterable[str | int] = (),
-    encoding: Encoding = "signed",
-    max_iterations: int = 5000,
-    sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
-    seed: int = 0,
-    time_limit: float | Deadline | None = None,
-    progress: ProgressOption = False,
-) -> Fit[RuleEnsemble]:
-    """Fit a locally interpretable rule ensemble by the paper's algorithm: for comparisons
-    with `jaxrules.lire.fit`.
+@options
+class PublishedOptions(FitOptions):
+    """The options of `published`.
 
-    It minimises the paper's G, the exponential loss without a ridge (see `jaxrules.lire`), from
-    RuleFit's solution by deleting and replacing rules. The intercept counts as a rule that covers
-    every row while it is not 0.
-
-    Args:
-        X: array, dataframe or Table, shape (rows, features).
-        y: classes, shape (rows,). More than two are fitted one against the rest: an ensemble of an
-            output per class, from one pool of rules.
-        global_penalty: gamma, the price of a rule, at least 0. None: that of `jaxrules.lire.fit`.
-        local_penalty: lambda, the price of mean coverage, at least 0. None: 2 gamma, as
-            in the paper's experiments.
-        rules: where candidate rules come from, as in `jaxrules.lire.fit`; "forest" is the
-            paper's pool, None stands for "boosted_trees". None of them is left out because
-            another holds on the same rows.
-        forbidden: columns, by name or position, that no rule uses.
+    Attributes:
+        global_penalty: gamma, the penalty on a rule, at least 0. None: that of `jaxrules.lire.fit`.
+        local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
+            paper's experiments.
+        rules: where candidate rules come from, as for `jaxrules.lire.fit`; "forest" is the paper's
+            pool, None stands for "boosted_trees". Rules that hold for the same rows all remain.
+        forbidden: columns, by name or position, that no rule may use.
         encoding: how a rule enters: "signed" (-1 / +1, the author's program) or "binary" (0 / 1,
             the letter of Theorem 1).
         max_iterations: the paper's I: moves, each with a refit.
-        sample_weight: weight of every row, shape (rows,).
-        missing: rule for missing values, see `jaxrules.as_table`.
         seed: of the trees that rules come from, and of liblinear.
-        time_limit: seconds; the best model so far is returned when they are over, see
-            `jaxrules.Deadline`. With too little for the start rules enter one by one, the best
-            first, before the algorithm begins. With less than about a microsecond per entry of `X`
-            the rules are those of a model that is fitted, in half of the time, to a sample of the
-            rows (``details["sample"]``).
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
+        time_limit: seconds; the best model so far is returned when they run out, see
+            `jaxrules.Deadline`. With too little for the start, rules first enter one by one, the
+            best first. With less than about a microsecond per entry of `X`, half of the time fits a
+            model to a sample of the rows (``details["sample"]``); its rules are the candidates on
+            all rows.
+    """
+
+    learner = PUBLISHED
+
+    global_penalty: float | None = option(or_none(checks.penalty), default=None)
+    local_penalty: float | None = option(or_none(checks.penalty), default=None)
+    rules: RuleSource | None = "forest"
+    forbidden: Iterable[str | int] = option(columns, default=())
+    encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))
+    max_iterations: int = option(checks.integer, default=5000, at_least=1)
+
+
+@learner(PublishedOptions)
+def published(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+) -> Fit[RuleEnsemble]:
+    """Fit a locally interpretable rule ensemble by the paper's algorithm: for comparisons with
+    `jaxrules.lire.fit`.
+
+    It minimises the paper's G, the exponential loss without a ridge (see `jaxrules.lire`), from
+    RuleFit's solution by deleting and replacing rules. The intercept counts as a rule that holds
+    for every row, unless it is 0.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> result = published(X, X[:, 0] > 0, global_penalty=0.02)
+    >>> result.model.conjunctions.describe(0)
+    'x0 > 0.5'
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: classes, shape (rows,). More than two are fitted one-vs-rest, from one pool of rules: an
+            ensemble with one output per class.
+        sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose objective is G with the intercept counted, as `jaxrules.lire.objective` has it;
-        without a bound. Weights of 0/1 rules stay below 23.1. ``details``: paper_objective (G),
-        loss (without any price), n_candidates (rules in the pool), sample (rows that the rules come
-        from, None for all), global_penalty, local_penalty. With more than two classes see
-        `jaxrules.training.one_against_rest`; the objective is the mean over the classes.
+        A Fit whose objective is G with the intercept counted, as `jaxrules.lire.objective` has it,
+        without a bound, with `jaxrules.lire.PublishedDetails`. Weights of 0/1 rules stay below
+        23.1. For more than two classes see `jaxrules.training.one_against_rest`; the objective is
+        the mean over the classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: for a bad value of an argument, rules of other columns, or a pool of rules that
-            does not fit into memory.
+            does not fit in memory.
 
     References:
         Kanamori, "Learning locally interpretable rule ensemble", ECML PKDD 2023, Algorithm 1.
     """
-    made = settings(PUBLISHED, locals())
-    same = options_of_fit(locals(), published)
-    gamma = checks.optional(checks.penalty, "global_penalty", global_penalty)
-    lam = checks.optional(checks.penalty, "local_penalty", local_penalty)
-    encoding = checks.choice("encoding", encoding, get_args(Encoding))
-    max_iterations = checks.integer("max_iterations", max_iterations, at_least=1)
-    seed = checks.seed(seed)
-    run = Run(PUBLISHED, time_limit, progress)
-    data = training_data(X, y, exponential, sample_weight=sample_weight, missing=missing)
-    constraints = Constraints.of(data.table.schema, forbidden)
+    run = options.run()
+    data = training_data(X, y, exponential, sample_weight=sample_weight, missing=options.missing)
+    constraints = Constraints.of(data.table.schema, options.forbidden)
     constraints.warn_of_constants(data.table)
-    prices = Prices.of(data, gamma, lam, 0.0)
+    prices = Prices.of(data, options.global_penalty, options.local_penalty, 0.0)
 
-    # In little time the rules are those of a model of some rows
-    some = sample_in_time(data, run, seed) if depends_on_labels(rules) else None
-    if some is not None:
-        same |= {"global_penalty": prices.global_penalty, "local_penalty": prices.local_penalty}
-        same |= {"forbidden": tuple(constraints.forbidden)}
-        found_there = published(
-            **rows_of(some), **same, time_limit=run.child(0.5).deadline
-        ).model.conjunctions
-        rules, run.shortened = found_there if len(found_there) else rules, True
+    rules = options.rules
+    sample = sample_in_time(data, run, options.seed) if depends_on_labels(rules) else None
+    if sample is not None:
+        rules = _rules_of(sample, options, prices, run)
+    pool = rule_pool(rules, data, options.seed, run, constraints=constraints)
+    size = None if sample is None else len(sample.weights)
+    fit_output = partial(_fit_output, pool=pool, prices=prices, options=options, sample=size)
+    return one_against_rest(data, run, fit_output)
 
-    pool = rule_pool(rules, data, seed, run, constraints=constraints)
-    fit_output = partial(
-        _fit_output,
-        pool=pool,
-        prices=prices,
-        encoding=encoding,
-        max_iterations=max_iterations,
-        seed=seed,
-        options=made,
-    )
-    found = one_against_rest(data, run, fit_output)
-    return dataclasses.replace(
-        found, details={**found.details, "sample": None if some is None else len(some.weights)}
-    )
+
+def _rules_of(
+    sample: TrainingData, options: PublishedOptions, prices: Prices, run: Run
+) -> RuleSource | None:
+    """The rules of a model that is fitted to some rows in half of the time."""
+    run.shortened = True
+    part = replace(
+        options, global_penalty=prices.global_penalty, local_penalty=prices.local_penalty,
+        time_limit=run.child(0.5).deadline, progress=False,
+    )  # fmt: skip
+    found = published.with_options(*arguments_of(sample), part).model.conjunctions
+    return found if len(found) else options.rules
 
 
 def _fit_output(
@@ -174,24 +162,41 @@ def _fit_output(
     *,
     pool: RulePool,
     prices: Prices,
-    encoding: Encoding,
-    max_iterations: int,
-    seed: int,
-    options: dict[str, Any],
+    options: PublishedOptions,
+    sample: int | None,
 ) -> Fit[RuleEnsemble]:
     """The author's algorithm for one output, until no move improves."""
+    best, status = _searched(data, run, pool, prices, options)
+    chosen = np.flatnonzero(best.weights[1:])
+    encoded = Solution(chosen, best.weights[1:][chosen], float(best.weights[0]))
+    solution = encoded.in_zero_one(options.encoding)
+    named = {"global_penalty": prices.global_penalty, "local_penalty": prices.local_penalty}
+    details = PublishedDetails(
+        paper_objective=best.objective,
+        loss=solution.mean_loss(pool, data),
+        **named,
+        n_candidates=len(pool.rules),
+        sample=sample,
+    )
+    model = solution.model(pool, data, options.settings(**named))
+    return run.finish(model, best.objective, "min", status, details=details)
+
+
+def _searched(
+    data: TrainingData, run: Run, pool: RulePool, prices: Prices, options: PublishedOptions
+) -> tuple[Incumbent, Status]:
+    """The last state, and why the algorithm ended."""
     activations = pool.activations
     # float64: encoded, with signs, and liblinear's two copies
     check_memory(activations.n_rows, activations.n_rules, 33.0)
     weight = data.weights / data.weights.sum()
     satisfied = activations.dense[activations.pattern]
-    columns = encode(satisfied, encoding)
+    columns = encode(satisfied, options.encoding)
     coverage = np.concatenate([[1.0], weight @ satisfied])
     short = run.deadline.remaining() < _LIBLINEAR * columns.size
     signs = np.multiply(columns, data.target, out=columns if short else None)
-    begin = partial(
-        PublishedSearch, signs, weight, coverage, prices.global_penalty, prices.local_penalty
-    )
+    gamma, lam, _ = prices
+    begin = partial(PublishedSearch, signs, weight, coverage, gamma, lam)
     state, status = begin(np.zeros(len(columns))), Status.MAX_ITERATIONS
     kept = _Kept(run, state)
     with run:
@@ -201,11 +206,11 @@ def _fit_output(
             while not run.stopped() and state.add():
                 pass
         elif not run.stopped():
-            state = begin(rulefit_start(columns, data.target, weight, prices.global_penalty, seed))
+            state = begin(rulefit_start(columns, data.target, weight, gamma, options.seed))
         if state.weights.any():
             kept(state)
         run.phase = "search"
-        for _ in range(max_iterations):
+        for _ in range(options.max_iterations):
             if run.stopped():
                 break
             changed = state.iterate(run.stopped)
@@ -216,22 +221,7 @@ def _fit_output(
         if not run.stopped():
             state.refit()
             kept(state)
-    best = kept.best
-    rules = np.flatnonzero(best.weights[1:])
-    solution = Solution(rules, best.weights[1:][rules], float(best.weights[0])).in_zero_one(
-        encoding
-    )
-    named = {"global_penalty": prices.global_penalty, "local_penalty": prices.local_penalty}
-    return run.finish(
-        solution.model(pool, data, {**options, **named}),
-        best.objective,
-        "min",
-        status,
-        n_candidates=len(pool.rules),
-        **named,
-        loss=solution.mean_loss(pool, data),
-        paper_objective=best.objective,
-    )
+    return kept.best, status
 
 
 class Incumbent(NamedTuple):
@@ -242,8 +232,8 @@ class Incumbent(NamedTuple):
 
 
 class _Kept:
-    """Keeps the last state between two moves, so that a deadline or Ctrl-C loses
-    nothing, and tells the run.
+    """Keeps the last state between two moves, so that a deadline or Ctrl-C loses nothing, and
+    reports to the run.
     """
 
     def __init__(self, run: Run, state: PublishedSearch) -> None:
@@ -298,8 +288,8 @@ class PublishedSearch:
         return Incumbent(self.weights.copy(), self.objective())
 
     def iterate(self, stopped: Callable[[], bool]) -> bool:
-        """One iteration of Algorithm 1: the first move that improves, and a
-        refit; whether there was one.
+        """One iteration of Algorithm 1: the first move that improves, and a refit; whether there
+        was one.
         """
         support = self.support
         for m in support[np.argsort(self.failures[support], kind="stable")].tolist():
@@ -314,7 +304,7 @@ class PublishedSearch:
     def add(self) -> bool:
         """Add the column, with its best weight, that lowers the objective most; whether one does.
 
-        No part of the algorithm: what a fit without the time for its start has instead.
+        This is not part of the algorithm: it replaces the start if time is short.
         """
         slopes = self.signs @ self.row_loss
         moved = np.array([np.abs(column) @ self.row_loss for column in self.signs])
@@ -387,8 +377,8 @@ def _best_weight(helped: float, harmed: float) -> tuple[float, float]:
 
 
 def _inside_interval(helped: float, harmed: float, increase: float) -> bool:
-    """Whether Theorem 1 as printed leaves the rule out: also where its interval
-    has no real ends (C_m < 0).
+    """Whether Theorem 1 as printed leaves the rule out: also if its interval has no real ends
+    (C_m < 0).
     """
     total = helped + harmed
     square = increase * (2 * total - increase)
@@ -410,8 +400,8 @@ def encode(satisfied: NDArray[np.bool_], encoding: Encoding) -> Floats:
 def rulefit_start(
     columns: Floats, target: Floats, sample_weight: Floats, gamma: float, seed: int
 ) -> Floats:
-    """Weights of the L1-penalised logistic regression, as they are: the log-odds are twice
-    LIRE's score, but no matter.
+    """Weights of the L1-penalised logistic regression, unscaled, as in the author's program: its
+    log-odds are twice LIRE's score.
 
     Args:
         columns: encoded rules, shape (1 + rules, rows).

@@ -1,7 +1,7 @@
 """The best weights of one support: Newton's method on its distinct rows, in float64.
 
 A support of K two-valued columns takes few of its 2^K patterns: on Adult, 20 rules split 29304 rows
-into 1400. The loss sees no more of the rows than that, so that a refit takes a few milliseconds of
+into 1400. The loss depends on the rows only through these, so a refit takes a few milliseconds in
 NumPy: less than a kernel over all rows, and nothing is compiled.
 """
 
@@ -22,8 +22,8 @@ _CONVERGED = 1e-9  # promised decrease of the loss
 
 
 class Groups(NamedTuple):
-    """Patterns that agree on a support: one pattern of every group, (groups,), and
-    the group of every pattern.
+    """Patterns that agree on a support: one pattern of every group, (groups,), and the group of
+    every pattern.
     """
 
     member: NDArray[np.intp]
@@ -39,8 +39,8 @@ def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bo
     """The groups after a move, from those before it: much cheaper than from all columns again.
 
     Args:
-        kept: if columns leave, those that stay, on one pattern of every
-            group, shape (columns, groups).
+        kept: if columns leave, those that stay, on one pattern of every group, shape (columns,
+            groups).
         added: the columns that enter, shape (columns, patterns).
     """
     member, group = groups
@@ -71,15 +71,15 @@ def newton(
 ) -> tuple[Floats, float]:
     """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, projected on least <= b <= most.
 
-    Ends at a promised decrease of 1e-9, or early when the sum will not fall below `goal`.
+    Ends at a promised decrease of 1e-9, or early if the sum will not fall below `goal`.
 
     Args:
         columns: shape (patterns, size).
         target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
-        ridge: prices, shape (size,).
-        least, most: the ends of the weights, shape (size,), not positive and not
-            negative; infinite for none.
+        ridge: shape (size,).
+        least, most: the ends of the weights, shape (size,), not positive and not negative; infinite
+            for none.
     """
     return newton_on_host(
         loss,

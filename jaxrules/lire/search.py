@@ -2,15 +2,15 @@
 
 The problem, over supports S and weights b of two-valued columns x_j:
 
-    G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j + sum_{j in S} r_j b_j^2 / 2,
+    G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j + sum_{j in S} r_j b_j^2 / 2
     f = b_0 + sum_{j in S} b_j x_j
 
 where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge it is
 Problem 2 of LIRE (Kanamori, 2023) once the mean of |lsupp(x_n)| / |supp| over the rows is written
-as the mean coverage of the support; nothing here knows of rules. Columns are signed (-1, +1) or
-binary (0, 1). Column 0 is all ones, the intercept: always in the support and free of charge, or
-penalised like the others, without a ridge. Of every required set of columns a support has one,
-which pays even with a weight of 0: no move takes the last one away but for another of the set.
+as the mean coverage of the support; nothing here depends on rules. Columns are signed (-1, +1) or
+binary (0, 1). Column 0 is all ones, the intercept: always in the support and not penalised, or
+penalised like the others, but without a ridge. A support has a column of every required set, which
+is penalised even with a weight of 0: a move may only exchange the last one for another of the set.
 
 Two kinds of moves (add, drop, swap) take turns until none improves:
 
@@ -58,12 +58,11 @@ from jaxrules.solvers.linear.refit import step_within
 
 _TRIALS = 8  # moves that are refitted after a ranking
 _TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
-_QUICK = 16  # while a descent has to show that it is worth more
+_QUICK = 16  # while a descent must show that it is promising
 _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
-_FEW_PATTERNS = (
-    512  # merging so few, as often as a support is refitted, takes longer than refitting them all
-)
+_FEW_PATTERNS = 512
+"""Merging so few for every refit takes longer than refitting on all of them."""
 _DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
 
@@ -80,7 +79,7 @@ class Incumbent:
         weights: shape (size,).
         loss: mean loss, and the ridge.
         objective: loss plus penalty.
-        groups: which patterns the support tells apart; None for the squared loss.
+        groups: the patterns that the support distinguishes; None for the squared loss.
     """
 
     columns: Integers
@@ -96,14 +95,14 @@ class Search:
 
     Attributes:
         problem: the data.
-        gamma, lam: the penalties of the support's size and of its mean coverage, at least 0.
-        l2_penalty: of the weights, see `Problem.ridge`.
-        most: largest size of the support, without a free intercept; None for no limit.
-        stopped: asked between moves; the search returns its incumbent when it says True.
+        gamma, lam: the penalties on the support's size and on its mean coverage, at least 0.
+        l2_penalty: on the weights, see `Problem.ridge`.
+        most: the largest size of the support, without a free intercept; None for no limit.
+        stopped: asked between moves; the search returns its incumbent when this is True.
         observe: called with every new incumbent.
-        moves: moves that may still be made.
+        moves: the number of moves left.
         certified: whether no addition, drop or swap improves the result of the last `descend`: all
-            were refitted in vain, or their predictions are exact.
+            were refitted, or their predictions are exact.
     """
 
     problem: Problem
@@ -127,9 +126,8 @@ class Search:
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = Terms(self.gamma, self.lam, most)
         self._summed: tuple[Incumbent, Floats, Sums] | None = None
-        self._stuck: dict[
-            bytes, tuple[int, bool]
-        ] = {}  # supports that so many trials left, and whether certified
+        # Supports that so many trials did not improve, and whether that is certified
+        self._stuck: dict[bytes, tuple[int, bool]] = {}
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
@@ -145,8 +143,8 @@ class Search:
         return self.refit(columns, weights)
 
     def complete(self, start: Incumbent) -> Incumbent:
-        """Of every required set that has no column in the support one joins, the best to second
-        order while the others stay. This needs no kernel.
+        """Of every required set without a column in the support one joins, the best to second order
+        while the others stay. This needs no ranking of moves.
         """
         problem, best = self.problem, start
         while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
@@ -154,8 +152,8 @@ class Search:
             target, mass = problem.target, problem.mass
             margins = problem.entries(best.columns) @ best.weights
             _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
-            # A column that joins alone wins g^2 / 2h, its slope and curvature
-            # once the intercept follows
+            # A column that joins alone gains g^2 / 2h: its slope, and its curvature once the
+            # intercept follows
             held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
             downhill, curved = held.covered(slope), held.covered(curvature)
             curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
@@ -183,8 +181,8 @@ class Search:
         return best
 
     def needed(self, columns: Integers, weights: Floats) -> NDArray[np.bool_]:
-        """Which columns of a support count: of a weight, and of required sets that have
-        none of a weight the first.
+        """Which columns of a support count: those with a weight, and of required sets without one
+        the first.
         """
         needed = weights != 0
         for serves in self.problem.required[:, columns]:
@@ -201,7 +199,7 @@ class Search:
         return bool(self.problem.required[:, columns].any(axis=1).all())
 
     def _leaving(self, columns: Integers, order: Integers) -> Integers:
-        """Those slots that may leave together, the first in this order."""
+        """The slots that may leave together, the first in this order."""
         serves, leaving = self.problem.required[:, columns], []
         left = serves.sum(axis=1)
         for slot in order.tolist():
@@ -211,8 +209,8 @@ class Search:
         return np.array(leaving, np.int64)
 
     def thin_out(self, start: Incumbent) -> Incumbent:
-        """Drop every column that is not worth its price, one after the
-        other. This needs no kernel.
+        """Drop every column that is not worth its penalty, one after the other. This needs no
+        ranking of moves.
         """
         best = start = self.complete(start)
         for column in start.columns[
@@ -232,8 +230,8 @@ class Search:
         """Closed-form moves and refit moves in turn, until neither improves.
 
         Args:
-            promising: where it is finite, the descent begins with refit moves, of which few are
-                tried, and ends unless they lead below it.
+            promising: if it is finite, the descent begins with a few refit moves, and ends unless
+                they lead below it.
         """
         self.certified = False
         best = self._shrink(self.complete(start))
@@ -260,12 +258,11 @@ class Search:
         goal: float = -np.inf,
         near: Incumbent | None = None,
     ) -> Incumbent:
-        """The best weights of a support, from a first guess; given up early
-        when `goal` is out of reach.
+        """The best weights of a support, from a first guess; given up early if `goal` is out of
+        reach.
 
-        Columns that are fixed join it. Those that weights of their sign do not help
-        leave it, unless they are fixed; then they have a weight of 0, and no price,
-        or required (see `needed`).
+        Fixed columns join it. Columns whose sign does not help leave it, unless they are fixed
+        (with a weight of 0, and no penalty) or required (see `needed`).
 
         Args:
             near: a support that differs little, whose groups save work.
@@ -344,8 +341,8 @@ class Search:
         return incumbent
 
     def _closed_form_moves(self, best: Incumbent) -> Incumbent:
-        """Sweeps of moves whose new rule has the weight of Theorem 1, each with a
-        refit, until none is taken.
+        """Sweeps of moves whose new rule has the weight of Theorem 1, each with a refit, until none
+        is taken.
         """
         while not self._over():
             margins, summed = self._sums(best)
@@ -368,8 +365,8 @@ class Search:
         return best
 
     def _charges_of(self, best: Incumbent) -> Charges:
-        """The charges, by which the heaviest column of every required set may not leave:
-        a sweep takes many moves.
+        """The charges, under which the heaviest column of every required set must stay: a sweep
+        takes many moves.
         """
         if not len(self.problem.required):
             return self.charges
@@ -379,8 +376,8 @@ class Search:
         return self.charges._replace(removable=removable)
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
-        """Rank all moves by what a refit of all weights promises and take the
-        good ones, until none is.
+        """Rank all moves by what a refit of all weights promises and take the good ones, until
+        there are none.
         """
         while not self._over():
             trials, certified = self._stuck.get(key := np.sort(best.columns).tobytes(), (0, False))
@@ -400,8 +397,8 @@ class Search:
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
-        """Every move's objective with all weights refitted, to second order;
-        exact for the squared loss.
+        """Every move's objective with all weights refitted, to second order; exact for the squared
+        loss.
         """
         problem, support = self.problem, Support(best.columns, best.weights)
         if self.gram is not None and problem.moment is not None:
@@ -417,14 +414,12 @@ class Search:
         drop, swap = drop + constant, swap + constant
         serves = problem.required[:, best.columns]
         for column_set, slot in np.argwhere(serves & (serves.sum(axis=1, keepdims=True) == 1)):
-            drop[slot], swap[slot, ~problem.required[column_set]] = (
-                np.inf,
-                np.inf,
-            )  # the last one of the set
+            # The last one of the set
+            drop[slot], swap[slot, ~problem.required[column_set]] = np.inf, np.inf
         return _Moves(drop, add + constant, swap, inverse)
 
     def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
-        """Drop several columns whose loss is predicted to pay, half as many when that fails."""
+        """Drop several columns whose removal is predicted to pay, half as many if that fails."""
         pays = np.flatnonzero(moves.drop < best.objective - self._tolerance)
         pays = self._leaving(best.columns, pays[np.argsort(moves.drop[pays], kind="stable")])
         count = min(len(pays), int(_DROPPED_AT_ONCE * len(best.columns)))
@@ -438,16 +433,14 @@ class Search:
         return None
 
     def _take_good_moves(self, ranked: Incumbent, moves: _Moves) -> Incumbent:
-        """Refit the most promising moves in turn, and take every one that truly improves.
+        """Refit the most promising moves in turn, and take every one that improves.
 
-        Moves after the first that is taken must have been predicted to improve,
-        and must still be possible.
+        Moves after the first that is taken must have been predicted to improve, and must still be
+        possible.
         """
         self.certified = False
         best = ranked
-        exact = (
-            self.gram is not None and self.problem.signs is None
-        )  # a quadratic loss: predictions are exact
+        exact = self.gram is not None and self.problem.signs is None  # by a quadratic loss
         flat = np.concatenate([moves.drop, moves.add, moves.swap.ravel()])
         possible = int(np.isfinite(flat).sum())
         exhaustive = possible <= _EXHAUSTIVE_MOVES
@@ -500,11 +493,11 @@ class _Moves(NamedTuple):
 def _apply(
     ranked: Incumbent, now: Incumbent, moves: _Moves, move: int, counted: Floats, most: int | None
 ) -> tuple[Integers, Floats] | None:
-    """The support after a move and a first guess of its weights; None if the
-    move is no longer possible.
+    """The support after a move and a first guess of its weights; None if the move is no longer
+    possible.
 
     Args:
-        ranked: the support that was ranked, whose slots the moves speak of.
+        ranked: the support that was ranked, whose slots the moves refer to.
         now: the support as it is now.
         move: index into drops, additions and swaps.
     """
@@ -518,7 +511,7 @@ def _apply(
     if entering in columns:
         return None
     if slot >= 0:
-        if now is ranked:  # the weights of the rest, refitted to second order once b_k is gone
+        if now is ranked:  # the other weights, refitted to second order without b_k
             weights = weights - moves.inverse[:, slot] * (weights[slot] / moves.inverse[slot, slot])
         kept = columns != ranked.columns[slot]
         if kept.all():
@@ -535,8 +528,8 @@ def _apply(
 def _solve_squared(
     problem: Problem, gram: Floats, moment: Floats, columns: Integers, least: Floats, most: Floats
 ) -> tuple[Floats, float]:
-    """Least squares on a support, the ridge on the diagonal of `gram`; equal
-    columns share their weight.
+    """Least squares on a support, the ridge on the diagonal of `gram`; equal columns share their
+    weight.
     """
     on_support = gram[np.ix_(columns, columns)]
     ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))

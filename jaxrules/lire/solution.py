@@ -1,8 +1,7 @@
-"""What a search found for one output, and the model that it makes."""
+"""The solution of one output as a model, and what a fit reports beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.extraction import RulePool
+from jaxrules.fits import Details
 from jaxrules.lire.moves import Encoding
 from jaxrules.losses import mean_loss
 from jaxrules.models import RuleEnsemble
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedDetails(Details):
+    """What `jaxrules.lire.published` reports beside its model.
+
+    Attributes:
+        paper_objective: G, without a ridge.
+        loss: the mean loss, without any penalty.
+        global_penalty: gamma.
+        local_penalty: lambda.
+        n_candidates: the number of rules in the pool.
+        sample: the number of rows that the rules come from; None for all.
+    """
+
+    paper_objective: float
+    loss: float
+    global_penalty: float
+    local_penalty: float
+    n_candidates: int
+    sample: int | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LireDetails(PublishedDetails):
+    """What `jaxrules.lire.fit` reports beside its model.
+
+    Attributes:
+        paper_objective, loss, global_penalty, local_penalty, n_candidates, sample: as in
+            `PublishedDetails`.
+        l2_penalty: mu.
+        start: from where the result was reached: "empty", "given", "l1", "previous" (of a path),
+            "ridge", "signed", "restart" or "branches" (of branch-and-bound).
+        swap_optimal: True if every single addition, drop and swap was tried with all weights
+            refitted and none improves, as for small pools and the squared loss; False if only the
+            most promising were.
+        nodes: of branch-and-bound.
+    """
+
+    l2_penalty: float
+    start: str
+    swap_optimal: bool
+    nodes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +82,23 @@ class Solution:
         return Solution(self.rules, 2 * self.weights, self.intercept - float(self.weights.sum()))
 
     def mean_loss(self, pool: RulePool, data: TrainingData) -> float:
-        """Without any price, by 0/1 rules."""
+        """Of 0/1 rules, without any penalty."""
         of_pattern = self.intercept + self.weights @ pool.activations.holds(self.rules)
         return mean_loss(data.loss, data.target, of_pattern[pool.activations.pattern], data.weights)
 
     def model(
-        self, pool: RulePool, data: TrainingData, options: Mapping[str, Any], n_first: int = 0
+        self,
+        pool: RulePool,
+        data: TrainingData,
+        settings: tuple[tuple[str, Any], ...],
+        n_first: int = 0,
     ) -> RuleEnsemble:
         """The ensemble of 0/1 rules.
 
         Args:
-            options: what the model keeps.
-            n_first: the first rules of the pool, an expert's, which are in it
-                whatever their weights are.
+            settings: which the model keeps.
+            n_first: the number of an expert's rules, the first of the pool, which are in the model
+                whatever their weights.
         """
         chosen = np.union1d(np.arange(n_first), self.rules)
         weights = np.zeros(len(pool.rules))
@@ -62,6 +109,6 @@ class Solution:
             np.array([self.intercept]),
             None,
             data.loss.link,
-            tuple(options.items()),
+            settings,
             data.loss.name,
         )

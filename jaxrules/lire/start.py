@@ -1,4 +1,4 @@
-"""Where a search may start: the L1-penalised solution on all columns, cut to a few sizes."""
+"""Starts of a search: the L1-penalised solution on all columns, cut to a few sizes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
 
 _SIZES = (22, 86)
-"""Largest numbers of columns to start from: the largest supports that fit the kernels' shapes."""
+"""The largest numbers of columns to start from."""
 _TOLERANCE = 1e-2
 _SMALLEST_PENALTY = 2e-4
 _LIBLINEAR = threading.Lock()
-"""liblinear draws from one generator of the whole process: of two fits at once,
-each would disturb the other.
+"""liblinear draws from one generator of the whole process: two fits at once would disturb each
+other.
 """
 
 
 class L1Start:
     """L1-penalised solutions of one problem, rough: they are only starts.
 
-    Numbers are fitted by our own `sparse_glm`, warm-started. Classes (the logistic loss) are fitted
-    by liblinear: no start is sooner at hand. On Adult (1121 columns, 12309 patterns, penalty 5e-4)
-    it took 0.25 s of one core, all included; `sparse_glm` at a tolerance of .1 to .01 took 0.6 to
-    1.1 s, and 9 s more in a fresh process, to compile.
+    Numbers are fitted by our own `sparse_glm`, warm-started; classes (the logistic loss) by
+    liblinear, the fastest. On Adult (1121 columns, 12309 patterns, penalty 5e-4) it took 0.25 s of
+    one core in total; `sparse_glm` at a tolerance of .1 to .01 took 0.6 to 1.1 s, and another 9 s
+    in a fresh process, to compile.
     """
 
     def __init__(self, problem: Problem, seed: int) -> None:
@@ -51,11 +51,11 @@ class L1Start:
         self._solution: sparse_glm.Solution | None = None
 
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
-        """Columns and encoded weights of the solution at this penalty on signed columns,
-        largest influence first cut.
+        """Columns and encoded weights of the solution at this penalty on signed columns, cut to
+        the columns of the largest influence.
 
-        On signed columns the L1 norm is half of that on 0/1 columns, which are what the solvers
-        see. A thread may ask ahead for a penalty: what it is solving is waited for.
+        The solvers work on 0/1 columns, where the L1 norm is twice as large. If another thread is
+        solving for this penalty, ahead of the search, its result is awaited.
         """
         if penalty not in self._starts:
             with self._lock:
@@ -65,7 +65,7 @@ class L1Start:
 
     def _solved(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
         problem = self.problem
-        if not problem.size:  # no column tells rows apart
+        if not problem.size:  # no column varies
             return []
         solve = self._numbers if problem.loss.quadratic else self._classes
         rules = solve(max(penalty, _SMALLEST_PENALTY) / 2, run)

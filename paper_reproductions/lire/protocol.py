@@ -508,7 +508,7 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
         options = {
             "loss": "exponential",
             "l2_penalty": 0.0,
-            "max_support": TRADEOFF_SUPPORT,
+            "max_rules": TRADEOFF_SUPPORT,
             "time_limit": TRADEOFF_SECONDS,
         }
     rows: list[Row] = []
@@ -561,7 +561,7 @@ def measure_demonstration(cell: Cell, settings: Settings) -> list[Row]:
             loss="exponential",
             l2_penalty=0.0,
             rules=fold.rules,
-            max_support=largest,
+            max_rules=largest,
             missing="own_category",
         )
     sizes = [jr.support(fit.model) for fit in fits]
