@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import Constraints, asks, columns
+from jaxrules.constraints import Constraints, asks
 from jaxrules.ensembles.extraction import RuleSource
 from jaxrules.fits import Fit
 from jaxrules.lire.moves import Encoding
@@ -148,8 +148,8 @@ class _Shared(FitOptions):
 
     loss: LossName | Loss | None = option(_loss, default=None)
     rules: RuleSource | None = None
-    forbidden: Iterable[str | int] = option(columns, default=())
-    required: Iterable[str | int] = option(columns, default=())
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
     encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.constraints import Constraints, columns
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.fits import Fit, Status
@@ -85,7 +85,7 @@ class PublishedOptions(FitOptions):
     global_penalty: float | None = option(or_none(checks.penalty), default=None)
     local_penalty: float | None = option(or_none(checks.penalty), default=None)
     rules: RuleSource | None = "forest"
-    forbidden: Iterable[str | int] = option(columns, default=())
+    forbidden: Iterable[str | int] = ()
     encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))
     max_iterations: int = option(checks.integer, default=5000, at_least=1)
 
