@@ -221,7 +221,7 @@ def _extend(
     """Value and potential of every extension of sets of rows, (sets, propositions);
     fewer sets when it is stopped.
     """
-    from jaxrules.solvers.rule_search import kernels
+    from jaxrules.solvers.rule_search.kernels.extensions import extension_sums
 
     at_once = max(1, _BLOCK // max(1, terms.shape[1] * space.masks.size))
     found = []
@@ -230,7 +230,7 @@ def _extend(
             break
         rows = unpack(np.stack(bits[start : start + at_once]), len(space.masks))
         sums = np.empty((terms.shape[1], len(rows), len(space)))
-        kernels.extension_sums(space.masks, terms, owners[start : start + at_once], rows, sums)
+        extension_sums(space.masks, terms, owners[start : start + at_once], rows, sums)
         found.append((objective.value(sums), objective.potential(sums)))
     value, potential = zip(*found, strict=True)
     return np.concatenate(value), np.concatenate(potential)

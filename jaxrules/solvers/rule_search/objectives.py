@@ -121,7 +121,7 @@ class Objective:
 
     def problem(self, space: SearchSpace, terms: Floats, longest: int, approximation: float) -> Any:
         """The problem of a compiled search; terms as of `one_row`."""
-        from jaxrules.solvers.rule_search import kernels
+        from jaxrules.solvers.rule_search.kernels import problems
 
         if not self.compiled:
             raise TypeError(
@@ -129,8 +129,8 @@ class Objective:
             )
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
-        kind = getattr(kernels, self.compiled_one_sided if self.one_sided else self.compiled)
-        if kind.relaxed is kernels.Problem.relaxed:  # the values of the compiled class are exact
+        kind = getattr(problems, self.compiled_one_sided if self.one_sided else self.compiled)
+        if kind.relaxed is problems.Problem.relaxed:  # the values of the compiled class are exact
             terms, members = terms[:0], members[:0]
         return kind(
             float(getattr(self, "ridge", 0.0)), float(approximation), longest,
