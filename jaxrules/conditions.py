@@ -255,7 +255,7 @@ def _iterated(given: Any, wanted: str) -> Iterable[Any]:
     return given
 
 
-def _feature(schema: Schema, index: Any) -> Feature:
+def _feature(schema: Schema, index: object) -> Feature:
     n = len(schema.features)
     if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
         raise TypeError(f"a condition must name its feature by column position, got {index!r}")

@@ -32,7 +32,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.table import Schema, Table
 
 Bools = NDArray[np.bool_]
+Given = TypeVar("Given")
 
 KEPT_BY = {
     "required": "boosting, lire, ssrl and exact_list",
@@ -52,7 +53,7 @@ KEPT_BY = {
 """The learners that keep a constraint: told to those who ask another one for it."""
 
 
-def columns(name: str, given: Any) -> Any:
+def columns(name: str, given: Given) -> Given | tuple[object, ...]:
     """Columns as an option keeps them: an iterator, which can be read once only, as a tuple."""
     return tuple(given) if isinstance(given, Iterator) else given
 
@@ -73,7 +74,7 @@ class Constraints:
 
     @classmethod
     def of(
-        cls, schema: Schema, forbidden: Iterable[Any] = (), required: Iterable[Any] = (),
+        cls, schema: Schema, forbidden: Iterable[object] = (), required: Iterable[object] = (),
         monotone: Mapping[Any, int] | None = None,
     ) -> Constraints:  # fmt: skip
         """The constraints from arguments of these names, with columns by name or position.
@@ -186,7 +187,7 @@ class Constraints:
         require(len(some) > 0 or not len(pool), "forbidden and monotone exclude every proposition")
         return pool.take(some).distinct(table, allowed[some])
 
-    def first(self, schema: Schema, given: Any, n_outputs: int) -> Conjunctions:
+    def first(self, schema: Schema, given: object, n_outputs: int) -> Conjunctions:
         """An expert's rules, the argument `first` of an ensemble, which must
         meet the other constraints.
 
@@ -246,7 +247,7 @@ class Constraints:
         return bits
 
 
-def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
+def rules_for(schema: Schema, name: str, given: object) -> Conjunctions:
     """The rules given as an argument, on the columns of the data; none for None.
 
     Raises:
@@ -276,7 +277,7 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
     return axes[rules.feature]
 
 
-def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
+def _columns(schema: Schema, name: str, keys: Iterable[object]) -> list[int]:
     """Columns by name or position; refuses iterators, which only the first
     of several fits could read.
     """
@@ -288,12 +289,12 @@ def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
     return [_column(schema, name, key) for key in keys]
 
 
-def asks(monotone: Any) -> bool:
+def asks(monotone: object) -> bool:
     """Whether the argument names a column; `Constraints.of` checks its type."""
     return isinstance(monotone, Mapping) and len(monotone) > 0
 
 
-def _column(schema: Schema, name: str, key: Any) -> int:
+def _column(schema: Schema, name: str, key: object) -> int:
     """A column by name or position."""
     n = len(schema.names)
     if isinstance(key, str):

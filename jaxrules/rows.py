@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.integer] | NDArray[np.bool_] | Sequence[int] | slice | int
 _CACHED = 1 << 18
 """float64 entries that are multiplied at once."""
 
@@ -95,17 +96,20 @@ class Activations:
         return int(self.pattern.max(initial=-1)) + 1
 
     def __repr__(self) -> str:
-        return f"Activations({self.n_rows} rows, {self.n_patterns} of them distinct, {self.n_rules} rules)"
+        return (
+            f"Activations({self.n_rows} rows, {self.n_patterns} of them distinct, "
+            f"{self.n_rules} rules)"
+        )
 
     # Views
 
-    def holds(self, rules: Any = slice(None)) -> NDArray[np.bool_]:
+    def holds(self, rules: Places = slice(None)) -> NDArray[np.bool_]:
         """On which patterns these rules (indices, a mask or a slice)
         hold, bool (rules, patterns).
         """
         return unpack(self.bits[rules], self.n_patterns)
 
-    def at(self, rows: Any) -> NDArray[np.bool_]:
+    def at(self, rows: Places) -> NDArray[np.bool_]:
         """Which rules hold on these rows (indices), bool (rows, rules)."""
         patterns = self.pattern[rows]
         words = self.bits[:, patterns // 64] >> (patterns % 64).astype(np.uint64)
@@ -200,7 +204,7 @@ class Activations:
 
     def without_copies(
         self,
-        order: NDArray[Any] | None = None,
+        order: NDArray[np.integer] | None = None,
         *,
         complements: bool = False,
         signs: NDArray[np.bool_] | None = None,
@@ -244,7 +248,7 @@ class Activations:
             np.concatenate([bits, pack(np.ascontiguousarray(held[first].T))]), pattern
         )
 
-    def take_rows(self, rows: Any) -> Activations:
+    def take_rows(self, rows: Places) -> Activations:
         """Only these rows (indices or a mask)."""
         kept = self.pattern[rows]
         first, pattern = numbered(*np.unique(kept, return_index=True, return_inverse=True)[1:])

@@ -154,7 +154,10 @@ class Table:
 
     def __repr__(self) -> str:
         categorical = sum(not feature.is_numeric for feature in self.schema.features)
-        return f"Table({self.n_rows} rows, {len(self.columns)} columns, {categorical} of them categorical)"
+        return (
+            f"Table({self.n_rows} rows, {len(self.columns)} columns, "
+            f"{categorical} of them categorical)"
+        )
 
     def missing_mask(self, feature: int) -> NDArray[np.bool_]:
         """Which rows have no value of this feature, shape (rows,)."""
@@ -221,7 +224,7 @@ class Table:
 
 
 def as_table(
-    X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
+    X: object, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
 ) -> Table:
     """Read `X` as a table.
 
@@ -262,7 +265,7 @@ def as_table(
     return table
 
 
-def conform(X: Any, schema: Schema) -> Table:
+def conform(X: object, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
@@ -353,7 +356,7 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
 _Column = NDArray[np.float64] | list[str | None]
 
 
-def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
+def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
     """Names, columns, and whether the names came with the data."""
     checks.concrete("X", X)
     if isinstance(X, Table):
@@ -404,7 +407,7 @@ def _decoded(feature: Feature, column: NDArray[Any]) -> _Column:
     return [texts[code] for code in column]
 
 
-def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
+def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
     """The columns of a dataframe, or None if `X` is not one."""
     import narwhals as nw
 
@@ -447,17 +450,17 @@ def _exact_float64(values: NDArray[Any], name: str, original: Any) -> NDArray[np
     values = np.asarray(values, np.float64)
     if original.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
         raise ValueError(
-            f"column {name!r} of X has integers beyond 2**53, which float64 cannot tell apart; "
+            f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
             "convert identifiers to text, or drop them"
         )
     return values
 
 
-def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]:
+def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | None]:
     """Category values as text; None where missing. Python objects other than text are refused."""
-    texts: dict[Any, str | None] = {}
+    texts: dict[object, str | None] = {}
     try:
-        distinct: Iterable[Any] = set(values)  # few
+        distinct: Iterable[object] = set(values)  # few
     except TypeError:  # unhashable objects: refused below
         distinct = values
     for value in distinct:
@@ -474,12 +477,12 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
     return [texts[value] for value in values]
 
 
-def category_text(value: Any) -> str:
+def category_text(value: object) -> str:
     """A category as text: whole numbers without a decimal point, whatever their type."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """None, NaN and NaT differ from themselves; comparing pandas' NA gives NA."""
     if value is None:
         return True
@@ -493,7 +496,7 @@ def _all_missing(values: _Column) -> bool:
     return all(value is None for value in values)
 
 
-def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
+def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
     if hasattr(X, "X") and hasattr(X, "y"):
         raise TypeError(f"X is a {type(X).__name__}; pass its X, and its y as y")
     if hasattr(X, "toarray"):
@@ -530,10 +533,13 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
     return [f"x{i}" for i in range(len(columns))], list(columns), False
 
 
-def _not_rows(X: Any, array: NDArray[Any]) -> str:
+def _not_rows(X: object, array: NDArray[Any]) -> str:
     """What X is instead of a table, and how to make it one."""
     if array.ndim and hasattr(X, "to_frame"):
-        return f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column frame[[name]]"
+        return (
+            f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column "
+            "frame[[name]]"
+        )
     if array.ndim == 1 and len(array) and isinstance(array[0], Mapping):
         return "a list of dicts; pass a dataframe made of it, e.g. pandas.DataFrame(X)"
     if array.ndim:
@@ -545,7 +551,7 @@ def _not_rows(X: Any, array: NDArray[Any]) -> str:
     return f"{_named(X)}; pass a 2-D array, a dataframe or a Table"
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     """An object by its type."""
     return "None" if value is None else f"one {type(value).__name__}"
 
@@ -615,7 +621,7 @@ _LEAST = 1e-100
 """Weights and targets stay between this and its reciprocal, so that products fit in float64."""
 
 
-def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
+def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
     """`y` as a one-dimensional array of numbers, booleans or text without
     missing values, shape (rows,).
 

@@ -638,7 +638,7 @@ def test_rules_with_equal_sums_are_different_rules() -> None:
 def test_objectives_that_a_search_does_not_know_are_refused() -> None:
     space, g, h, _ = a_long_problem(n=20)
     with pytest.raises(
-        TypeError, match="no compiled search knows Orthogonal; use search_best_first"
+        TypeError, match="no compiled search maximises Orthogonal; use search_best_first"
     ):
         search_depth_first(space, Orthogonal(g, np.zeros((20, 0), bool)))
     with pytest.raises(ValueError, match="prices or limits on length"):

@@ -10,6 +10,7 @@ is the algorithm of "Better Short than Greedy" itself.
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Callable
@@ -226,12 +227,8 @@ class _Worker:
 
     def fork(self) -> _Worker:
         """A worker with the same expanded root and the same incumbent, and no work yet."""
-        from jaxrules.solvers.rule_search.kernels import state
-
-        stack = state.Stack(*(array.copy() for array in self.stack))
-        search = state.Search(*(array.copy() for array in self.search))._replace(
-            found=self.search.found
-        )
+        stack = copy.deepcopy(self.stack)
+        search = copy.deepcopy(self.search)._replace(found=self.search.found)
         search.counters[:] = 0
         return _Worker(self.task, stack, search)
 
@@ -296,8 +293,9 @@ class _Worker:
             else:
                 return math.inf
             if child >= 0 and depth + 2 <= longest:
-                largest = max(largest, self.task.objective.worth(bounds[depth, child], depth + 2))
-        return float(largest)
+                bound = self.task.objective.worth(bounds[depth, child], depth + 2)
+                largest = max(largest, float(bound))
+        return largest
 
 
 class _Pair:
