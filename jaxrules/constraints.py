@@ -21,10 +21,10 @@ negative; "x_j is missing" does not constrain present values. Links are increasi
 means, probabilities of the second of two classes, and labels are monotone too. With direction -1
 the two signs are exchanged.
 
-With K > 2 classes, one score each, the score of the last class never falls and that of the
-first never rises in x_j; the others do not depend on it. The label, the class of the
-greatest score, then never moves to an earlier class: only the last can overtake another, and
-only the first can be overtaken.
+With K > 2 classes, one score each, the score of the last class never falls and that of the first
+never rises in x_j; the others do not depend on it. The label, the class of the greatest score, then
+never moves to an earlier class: only the last can overtake another, and only the first can be
+overtaken.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ KEPT_BY = {
     "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
     "first": "boosting, glrm, rulefit, lire, lltboost, ssrl and exact_list",
 }
-"""The learners that keep a constraint: told to those who ask another one for it."""
+"""The learners that keep a constraint; the errors of the other learners name them."""
 
 
 def columns(name: str, given: Given) -> Given | tuple[object, ...]:
-    """Columns as an option keeps them: an iterator, which can be read once only, as a tuple."""
+    """Columns as an option keeps them: an iterator, which can be read only once, as a tuple."""
     return tuple(given) if isinstance(given, Iterator) else given
 
 
@@ -105,7 +105,7 @@ class Constraints:
             len(banned) < len(schema.names),
             "forbidden names every column; leave at least one that rules may use",
         )
-        require(len(wanted) < 64, f"required names {len(wanted)} columns; 63 are the most")
+        require(len(wanted) < 64, f"required names {len(wanted)} columns; at most 63 are allowed")
         return cls(banned, wanted, tuple(directions.items()))
 
     def blanked(self, table: Table) -> Table:
@@ -145,8 +145,8 @@ class Constraints:
         return allowed
 
     def signs(self, rules: Conjunctions, output: int = 0, n_outputs: int = 1) -> Bools:
-        """Whether the weight of each rule may be negative, and positive, in a score
-        of an ensemble: (rules, 2).
+        """Whether the weight of each rule may be negative, and positive, in a score of an ensemble:
+        (rules, 2).
 
         Args:
             rules: the rules.
@@ -163,7 +163,7 @@ class Constraints:
 
     def of_output(self, output: int, n_outputs: int) -> Constraints:
         """The constraints on the score of one output: with more than two classes, the first falls
-        where the last rises, and the others do not use monotone columns.
+        when the last rises, and the others do not use monotone columns.
         """
         if n_outputs == 1 or output == n_outputs - 1:
             return self
@@ -188,8 +188,8 @@ class Constraints:
         return pool.take(some).distinct(table, allowed[some])
 
     def first(self, schema: Schema, given: object, n_outputs: int) -> Conjunctions:
-        """An expert's rules, the argument `first` of an ensemble, which must
-        meet the other constraints.
+        """An expert's rules, the argument `first` of an ensemble, which must meet the other
+        constraints.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -278,8 +278,8 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
 
 
 def _columns(schema: Schema, name: str, keys: Iterable[object]) -> list[int]:
-    """Columns by name or position; refuses iterators, which only the first
-    of several fits could read.
+    """Columns by name or position; refuses iterators, which only the first of several fits could
+    read.
     """
     nested = hasattr(keys, "ndim") and keys.ndim != 1
     if isinstance(keys, (str, bytes, Iterator)) or not isinstance(keys, Iterable) or nested:
@@ -300,7 +300,7 @@ def _column(schema: Schema, name: str, key: object) -> int:
     if isinstance(key, str):
         require(
             key in schema.names,
-            f"{name} names {key!r}, which is no column; those are {list(schema.names)}",
+            f"{name} names {key!r}, which is not a column; the columns are {list(schema.names)}",
         )
         return schema.names.index(key)
     if isinstance(key, bool) or not isinstance(key, (int, np.integer)):

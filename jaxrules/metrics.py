@@ -34,8 +34,8 @@ def complexity(model: object, measure: Measure = "propositions") -> int:
     A rule of weight 0 is not in use. A rule or linear term shared by several outputs counts once.
 
     Args:
-        model: a rule ensemble or rule list; for a coordinate path the
-            measure is its number of steps.
+        model: a rule ensemble or rule list; for a coordinate path the measure is its number of
+            steps.
         measure: the size of a rule. "propositions": their number, as Boley et al. (2021) count;
             ``3 <= x <= 7`` is two. "conditions": what remains when propositions on the same column
             or direction are merged, as printed. "nonzeros": its propositions plus the number of
@@ -63,8 +63,8 @@ def _(model: RuleList, measure: Measure = "propositions") -> int:
 
 
 def _size(rules: Conjunctions, measure: Measure) -> int:
-    """Number of rules plus that of their conditions or propositions, or of
-    propositions and weighed columns.
+    """Number of rules plus that of their conditions or propositions, or of propositions and weighed
+    columns.
     """
     measure = checks.choice("measure", measure, get_args(Measure))
     if measure == "conditions":

@@ -38,7 +38,7 @@ Array = NDArray[Any] | jax.Array
 class LinearTerms:
     """Winsorised linear terms of RuleFit: coefficient * min(upper, max(lower, x)).
 
-    The term is 0 where the value is missing.
+    The term is 0 if the value is missing.
 
     Attributes:
         feature: int32, shape (terms,).
@@ -122,8 +122,8 @@ class RuleEnsemble:
             expected count; "softmax" log-probabilities of several classes up to a common constant,
             p_k = e^f_k / sum_j e^f_j.
         options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
-        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None
-            for the loss of the link.
+        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss
+            of the link.
     """
 
     conjunctions: Conjunctions
@@ -247,8 +247,8 @@ class RuleList:
         return f"RuleList({len(self.conjunctions)} rules)"
 
     def position(self, table: Table) -> NDArray[np.int64]:
-        """Index of the first rule that each row satisfies; the number of
-        rules if it satisfies none.
+        """Index of the first rule that each row satisfies; the number of rules if it satisfies
+        none.
         """
         positions = np.empty(table.n_rows, np.int64)
         for rows, satisfied in self.conjunctions.batches(table):
@@ -302,8 +302,8 @@ def decision_function(model: object, X: object) -> Array:
 
     Args:
         model: a rule ensemble (log-odds, half log-odds or value, see `RuleEnsemble.link`).
-        X: data with the columns of fit; dataframes are matched by name. Under jit, a numeric
-            array in column order.
+        X: data with the columns of fit; dataframes are matched by name. Under jit, a numeric array
+            in column order.
 
     Raises:
         ValueError: if `X` does not fit the model's columns.
@@ -316,8 +316,8 @@ def decision_function(model: object, X: object) -> Array:
 def predict(model: object, X: object) -> Array:
     """The prediction for each row, shape (rows,): a class label, a value, or an expected count.
 
-    Under jit, grad and vmap, classes are indices in
-    ``model.schema.classes``, as labels may be text.
+    Under jit, grad and vmap, classes are indices in ``model.schema.classes``, as labels may be
+    text.
 
     Args:
         model: any jaxrules model.
@@ -333,9 +333,9 @@ def predict(model: object, X: object) -> Array:
 def predict_proba(model: object, X: object) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
-    One-vs-rest ensembles give each class its own probability; these are scaled to sum to
-    one. Under the link "softmax", classes are fitted together and their probabilities
-    sum to one by construction.
+    One-vs-rest ensembles give each class its own probability; these are scaled to sum to one. Under
+    the link "softmax", classes are fitted together and their probabilities sum to one by
+    construction.
 
     Raises:
         ValueError: if `X` does not fit the model's columns, or the model has no classes.
@@ -344,8 +344,8 @@ def predict_proba(model: object, X: object) -> Array:
 
 
 class Part(NamedTuple):
-    """One part of an explanation: a rule, the intercept or a linear term, and its
-    weight, shape (outputs,).
+    """One part of an explanation: a rule, the intercept or a linear term, and its weight, shape
+    (outputs,).
     """
 
     text: str
@@ -358,9 +358,9 @@ class Explanation:
 
     Attributes:
         prediction: the label or value.
-        parts: for an ensemble, the intercept, the satisfied rules and the linear terms,
-            whose weights sum to `score`; for a rule list, the rule that decides, then those
-            passed over, without weights.
+        parts: for an ensemble, the intercept, the satisfied rules and the linear terms, whose
+            weights sum to `score`; for a rule list, the rule that decides, then those passed over,
+            without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
     """
@@ -517,8 +517,8 @@ def _has_traced_leaves(model: object) -> bool:
 
 
 def _rows(model: RuleEnsemble | RuleList, X: object) -> Table | jax.Array:
-    """`X` as a table, or as a traced array in column order if it or the
-    model's rules are traced.
+    """`X` as a table, or as a traced array in column order if it or the model's rules are
+    traced.
     """
     if _is_traced(X):
         return X

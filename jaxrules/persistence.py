@@ -1,11 +1,11 @@
 """Models as JSON: `save` and `load`.
 
 A file holds the name of the format, the type of the model, the version of its fields, and the
-fields. The model's dataclass defines which fields are written and read back: an array field
-names its dtype, ``field(metadata={"dtype": np.float64})``; the others have ordinary type hints
-(classes, tuples, ``Literal``, ``X | None``). Loading executes nothing and accepts only a
-well-formed model: types are looked up in a registry, arrays must have the declared dtype and as
-many values as their shape, and `model.validate()` must pass.
+fields. The model's dataclass defines which fields are written and read back: an array field names
+its dtype, ``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes,
+tuples, ``Literal``, ``X | None``). Loading executes nothing and accepts only a well-formed model:
+types are looked up in a registry, arrays must have the declared dtype and as many values as their
+shape, and `model.validate()` must pass.
 
 Old files stay readable: a field with a default may be absent; beyond that, a migration turns the
 fields of one version of a type into those of the next. tests/golden holds a file of every version.

@@ -1,9 +1,8 @@
 """The user's data: named columns, numeric or categorical, with an explicit rule for missing values.
 
-`as_table` turns a 2-D array or any dataframe into a `Table`;
-`conform` fits new data to the `Schema` of a model: dataframe columns are matched by name,
-arrays by position. Numbers are float64. Categories are strings and become integer codes in the
-order of `Feature.categories`.
+`as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the
+`Schema` of a model: dataframe columns are matched by name, arrays by position. Numbers are float64.
+Categories are strings and become integer codes in the order of `Feature.categories`.
 
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is
 a category of its own, every threshold states whether a missing value satisfies it, and nothing is
@@ -52,7 +51,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Schema:
-    """What a model knows about its data. Hashable: the static part of every model.
+    """The columns and classes of a model's data. Hashable: the static part of every model.
 
     Attributes:
         features: the columns in order.
@@ -108,8 +107,8 @@ class Schema:
 
 
 class EncodedColumn(NamedTuple):
-    """A column of `Table.one_hot`: the feature, and the category code of an indicator
-    (None: the number itself).
+    """A column of `Table.one_hot`: the feature, and the category code of an indicator (None: the
+    number itself).
     """
 
     feature: int
@@ -118,7 +117,7 @@ class EncodedColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of named columns. Make one with `as_table`; ``table[rows]`` selects rows.
+    """Rows of named columns. Create one with `as_table`; ``table[rows]`` selects rows.
 
     Attributes:
         schema: names, categories and the rule for missing values.
@@ -186,8 +185,8 @@ class Table:
         return np.stack(self.columns, axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The numbers as NumPy and estimators of other packages read them, shape (rows,
-        features), NaN for missing.
+        """The numbers as NumPy and estimators of other packages read them, shape (rows, features),
+        NaN for missing.
 
         Raises:
             TypeError: if a column is categorical.
@@ -203,8 +202,8 @@ class Table:
         return np.stack(self.columns, axis=1).astype(dtype or np.float64)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
-        """Numbers unchanged (NaN for missing), one 0/1 column per category
-        and one for missing ones.
+        """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing
+        ones.
         """
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
@@ -236,8 +235,8 @@ def as_table(
 
     Raises:
         TypeError: if `X` or one of its columns has a type that a table cannot hold.
-        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite
-            or refused missing values.
+        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused
+            missing values.
     """
     missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
@@ -269,8 +268,8 @@ def conform(X: object, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become
-    `UNSEEN`; a column with no known category causes a warning. `X` may have no rows.
+    position. Categories that fit did not see become `UNSEEN`; a column with no known category
+    causes a warning. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -534,7 +533,7 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
 
 
 def _not_rows(X: object, array: NDArray[Any]) -> str:
-    """What X is instead of a table, and how to make it one."""
+    """The shape of X that is not a table, and the remedy."""
     if array.ndim and hasattr(X, "to_frame"):
         return (
             f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column "
@@ -622,8 +621,8 @@ _LEAST = 1e-100
 
 
 def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
-    """`y` as a one-dimensional array of numbers, booleans or text without
-    missing values, shape (rows,).
+    """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape
+    (rows,).
 
     Errors refer to it as `name`.
 
@@ -694,8 +693,8 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
     """A numeric target as float64, shape (rows,).
 
     Raises:
-        ValueError: for a wrong shape or length, NaN or infinite values, or
-            squares that overflow or vanish.
+        ValueError: for a wrong shape or length, NaN or infinite values, or squares that overflow or
+            vanish.
         TypeError: for text labels.
     """
     array = target_array(y, n_rows)
@@ -716,8 +715,8 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
 
 
 def holds_classes(y: ArrayLike) -> bool:
-    """Whether a target looks like classes: text, booleans, at most ten distinct
-    integers, or any two values.
+    """Whether a target looks like classes: text, booleans, at most ten distinct integers, or any
+    two values.
 
     Raises:
         TypeError, ValueError: as `target_array`.

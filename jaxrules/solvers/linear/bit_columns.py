@@ -26,13 +26,13 @@ _BLOCK = 512
 _ENTRIES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
 """(256, 8) the eight bits of every octet."""
 _STRANDS = 2
-"""Threads that share the blocks; sums do not depend on how many cores there are."""
+"""Threads that share the blocks; sums do not depend on the number of cores."""
 
 
 @dataclass(frozen=True, eq=False)
 class BitColumns:
-    """A binary matrix, columns first; its products, ``columns @ rows`` and
-    ``coefficients @ columns``, are float64.
+    """A binary matrix, columns first, with float64 products ``columns @ rows`` and
+    ``coefficients @ columns``.
 
     Attributes:
         words: (columns, words) uint64, see `jaxrules.bits.Words`. Every bit counts as a row: those

@@ -16,8 +16,7 @@ _OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
 _TILE = 1024
-"""Octets of a column, eight rows each, that are transposed at once: their scores stay in the
-cache.
+"""Octets of a column, eight rows each, that are transposed at once: their scores stay in the cache.
 """
 
 

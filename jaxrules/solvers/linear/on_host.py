@@ -158,9 +158,9 @@ def newton(
     stopped: Callable[[], bool] = lambda: False,
     signs: NDArray[np.bool_] | None = None,
 ) -> Visit:
-    """Minimise over the columns of `data`, bits or float64, from a start and its score, until
-    no KKT violation exceeds the tolerance. The curvature may be that of an earlier score;
-    `names` are the columns' in it.
+    """Minimise over the columns of `data`, bits or float64, from a start and its score, until no
+    KKT violation exceeds the tolerance. The curvature may be that of an earlier score; `names` are
+    the columns' in it.
     """
     columns, weights, target, fit_intercept = data
     model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
@@ -196,16 +196,13 @@ def newton(
             )
             goal = model_minimum(model, at, penalties, tolerance, signs)
             direction, by = line(model, at, goal)
-            score_step, size, moved = by + direction @ columns, 2.0, np.inf
-            while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
-                size /= 2
-                following = coefficients + size * direction
-                moved = float(
-                    objective(loss, data, penalties, following, score + size * score_step)
-                )
+            score_step = by + direction @ columns
+            size, moved = _step_size(
+                loss, data, penalties, value, coefficients, direction, score, score_step
+            )
             steps, stuck, stale = steps + 1, not moved < value, size < 1
             if moved <= value + _ROUNDING * abs(value):
-                coefficients = goal if size == 1 else following
+                coefficients = goal if size == 1 else coefficients + size * direction
                 intercept, score, value = (
                     intercept + size * float(by),
                     score + size * score_step,
@@ -214,6 +211,25 @@ def newton(
             elif renewed or loss.quadratic:
                 break
     return Visit(coefficients, intercept, score, steps)
+
+
+def _step_size(
+    loss: Loss,
+    data: Data[Floats],
+    penalties: Floats,
+    value: float,
+    coefficients: Floats,
+    direction: Floats,
+    score: Floats,
+    score_step: Floats,
+) -> tuple[float, float]:
+    """The greatest of 1, 1/2, 1/4, ... at which F does not rise above its value, and F there."""
+    size, moved = 2.0, np.inf
+    while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
+        size /= 2
+        following = coefficients + size * direction
+        moved = float(objective(loss, data, penalties, following, score + size * score_step))
+    return size, moved
 
 
 @in_x64

@@ -6,15 +6,15 @@ Minimises, over the coefficients b (one per column) and an unpenalised intercept
     F(b, b0) = sum_i v_i loss(t_i, f_i) + sum_j penalty_j |b_j|,     f_i = b0 + sum_j b_j x_ij,
 
 with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type
-methods for minimizing composite functions") makes a quadratic model of the loss
-(`second_order`), minimises it plus the penalty (`model_minimum`, on the host) and searches along
-the line (`advance`): the step is halved until F falls, so that F never rises, even if the loss has
-no bound on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
+methods for minimizing composite functions") makes a quadratic model of the loss (`second_order`),
+minimises it plus the penalty (`model_minimum`, on the host) and searches along the line
+(`advance`): the step is halved until F falls, so that F never rises, even if the loss has no bound
+on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
 
 All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the
-columns decides; the loss is static. The formulas (`objective`, `derivatives`,
-`without_intercept`, `line`, `project_out`, `dual_bound`) are for arrays of NumPy, too: `on_host`
-makes the same steps with them.
+columns decides; the loss is static. The formulas (`objective`, `derivatives`, `without_intercept`,
+`line`, `project_out`, `dual_bound`) are for arrays of NumPy, too: `on_host` makes the same steps
+with them.
 """
 
 from __future__ import annotations

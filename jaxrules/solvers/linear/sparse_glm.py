@@ -259,7 +259,9 @@ class Problem:
     design: Design
     loss: Loss
     data: Data[Floats]  # (padded rows,), without columns
-    level: float  # subtracted from the target of a squared loss, so that a far mean costs no digits
+    level: (
+        float  # subtracted from the target of a squared loss, so that a large mean loses no digits
+    )
     constant: float  # of the loss of merged rows
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
     least: float  # the least loss of every row by itself: no objective is below
@@ -640,13 +642,13 @@ def solve(
     Args:
         X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a
             `Design`. Rows of zeros and ones are merged where equal.
-        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any
-            numbers for "squared"; or its mean for a row that stands for several (then
-            `sample_weight` holds their number).
-        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that
-            depend on each other) and, for separable classes, not finite: the objective then
-            falls to its infimum 0 and the fit ends, with finite coefficients, once the rest is
-            below the tolerance.
+        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers
+            for "squared"; or its mean for a row that stands for several (then `sample_weight` holds
+            their number).
+        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that depend
+            on each other) and, for separable classes, not finite: the objective then falls to its
+            infimum 0 and the fit ends, with finite coefficients, once the rest is below the
+            tolerance.
         loss: "squared", "logistic", "exponential", "poisson", or a `Loss` with a conjugate.
         sample_weight: (rows,) at least 0; a row of weight 0 counts as absent. None for equal
             weights.
@@ -670,9 +672,9 @@ def solve(
 
     Raises:
         TypeError: if X or y is not numeric.
-        ValueError: names the argument that has a wrong shape, is not finite or is out of
-            range, y if the rows of positive weight hold only one class or no count, and a
-            loss without a conjugate.
+        ValueError: names the argument that has a wrong shape, is not finite or is out of range, y
+            if the rows of positive weight hold only one class or no count, and a loss without a
+            conjugate.
     """
     problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
     return problem.solve(

@@ -61,11 +61,11 @@ def search_published(
     `search_depth_first`.
 
     With ``exhaust`` it does not end when nothing in the boundary can be better, but takes all of
-    it, as the authors' program did: it finds nothing better, and most augmentations count as
-    pruned by their propagated bound. Propositions are ordered by ascending support, as in the
-    authors' code. ``counts`` has the four numbers of Table 2 (immediate_bound,
-    immediate_equivalence, propagated_bound, propagated_equivalence), the checks skipped by (3.7),
-    and the nodes taken from the boundary.
+    it, as the authors' program did: it finds nothing better, and most augmentations count as pruned
+    by their propagated bound. Propositions are ordered by ascending support, as in the authors'
+    code. ``counts`` has the four numbers of Table 2 (immediate_bound, immediate_equivalence,
+    propagated_bound, propagated_equivalence), the checks skipped by (3.7), and the nodes taken from
+    the boundary.
     """
     search = _Published(space, objective, approximation)
     search.exhaust = exhaust
@@ -82,9 +82,9 @@ class _Node(NamedTuple, Generic[DetailsT]):
 
 
 class _Boundary(Generic[DetailsT]):
-    """The conjunctions still to be extended, the incumbent, and what is known of the rest."""
+    """The conjunctions still to be extended, the incumbent, and the bound of the rest."""
 
-    exhaust = False  # whether to go on when nothing can be better
+    exhaust = False  # whether to continue when nothing can be better
 
     def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
         self.space, self.objective, self.approximation = space, objective, approximation
@@ -202,7 +202,7 @@ class _BestFirst(_Boundary[Words]):
 
 
 class _Augmentations(NamedTuple):
-    """What Algorithm 1 knows of a query: its closure, and the bounds and critical indices of its
+    """A query in Algorithm 1: its closure, and the bounds and critical indices of its
     augmentations.
     """
 

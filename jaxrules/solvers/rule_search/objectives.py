@@ -364,8 +364,8 @@ class Orthogonal(Objective):
         return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
-        """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise
-        by the negative one.
+        """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise by
+        the negative one.
 
         1. ||B'q||^2 <= rho |q| for the largest eigenvalue rho of S, the sum over E of b b'. So
            value(q)^2 is at most the greatest G^2 / ((1 - rho) |prefix|) of the prefixes in

@@ -3,9 +3,9 @@
 Propositions on one column, or on a few columns of few values, divide the rows into some dozen
 cells, and each is a set of cells: a `Partition`. For two partitions the sums of g, h, ... over the
 rows of every pair of cells are one histogram, in time proportional to the rows, and the sums of
-every pair of propositions are sums of its entries. So with d partitions a search takes rows x
-d^2 / 2 steps per term, whatever the number of propositions, while branch and bound examines pair by
-pair. Every objective that defines its value can be searched, and the result is proved.
+every pair of propositions are sums of its entries. So with d partitions a search takes rows x d^2 /
+2 steps per term, whatever the number of propositions, while branch and bound examines pair by pair.
+Every objective that defines its value can be searched, and the result is proved.
 """
 
 from __future__ import annotations

@@ -146,8 +146,8 @@ def _sum_leaf(
 ) -> None:
     """Set `leaf_g` and `leaf_h` to G and H of the child with every subset of few propositions.
 
-    One pass sums the rows by the pattern of propositions that they satisfy; sums over supersets
-    of the patterns follow.
+    One pass sums the rows by the pattern of propositions that they satisfy; sums over supersets of
+    the patterns follow.
     """
     node, columns = stack.levels[level], search.columns
     width, masks_at, rows_at = node.width, node.masks_at, node.rows_at

@@ -103,8 +103,8 @@ def list_available(stack: Stack, search: Search, level: int, child: int) -> int:
     """List the child's available propositions in `Search.columns` and `Search.needed`; returns
     their number.
 
-    They are the siblings ranked higher, without those that hold on all of its rows and would
-    change nothing.
+    They are the siblings ranked higher, without those that hold on all of its rows and would change
+    nothing.
     """
     available = stack.available[level]
     search.needed[:] = 0

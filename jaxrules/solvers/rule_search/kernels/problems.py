@@ -36,8 +36,8 @@ class Problem(NamedTuple):
         ridge: added to every H.
         approximation: alpha in (0, 1]: the result is at least alpha times the optimum.
         max_length: of a conjunction; no limit if at least the number of propositions.
-        any_length: no limit and no price on length: a longer conjunction for the same rows is
-            worth as much.
+        any_length: no limit and no price on length: a longer conjunction for the same rows is worth
+            as much.
         price, divisor: by the number of propositions, (propositions + 3,).
         terms: (sums, rows); empty if g and h alone give the value.
         members: the rows on which each proposition holds, (propositions, words of rows); empty if
@@ -95,8 +95,8 @@ class SecondOrder(Problem):
 
 
 class CorrectiveDecrease(SecondOrder):
-    """G^2 / (H - |sum b|^2), b the last terms of a row; with a level's share at most
-    G^2 / (ridge + share (H - ridge)).
+    """G^2 / (H - |sum b|^2), b the last terms of a row; with a level's share at most G^2 / (ridge +
+    share (H - ridge)).
     """
 
     def relaxed(self) -> bool:
@@ -104,8 +104,8 @@ class CorrectiveDecrease(SecondOrder):
 
 
 class OneSidedCorrectiveDecrease(CorrectiveDecrease):
-    """The same for positive G; other sums are worth nothing. A prefix has the greatest value of
-    any subset.
+    """The same for positive G; other sums are worth nothing. A prefix has the greatest value of any
+    subset.
     """
 
     def value(self, g: float, h: float) -> float:
@@ -145,9 +145,9 @@ version in the entry point's name lets it notice changes in the others.
 def compiled(function: Kernel, entry_point: bool = False) -> Kernel:
     """numba.njit without reference counts: the caller owns all arrays and kernels allocate none.
 
-    Counting them takes a fifth of the search. The option is private to numba; without it
-    everything works, slower. Only entry points have a wrapper for Python, which takes long to
-    compile, and a cache: what they call is in it.
+    Counting them takes a fifth of the search. The option is private to numba; without it everything
+    works, slower. Only entry points have a wrapper for Python, which takes long to compile, and a
+    cache: what they call is in it.
     """
     njit: Any = functools.partial(
         numba.njit,
@@ -168,8 +168,8 @@ def per_problem(function: Kernel) -> dict[type[Problem], Kernel]:
     """An entry point per class of problems, compiled when first called, or loaded from numba's
     cache on disk.
 
-    Each class has its own cache files: processes that compile different ones at the same time
-    would overwrite each other's signatures of one function.
+    Each class has its own cache files: processes that compile different ones at the same time would
+    overwrite each other's signatures of one function.
     """
     kinds = (SecondOrder, CorrectiveDecrease, OneSidedCorrectiveDecrease, AbsoluteSum, SignedSum)
     kernels: dict[type[Problem], Kernel] = {}
